@@ -21,8 +21,7 @@ from benchmarks.ratios import Ratio, median
 from benchmarks.timing import best
 from expost.loss.on_box import BoxLogLikelihood
 from expost.reproduce.health import PRINTED
-from expost.solver import Effort
-from expost.solver._spread import BoxSpread
+from expost.solver import BoxSpread, Effort
 
 __all__ = ["Comparison", "compare", "run"]
 

@@ -17,7 +17,7 @@ import expost as xp
 from benchmarks.timing import once
 from expost.loss.log_likelihood import log_likelihood
 from expost.loss.on_box import BoxLogLikelihood
-from expost.solver._spread import BoxSpread
+from expost.solver import BoxSpread
 
 EXCHANGES = 100
 VALUES = 10

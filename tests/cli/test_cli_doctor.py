@@ -14,7 +14,7 @@ import pytest
 
 import expost as xp
 from expost.cli.installation import EXTRAS
-from expost.solver.kernels.compiled import machine_code, places
+from expost.solver.kernels.compiled import cache_directories, machine_code
 from support.hiding import COMMAND_LINE, run_without
 
 Run = Callable[..., tuple[int, str, str]]
@@ -56,7 +56,7 @@ def test_a_whole_installation_has_nothing_wrong(doctor: Doctor, run: Run) -> Non
         assert told["packages"][name] == metadata.version(name)
     assert told["extras"]["plot"] == {"matplotlib": metadata.version("matplotlib")}
     assert told["kernels"]["compiled"] is True
-    assert Path(told["kernels"]["file"]).parent in places()
+    assert Path(told["kernels"]["file"]).parent in cache_directories()
     code, out, _ = run("doctor")
     assert code == 0
     assert "kernels         compiled for this computer\n" in out
@@ -121,7 +121,7 @@ def test_a_cache_that_cannot_be_written_is_wrong_until_kernels_are_there(
     code, told = doctor()
     assert (code, told["kernels"]["compiled"]) == (0, False)
     assert not (tmp_path / "empty").exists()  # it was looked at, and not made
-    (place,) = places()
+    (place,) = cache_directories()
     place.mkdir(parents=True)
     (place / kept.name).write_bytes(kept.read_bytes())
     code, told = doctor()
@@ -136,7 +136,7 @@ def test_kernels_that_others_may_change_are_wrong(
 ) -> None:
     kept = Path(doctor()[1]["kernels"]["file"])
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "shared"))
-    (place,) = places()
+    (place,) = cache_directories()
     place.mkdir(parents=True)
     (place / kept.name).write_bytes(kept.read_bytes())
     assert doctor()[0] == 0

@@ -15,16 +15,14 @@ from expost.loss import box_spreads
 from expost.loss.box_spreads import all_compared
 from expost.loss.on_box import BoxLogLikelihood
 from expost.numbers import Nats
-from expost.solver._effort import (
-    DECISION_WORK,
-    REPLAY_WORK,
-    WORK,
+from expost.solver import (
     Allowance,
-    of_node,
-    of_root,
-    of_set_up,
+    BoxSpread,
+    node_work,
+    root_work,
+    setup_work,
 )
-from expost.solver._spread import BoxSpread
+from expost.solver._effort import DECISION_WORK, REPLAY_WORK, WORK
 from support.boxes import complaints, some_case
 
 
@@ -81,16 +79,16 @@ def test_what_is_above_a_limit_is_found_before_much_is_spent_on_what_is_within_i
         transcript = transcript.add(query, i % 2)
     close = BoxLogLikelihood.of(box, transcript.exchanges)
     limit = xp.realized_loss(transcript, gap=1e-4).upper + 1e-4
-    alone = xp.solver.Effort().within(100_000)
+    alone = xp.solver.Effort().sharing_nodes(100_000)
     assert close.loss_against(limit, alone).upper <= limit
     assert alone.allowance is not None
     loud = transcript.add(xp.logistic([10] * 6, epsilon=5), 1)
     above = BoxLogLikelihood.of(box, loud.exchanges)
-    both = xp.solver.Effort().within(100_000)
+    both = xp.solver.Effort().sharing_nodes(100_000)
     found = all_compared([close.terms, above.terms], box, limit, both)
     assert max(loss.lower for loss in found) > limit
     assert both.allowance is not None
-    assert 4 * (100_000 - both.allowance.left) < 100_000 - alone.allowance.left
+    assert 4 * (100_000 - both.allowance.remaining) < 100_000 - alone.allowance.remaining
 
 
 def smooth(queries: int) -> BoxLogLikelihood:
@@ -105,11 +103,11 @@ def smooth(queries: int) -> BoxLogLikelihood:
 
 
 def test_searches_that_share_nodes_stop_when_these_are_used_up() -> None:
-    total, shared = smooth(60), xp.solver.Effort().within(100)
+    total, shared = smooth(60), xp.solver.Effort().sharing_nodes(100)
     loss = total.loss_against(1.2, shared)
     assert loss.lower < 1.2 < loss.upper
     assert shared.allowance is not None
-    assert -40 < shared.allowance.left <= 0  # the root of each block is looked at all the same
+    assert -40 < shared.allowance.remaining <= 0  # the root of each block is looked at all the same
 
 
 def test_a_search_that_goes_on_does_not_begin_anew() -> None:
@@ -123,46 +121,47 @@ def test_a_search_that_goes_on_does_not_begin_anew() -> None:
 
 def test_a_glance_at_a_budget_that_is_far_away_is_at_all_terms_together() -> None:
     total = smooth(60)
-    with mock.patch.object(box_spreads, "_start", side_effect=box_spreads._start) as begun:
+    with mock.patch.object(box_spreads, "_start", side_effect=box_spreads._start) as start:
         query = xp.logistic([0.1] * 9, epsilon="0.1")
         worst = total.worst_after(query, 1, Nats(Fraction(3, 2)), xp.solver.Effort())
     assert worst.within(Nats(Fraction(3, 2)))
-    assert begun.call_count == 3  # as it is, and after each response; no groups
+    assert start.call_count == 3  # as it is, and after each response; no groups
 
 
 def test_all_searches_of_a_decision_share_its_work_unless_a_limit_is_given() -> None:
-    decision = xp.solver.Effort().deciding()
+    decision = xp.solver.Effort().for_decision()
     decision.charge(10, DECISION_WORK / 100)
     assert decision.limit(10, DECISION_WORK / 100) == 100
-    assert xp.solver.Effort(nodes=7).deciding().limit(0, 1.0) == 7
-    assert xp.solver.Effort().within(5).deciding().limit(0, 1.0) == 5
+    assert xp.solver.Effort(nodes=7).for_decision().limit(0, 1.0) == 7
+    assert xp.solver.Effort().sharing_nodes(5).for_decision().limit(0, 1.0) == 5
 
 
 def test_a_decision_has_the_same_limit_in_a_command_that_did_other_work() -> None:
-    command = xp.solver.Effort().bounded()
-    command.set_up(WORK)
+    command = xp.solver.Effort().with_work_limit()
+    command.charge_work(WORK)
     assert command.used_up
-    assert command.deciding().limit(0, 100.0) == xp.solver.Effort().deciding().limit(0, 100.0)
+    unlimited = xp.solver.Effort()
+    assert command.for_decision().limit(0, 100.0) == unlimited.for_decision().limit(0, 100.0)
 
 
 def test_one_decision_of_a_replay_leaves_work_for_the_others() -> None:
-    replay = xp.solver.Effort().replaying()
-    decision = replay.one_of_several()
-    assert decision.deciding() is decision
-    decision.set_up(DECISION_WORK)
+    replay = xp.solver.Effort().for_replay()
+    decision = replay.for_replayed_decision()
+    assert decision.for_decision() is decision
+    decision.charge_work(DECISION_WORK)
     assert decision.used_up
     assert not replay.used_up
-    replay.set_up(REPLAY_WORK)
+    replay.charge_work(REPLAY_WORK)
     assert replay.used_up
 
 
 def test_all_that_a_call_does_shares_some_work_unless_a_limit_is_given() -> None:
-    bounded = xp.solver.Effort().bounded()
-    assert bounded.bounded() is bounded
-    assert xp.solver.Effort(nodes=7).bounded().work is None
-    assert bounded.limit(0, of_node(5, 3)) == 100_000
-    assert bounded.limit(10, of_node(10_000, 1)) < 50
-    bounded.part(0.5).set_up(WORK)
+    bounded = xp.solver.Effort().with_work_limit()
+    assert bounded.with_work_limit() is bounded
+    assert xp.solver.Effort(nodes=7).with_work_limit().work is None
+    assert bounded.limit(0, node_work(5, 3)) == 100_000
+    assert bounded.limit(10, node_work(10_000, 1)) < 50
+    bounded.with_share(0.5).charge_work(WORK)
     assert bounded.used_up
     assert bounded.limit(3, 1.0) == 3
     total = smooth(60)
@@ -172,17 +171,17 @@ def test_all_that_a_call_does_shares_some_work_unless_a_limit_is_given() -> None
 def test_where_no_work_is_left_a_large_search_for_two_points_is_not_begun() -> None:
     wide = xp.Box([(-1, 1)] * 300)
     total = BoxLogLikelihood.flat(wide).add(xp.logistic([1] * 300, epsilon=1), 0)
-    assert total.most_apart(xp.solver.Effort().bounded()) is not None
+    assert total.most_apart(xp.solver.Effort().with_work_limit()) is not None
     assert total.most_apart(replace(xp.solver.Effort(), work=Allowance(0))) is None
 
 
 def test_the_first_node_of_a_search_is_counted_as_several() -> None:
     for terms in (10, 10_000):
-        assert of_root(terms, 2) == 3 * of_node(terms, 2)
+        assert root_work(terms, 2) == 3 * node_work(terms, 2)
     problem = smooth(60)
-    begun = BoxSpread(problem.terms, problem.domain)
-    roots = 2 * of_root(60, len(problem.domain.columns))
-    assert begun.set_up == of_set_up(60, len(problem.domain.columns)) + roots
+    spread = BoxSpread(problem.terms, problem.domain)
+    roots = 2 * root_work(60, len(problem.domain.columns))
+    assert spread.setup_work == setup_work(60, len(problem.domain.columns)) + roots
 
 
 def test_two_threads_find_the_same_where_the_work_is_used_up() -> None:
@@ -191,7 +190,7 @@ def test_two_threads_find_the_same_where_the_work_is_used_up() -> None:
     for threads in (1, 2):
         effort = replace(xp.solver.Effort(gap=1e-6, threads=threads), work=Allowance(1_500))
         losses.append(total.loss(effort))
-        left.append(effort.work.left if effort.work else None)
+        left.append(effort.work.remaining if effort.work else None)
     assert losses[0] == losses[1]
     assert left[0] == left[1]
     assert losses[0].width > 1e-6

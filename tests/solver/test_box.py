@@ -27,8 +27,7 @@ import expost as xp
 from expost.domains import Integers
 from expost.loss.on_box import BoxLogLikelihood
 from expost.loss.realized import basic_loss
-from expost.solver import _methods
-from expost.solver._spread import BoxSpread, blocks
+from expost.solver import BoxSpread, _methods, independent_blocks
 from support.boxes import (
     EPSILONS,
     NODES,
@@ -295,7 +294,7 @@ def test_blocks_are_the_whole_and_share_no_free_coordinate() -> None:
         terms = list(Counter(case.terms).items())
         free = [side.lo < side.hi for side in sides]
         varying = [{j for j, w in enumerate(term.weights) if w and free[j]} for term, _ in terms]
-        found = list(blocks(terms, box))
+        found = list(independent_blocks(terms, box))
         assert sorted(i for _, block in found for i in block) == [
             i for i, used in enumerate(varying) if used
         ]

@@ -66,7 +66,7 @@ def the_trap(module: Any) -> None:
 
     def forgetful(*arguments: Any) -> float:
         bound = whole(*arguments)
-        arguments[1].found[TIGHTENED] = 0.0
+        arguments[1].outcome[TIGHTENED] = 0.0
         return float(bound)
 
     module.grow = forgetful
@@ -85,14 +85,14 @@ def the_value_of_the_relaxed_point(module: Any) -> None:
 
 def half_of_the_diagonal(module: Any) -> None:
     """Curvature that is not paid for."""
-    whole = module.curvatures
+    whole = module.set_curvatures
 
     def cheap(side: Any, work: Any) -> bool:
         fine = whole(side, work)
         work.D[:] = 0.0
         return bool(fine)
 
-    module.curvatures = cheap
+    module.set_curvatures = cheap
 
 
 def noise_for_multipliers(module: Any) -> None:

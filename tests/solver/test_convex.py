@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 import expost as xp
-from expost.solver._methods import Convex, Corners, Search
+from expost.solver._methods import BranchAndBound, ConvexMaximizer, CornerEnumeration
 from expost.solver.kernels.branching import CORNERS
-from expost.solver.kernels.layout import FOOT, TIGHTENED, PackedProblem, Problem, Work
+from expost.solver.kernels.layout import FOOT, TIGHTENED, BoxProblem, PackedProblem, Workspace
 from expost.solver.kernels.links import FALLING
 from expost.terms import Link, ScoreTerm
 from support.parts import (
@@ -76,7 +76,7 @@ def falling(
 KINDS = ["plain", "both ways", "alike", "fixed", "integer", "huge", "small"]
 
 
-def at_corners(side: Problem) -> mpmath.mpf:
+def at_corners(side: BoxProblem) -> mpmath.mpf:
     """The largest sum at a corner, exactly."""
     corners = np.array(list(itertools.product(*zip(side.lo, side.hi, strict=True))))
     scores = np.clip(corners @ side.A.T + side.c, -1, 1)
@@ -85,7 +85,7 @@ def at_corners(side: Problem) -> mpmath.mpf:
     return max(exact_sum(side, tuple(corner.tolist())) for corner in best)
 
 
-def corner_node(side: Problem, generator: random.Random) -> Work:
+def corner_node(side: BoxProblem, generator: random.Random) -> Workspace:
     """Some coordinates fixed at an end, and a corner of what is left."""
     lo, hi = side.lo.copy(), side.hi.copy()
     for j in range(len(lo)):
@@ -125,7 +125,7 @@ def test_a_chord_meets_its_term_at_the_corner_and_at_the_far_end(epsilon: float)
     for _ in range(20):
         side = falling(generator, 3, 5, epsilon).views
         work = corner_node(side, generator)
-        kernels.bow(side, work)
+        kernels.corner_majorant(side, work)
         links = links_of(side)
         for i in range(len(side.m)):
             lam, q, mid = (float(x[i]) for x in (work.lam, work.q, work.middle))
@@ -142,7 +142,7 @@ def test_the_diagonal_at_a_corner_is_above_the_curvatures(epsilon: float) -> Non
         for _ in range(4):
             side = falling(generator, generator.randint(1, 6), 8, epsilon, kind).views
             work = corner_node(side, generator)
-            kernels.bow(side, work)
+            kernels.corner_majorant(side, work)
             assert work.q.min() > 0
             assert is_positive_semidefinite(curvature_left(side, work))
 
@@ -153,7 +153,7 @@ def test_the_bound_at_a_corner_is_that_of_its_multipliers_and_above_all_corners(
         epsilon, kind = EPSILONS[step % 6], KINDS[step % 7]
         side = falling(generator, 3, 3, epsilon, kind).views
         work = corner_node(side, generator)
-        kernels.bow(side, work)
+        kernels.corner_majorant(side, work)
         bound = kernels.dual_bound(side, work, False)
         assert exact_dual(side, work) <= bound
         ends = [sorted(set(pair)) for pair in zip(work.l, work.u, strict=True)]
@@ -166,14 +166,14 @@ def test_what_is_fixed_loses_no_corner_above_the_cut() -> None:
     for step in range(60):
         side = falling(generator, 4, 5, EPSILONS[step % 6], KINDS[step % 7]).views
         work = corner_node(side, generator)
-        kernels.flip(side, work)
-        kernels.bow(side, work)
+        kernels.improve_corner(side, work)
+        kernels.corner_majorant(side, work)
         bound = kernels.dual_bound(side, work, False)
         ends = [sorted(set(pair)) for pair in zip(work.l, work.u, strict=True)]
         corners = list(itertools.product(*ends))
         values = {corner: exact_sum(side, corner) for corner in corners}
         cut = float(max(values.values())) * (1 + 1e-15) - generator.choice([0.0, 0.0, 0.02])
-        kernels.fix(side, work, bound, cut)
+        kernels.fix_coordinates(side, work, bound, cut)
         gone = [
             values[corner]
             for corner in corners
@@ -195,11 +195,11 @@ def test_a_search_among_corners_encloses_the_largest_exact_one(epsilon: float, k
         d, n = generator.randint(1, 9), generator.choice([2, 6, 20])
         packed = falling(generator, d, n, epsilon, kind)
         exact = at_corners(packed.views)
-        search = Search(packed, [CORNERS])
+        search = BranchAndBound(packed, [CORNERS])
         for nodes in (1, 3, 10, 4000):
-            search.pursue(generator.choice([1e-3, 0.1]) if step % 2 else 1e-4, nodes)
+            search.advance(generator.choice([1e-3, 0.1]) if step % 2 else 1e-4, nodes)
             assert search.lower <= exact <= search.upper
-        search.pursue(1e-4, 4000)
+        search.advance(1e-4, 4000)
         assert search.upper - search.lower <= 1e-4 + 1e-8
         assert search.nodes <= 2 * 4000
 
@@ -209,8 +209,8 @@ def test_twelve_coordinates_are_enclosed_as_well(epsilon: float) -> None:
     packed = falling(random.Random(26), 12, 30, epsilon)
     exact = at_corners(packed.views)
     for nodes in (1, 20, 20_000):
-        search = Search(packed)
-        search.pursue(1e-3, nodes)
+        search = BranchAndBound(packed)
+        search.advance(1e-3, nodes)
         assert search.lower <= exact <= search.upper
 
 
@@ -218,13 +218,13 @@ def test_where_a_search_takes_long_all_corners_are_looked_at() -> None:
     generator = random.Random(27)
     easy, hard = falling(generator, 13, 20, 0.1), falling(generator, 13, 20, 4.0)
     for packed, enumerated in ((easy, False), (hard, True)):
-        convex, corners = Convex.of(packed), Corners(packed, 0.0)
+        convex, corners = ConvexMaximizer.of(packed), CornerEnumeration(packed, 0.0)
         assert convex is not None
-        assert Corners.of(packed) is None
-        convex.pursue(1e-4, 2)
+        assert CornerEnumeration.of(packed) is None
+        convex.advance(1e-4, 2)
         assert convex.lower <= corners.upper
         assert corners.lower <= convex.upper
-        convex.pursue(1e-4, 1000)
+        convex.advance(1e-4, 1000)
         assert convex.upper - convex.lower <= 1e-4
         assert (convex.upper == corners.upper) == enumerated
         assert convex.nodes <= 8 + 2 + enumerated
@@ -235,8 +235,8 @@ def test_linear_queries_in_thirty_coordinates_are_settled_in_a_few_nodes() -> No
     generator = random.Random(28)
     for epsilon, most in ((0.1, 3), (0.5, 5), (1.0, 50)):
         for _ in range(4):
-            search = Search(falling(generator, 30, 130, epsilon))
-            search.pursue(0.005, 1000)
+            search = BranchAndBound(falling(generator, 30, 130, epsilon))
+            search.advance(0.005, 1000)
             assert search.upper - search.lower <= 0.005 + 1e-9
             assert search.nodes <= most
 
@@ -255,25 +255,25 @@ def test_the_loss_of_linear_queries_in_thirty_coordinates_takes_few_nodes() -> N
 
 
 def half_of_the_diagonal(module: Any) -> None:
-    whole = module.dominate
+    whole = module.dominating_diagonal
 
     def halved(work: Any, mass: float, sweeps: int) -> bool:
         good = whole(work, mass, sweeps)
         work.D[:] *= 0.5
         return bool(good)
 
-    module.dominate = halved
+    module.dominating_diagonal = halved
 
 
 def forgetting_what_was_fixed(module: Any) -> None:
-    whole = module.fix
+    whole = module.fix_coordinates
 
     def forgetful(side: Any, work: Any, bound: float, cut: float) -> bool:
         fixed = bool(whole(side, work, bound, cut))
-        work.found[TIGHTENED] = 0.0
+        work.outcome[TIGHTENED] = 0.0
         return fixed
 
-    module.fix = forgetful
+    module.fix_coordinates = forgetful
 
 
 def curvatures_of_the_corner_alone(module: Any) -> None:
@@ -284,16 +284,16 @@ def curvatures_of_the_corner_alone(module: Any) -> None:
         return float(whole(links, i, lam, q, mid, mid, mid))
 
     def weak(side: Any, work: Any) -> None:
-        bow(side, work)
+        corner_majorant(side, work)
         work.q[:] = side.m / (side.par[:, FOOT] + 1 - work.middle) ** 2
         work.D[:] *= 0.7
 
-    bow, module.chord_bound, module.bow = module.bow, near, weak
+    corner_majorant, module.chord_bound, module.corner_majorant = module.corner_majorant, near, weak
 
 
 def a_fixed_end_too_many(module: Any) -> None:
-    whole = module.fix
-    module.fix = lambda side, work, bound, cut: whole(side, work, bound, cut + 5.0)
+    whole = module.fix_coordinates
+    module.fix_coordinates = lambda side, work, bound, cut: whole(side, work, bound, cut + 5.0)
 
 
 def nothing(module: Any) -> None:
@@ -306,14 +306,14 @@ def wrong(broken: Callable[[Any], None]) -> int:
     Flips would most often find the largest corner at once, and no bound is below what was found.
     """
     module, generator, found = plain_kernels(), random.Random(29), 0
-    module.flip = lambda side, work: None
+    module.improve_corner = lambda side, work: None
     broken(module)
     with solver_of(module):
         for step in range(24):
             packed = falling(generator, 4, 5, 4.0, "both ways" if step % 2 else "plain")
             exact = at_corners(packed.views)
-            search = Search(packed, [CORNERS])
-            search.pursue(generator.choice([1e-3, 0.3, 2.0]), 30)
+            search = BranchAndBound(packed, [CORNERS])
+            search.advance(generator.choice([1e-3, 0.3, 2.0]), 30)
             found += not search.lower <= exact <= search.upper
     return found
 

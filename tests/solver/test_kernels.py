@@ -15,8 +15,8 @@ import mpmath
 import numpy as np
 import pytest
 
-from expost.solver._problem import Columns, TermArrays, both_directions
-from expost.solver.kernels.layout import Problem, Work
+from expost.solver import BoxColumns, TermArrays, pack_both_directions
+from expost.solver.kernels.layout import BoxProblem, Workspace
 from expost.solver.kernels.links import (
     BOWL,
     FALLING,
@@ -103,7 +103,7 @@ def test_slopes_of_a_logistic_link_are_within_their_errors(epsilon: float) -> No
         first, second = oracles.logistic_slopes(Fraction(t), epsilon)
         # What plain_bound and curved_bound allow for; below normal numbers nothing is relative.
         assert abs(kernels.slope(side.link, side.par, 0, t) - first) <= 32 * UNIT * first + 1e-300
-        assert abs(kernels.bend(side.par, 0, t) - second) <= 1e-14 * epsilon / 2
+        assert abs(kernels.second_derivative(side.par, 0, t) - second) <= 1e-14 * epsilon / 2
 
 
 @pytest.mark.parametrize("kind", [RISING, FALLING])
@@ -123,7 +123,7 @@ def test_slopes_of_a_linear_link_are_those_of_a_score_next_to_it(kind: int, epsi
 # -- bounds of one term --------------------------------------------------------------------------
 
 
-def allowance(side: Problem, lam: float, lo: float, hi: float, q: float, mid: float) -> float:
+def allowance(side: BoxProblem, lam: float, lo: float, hi: float, q: float, mid: float) -> float:
     """What dual_bound adds for a term on its own."""
     work = make_node(side)
     work.L[0], work.U[0], work.lam[0], work.q[0], work.middle[0] = lo, hi, lam, q, mid
@@ -149,7 +149,7 @@ def some_interval(generator: random.Random) -> tuple[float, float]:
     return middle - share * width, middle + (1 - share) * width
 
 
-def some_multiplier(generator: random.Random, side: Problem, lo: float, hi: float) -> float:
+def some_multiplier(generator: random.Random, side: BoxProblem, lo: float, hi: float) -> float:
     """Of any sign and size, and often a slope that the term has somewhere."""
     shape = generator.random()
     if shape < 0.15:
@@ -198,7 +198,9 @@ def test_a_curved_bound_is_above_the_largest_value(epsilon: float) -> None:
         if not 0 < hi - lo <= 20:
             continue
         peak = min(hi, max(lo, -float(side.par[0, kernels.PEAK])))
-        most = float(side.m[0] * max(kernels.bend(side.par, 0, t) for t in (lo, peak, hi)))
+        most = float(
+            side.m[0] * max(kernels.second_derivative(side.par, 0, t) for t in (lo, peak, hi))
+        )
         q = (generator.uniform(0.03, 1) if most > 0 else 0.5) * most
         if q == 0:
             continue
@@ -215,7 +217,7 @@ def test_a_curved_bound_is_above_the_largest_value(epsilon: float) -> None:
 # -- the dual bound ------------------------------------------------------------------------------
 
 
-def some_side(generator: random.Random, queries: int = 5) -> Problem:
+def some_side(generator: random.Random, queries: int = 5) -> BoxProblem:
     while True:
         some = some_hills if generator.random() < 0.25 else some_case
         case = some(generator, coordinates=4, queries=queries)
@@ -223,7 +225,7 @@ def some_side(generator: random.Random, queries: int = 5) -> Problem:
             return sides_of(case)[generator.randrange(2)]
 
 
-def disturb(work: Work, generator: random.Random) -> None:
+def disturb(work: Workspace, generator: random.Random) -> None:
     """Make multipliers of any quality."""
     how = generator.random()
     for i in range(len(work.lam)):
@@ -239,7 +241,7 @@ def test_the_dual_bound_holds_for_any_multipliers(seed: int) -> None:
     for _ in range(60):
         side = some_side(generator)
         work = some_node(side, generator)
-        curved = generator.random() < 0.5 and kernels.curvatures(side, work)
+        curved = generator.random() < 0.5 and kernels.set_curvatures(side, work)
         if not curved:
             work.q[:] = work.D[:] = 0.0
         relax(side, work)
@@ -250,7 +252,7 @@ def test_the_dual_bound_holds_for_any_multipliers(seed: int) -> None:
             assert bound >= exact_sum(side, some_point(work, side, generator))
 
 
-def exact_scores(generator: random.Random) -> tuple[Problem, tuple[float, ...]]:
+def exact_scores(generator: random.Random) -> tuple[BoxProblem, tuple[float, ...]]:
     """A side and a point of it, with scores that are exact in doubles."""
     d = generator.randint(1, 4)
     point = tuple(generator.randint(-64, 64) / 32 for _ in range(d))
@@ -272,7 +274,7 @@ def exact_scores(generator: random.Random) -> tuple[Problem, tuple[float, ...]]:
     return side, tuple(x * scale for x, scale in zip(point, scales, strict=True))
 
 
-def pinned(side: Problem, point: tuple[float, ...], generator: random.Random) -> Work:
+def pinned(side: BoxProblem, point: tuple[float, ...], generator: random.Random) -> Workspace:
     """A node of one point, whose dual function is the sum there whatever the multipliers are."""
     work = make_node(side, np.array(point), np.array(point))
     for i in range(len(side.m)):
@@ -305,7 +307,7 @@ def test_without_its_rounding_the_dual_bound_is_caught() -> None:
 # -- curvature -----------------------------------------------------------------------------------
 
 
-def some_curved_node(generator: random.Random) -> tuple[Problem, Work]:
+def some_curved_node(generator: random.Random) -> tuple[BoxProblem, Workspace]:
     while True:
         d = generator.randint(1, 6)
         scale = 10.0 ** generator.choice([-6, 0, 0, 3])
@@ -325,7 +327,7 @@ def some_curved_node(generator: random.Random) -> tuple[Problem, Work]:
         work.beta[:] = [generator.uniform(0.03, 1) for _ in terms]
         for j in range(d):
             work.centre[j] = generator.uniform(work.l[j], work.u[j])
-        if kernels.curvatures(side, work) and work.q.any():
+        if kernels.set_curvatures(side, work) and work.q.any():
             return side, work
 
 
@@ -349,12 +351,12 @@ def test_a_diagonal_that_is_a_tenth_too_small_is_caught() -> None:
 # -- intervals -----------------------------------------------------------------------------------
 
 
-def keeps(side: Problem, work: Work, point: tuple[float, ...], propagate: Any) -> bool:
+def keeps(side: BoxProblem, work: Workspace, point: tuple[float, ...], propagate: Any) -> bool:
     """Whether a point that satisfies all constraints of a node is still there afterwards."""
     return bool(propagate(side, work, 3)) and holds(side, work, point)
 
 
-def holds(side: Problem, work: Work, point: tuple[float, ...]) -> bool:
+def holds(side: BoxProblem, work: Workspace, point: tuple[float, ...]) -> bool:
     """Whether a point is in a node, with all its scores."""
     inside = all(lo <= x <= hi for lo, x, hi in zip(work.l, point, work.u, strict=True))
     scores = [score(side, i, point) for i in range(len(side.m))]
@@ -362,7 +364,7 @@ def holds(side: Problem, work: Work, point: tuple[float, ...]) -> bool:
     return inside and all(low <= t <= high for low, t, high in limits)
 
 
-def tight_node(generator: random.Random) -> tuple[Problem, Work, tuple[float, ...]]:
+def tight_node(generator: random.Random) -> tuple[BoxProblem, Workspace, tuple[float, ...]]:
     """Limits on scores as close to a point as doubles allow, on one side or on both."""
     side = some_side(generator, queries=6)
     work = make_node(side)
@@ -410,7 +412,7 @@ def test_propagation_without_slack_is_caught() -> None:
 
 
 def test_propagation_that_takes_every_coordinate_for_an_integer_is_caught() -> None:
-    def whole(side: Problem) -> Problem:
+    def whole(side: BoxProblem) -> BoxProblem:
         return side._replace(integer=np.ones_like(side.integer))
 
     assert lost(plain_kernels().propagate, whole) > 10
@@ -485,11 +487,11 @@ def test_tightening_drops_no_score_that_may_be_above_the_cut(kind: int, epsilon:
 def test_tightening_towards_the_wrong_end_is_caught() -> None:
     plain = plain_kernels()
 
-    def wrong(side: Problem, work: Work, bound: float, cut: float) -> None:
+    def wrong(side: BoxProblem, work: Workspace, bound: float, cut: float) -> None:
         work.w[:] *= -1
         plain.tighten(side, work, bound, cut)
 
-    def greedy(side: Problem, work: Work, bound: float, cut: float) -> None:
+    def greedy(side: BoxProblem, work: Workspace, bound: float, cut: float) -> None:
         plain.tighten(side, work, cut + (bound - cut) / 2, cut)
 
     assert cut_off(wrong, range(150))[0] > 5
@@ -551,8 +553,8 @@ def test_one_category_is_chosen_and_only_one() -> None:
     term = ScoreTerm(Link.LOGISTIC, 1.0, (1.0, 2.0, 3.0, 4.0, 5.0), 0.0, 0.0)
     zeros, ones = np.zeros(5), np.ones(5)
     whole = np.array([1, 1, 0, 1, 1])
-    packed, _ = both_directions(
-        TermArrays.of([(term, 1)], range(5)), Columns(zeros, ones, whole, groups)
+    packed, _ = pack_both_directions(
+        TermArrays.of([(term, 1)], range(5)), BoxColumns(zeros, ones, whole, groups)
     )
     side = packed.views
     point = np.array([1.0, 1.0, 0.25, 0.0, 0.0])

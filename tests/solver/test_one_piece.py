@@ -9,7 +9,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from expost.solver._methods import Corners, Search, Summit
+from expost.solver._methods import BranchAndBound, ConcaveMaximizer, CornerEnumeration
 from expost.solver.kernels import entries
 from expost.solver.kernels.layout import PackedProblem
 from expost.terms import Link, ScoreTerm
@@ -38,7 +38,7 @@ def test_the_best_corner_is_the_largest_exact_one(epsilon: float) -> None:
     for seed in range(40):
         _, lowest = linear_sides(random.Random(seed), epsilon, integer=seed % 2 == 0)
         side = lowest.views
-        corners = Corners.of(lowest)
+        corners = CornerEnumeration.of(lowest)
         assert corners is not None
         exact = max(
             exact_sum(side, x) for x in itertools.product(*zip(side.lo, side.hi, strict=True))
@@ -54,10 +54,10 @@ def test_no_point_is_above_a_summit(epsilon: float, tolerance: float) -> None:
         generator = random.Random(seed)
         highest, _ = linear_sides(generator, epsilon)
         side = highest.views
-        summit, search = Summit.of(highest), Search(highest)
+        summit, search = ConcaveMaximizer.of(highest), BranchAndBound(highest)
         assert summit is not None
         for way in (summit, search):
-            way.pursue(tolerance, 100_000)
+            way.advance(tolerance, 100_000)
         assert 0 <= summit.upper - summit.lower <= tolerance
         sides = list(zip(side.lo, side.hi, strict=True))
         points = [[generator.uniform(*ends) for ends in sides] for _ in range(30)]
@@ -68,13 +68,13 @@ def test_no_point_is_above_a_summit(epsilon: float, tolerance: float) -> None:
 
 def test_a_climb_that_stalls_goes_on_as_a_search() -> None:
     highest, _ = linear_sides(random.Random(1), 1.0)
-    summit, search = Summit.of(highest), Search(highest)
+    summit, search = ConcaveMaximizer.of(highest), BranchAndBound(highest)
     assert summit is not None
 
     stalled = np.array([-50.0]), np.array([100.0]), np.array([highest.views.lo])
     with mock.patch.object(entries, "climb", return_value=stalled):
-        summit.pursue(1e-4, 100_000)
-    search.pursue(1e-4, 100_000)
+        summit.advance(1e-4, 100_000)
+    search.advance(1e-4, 100_000)
     assert (summit.lower, summit.upper) == (search.lower, search.upper)
     assert summit.nodes == search.nodes + 1
 
@@ -83,11 +83,11 @@ def test_what_is_clipped_or_too_steep_is_searched() -> None:
     for epsilon, weight in ((1.0, 1.01), (40.0, 1.0)):
         term = ScoreTerm(Link.CLIPPED, epsilon, (weight,), 0.0, 0.0)
         highest, lowest = make_packed([term], [-1.0], [1.0])
-        assert Summit.of(highest) is None
-        assert Corners.of(lowest) is None
+        assert ConcaveMaximizer.of(highest) is None
+        assert CornerEnumeration.of(lowest) is None
 
 
 def test_integers_have_no_summit_but_corners() -> None:
     highest, lowest = linear_sides(random.Random(3), 1.0, integer=True)
-    assert Summit.of(highest) is None
-    assert Corners.of(lowest) is not None
+    assert ConcaveMaximizer.of(highest) is None
+    assert CornerEnumeration.of(lowest) is not None

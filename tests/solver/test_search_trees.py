@@ -8,7 +8,7 @@ import random
 import numpy as np
 import pytest
 
-from expost.solver._methods import Search, Tree
+from expost.solver import BranchAndBound, SearchTree
 from expost.solver.kernels.branching import COORDINATES_ONLY, SCORES_FIRST
 from expost.solver.kernels.layout import (
     ABOVE,
@@ -18,10 +18,10 @@ from expost.solver.kernels.layout import (
     PARENT,
     SPARE,
     PackedProblem,
+    enlarged_frontier,
     new_frontier,
-    roomier,
 )
-from expost.solver.kernels.trees import pop, push
+from expost.solver.kernels.trees import pop_parent, push_node
 from expost.terms import Link, ScoreTerm
 from support.parts import make_packed
 
@@ -52,23 +52,25 @@ def test_the_heap_gives_the_largest_bound_first_then_the_lowest_level_then_the_f
             for slot in generator.sample(range(64), generator.randrange(1, 64))
         ]
         for bound, level, slot in given:
-            push(frontier, bound, level, slot)
+            push_node(frontier, bound, level, slot)
         taken = []
         while frontier.counts[OPEN]:
-            pop(frontier)
-            taken.append((float(frontier.known[ABOVE]), *frontier.counts[[LEVEL, PARENT]].tolist()))
+            pop_parent(frontier)
+            taken.append(
+                (float(frontier.status[ABOVE]), *frontier.counts[[LEVEL, PARENT]].tolist())
+            )
         assert taken == sorted(given, key=lambda one: (-one[0], one[1], one[2]))
 
 
-def test_a_roomier_frontier_is_the_same_with_more_slots() -> None:
+def test_an_enlarged_frontier_is_equal_except_for_more_slots() -> None:
     small = new_frontier(3, 2, 8)
-    small.view("known")[LOWER] = 1.5
+    small.view("status")[LOWER] = 1.5
     small.view("point")[:] = 0.25, 0.5
     for slot in (4, 2, 7):
-        push(small.views, float(slot), 1, slot)
+        push_node(small.views, float(slot), 1, slot)
     small.view("counts")[SPARE] = 1
-    large = roomier(small, 3, 2, 16).views
-    assert large.known[LOWER] == 1.5
+    large = enlarged_frontier(small, 3, 2, 16).views
+    assert large.status[LOWER] == 1.5
     assert large.point.tolist() == [0.25, 0.5]
     assert large.bounds[:3].tolist() == small.view("bounds")[:3].tolist() == [7.0, 2.0, 4.0]
     assert large.counts[SPARE] == 9
@@ -79,10 +81,10 @@ def test_a_roomier_frontier_is_the_same_with_more_slots() -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_left_after_any_node_it_goes_on_as_if_it_had_not_been(seed: int, rule: int) -> None:
     for problem in steep(seed):
-        whole, parts = Tree(problem, rule), Tree(problem, rule)
-        whole.pursue(1e-3, 400, math.inf, None)
+        whole, parts = SearchTree(problem, rule), SearchTree(problem, rule)
+        whole.advance(1e-3, 400, math.inf, None)
         generator = random.Random(seed)
-        while parts._go_on(1e-3, 400, math.inf, generator.randrange(1, 9)):
+        while parts._make_nodes(1e-3, 400, math.inf, generator.randrange(1, 9)):
             pass
         assert (whole.nodes, whole.lower, whole.upper) == (parts.nodes, parts.lower, parts.upper)
         assert whole.point is not None
@@ -93,10 +95,10 @@ def test_left_after_any_node_it_goes_on_as_if_it_had_not_been(seed: int, rule: i
 @pytest.mark.parametrize("seed", range(6))
 def test_its_bound_holds_at_any_moment(seed: int) -> None:
     for problem in steep(seed):
-        closed = Tree(problem, SCORES_FIRST)
-        closed.pursue(1e-4, FOREVER, math.inf, None)
-        tree, upper = Tree(problem, SCORES_FIRST), math.inf
-        while tree._go_on(1e-3, FOREVER, math.inf, 1):
+        closed = SearchTree(problem, SCORES_FIRST)
+        closed.advance(1e-4, FOREVER, math.inf, None)
+        tree, upper = SearchTree(problem, SCORES_FIRST), math.inf
+        while tree._make_nodes(1e-3, FOREVER, math.inf, 1):
             # What is known to be reached by a point of the box, less the rounding of its value.
             assert tree.upper >= closed.lower - problem.total_error
             assert tree.upper <= upper
@@ -105,8 +107,8 @@ def test_its_bound_holds_at_any_moment(seed: int) -> None:
 
 def test_a_pool_that_is_full_grows() -> None:
     largest, _ = steep(3, n=40, d=9)
-    tree = Tree(largest, SCORES_FIRST)
-    tree.pursue(1e-6, 700, math.inf, None)
+    tree = SearchTree(largest, SCORES_FIRST)
+    tree.advance(1e-6, 700, math.inf, None)
     assert tree.nodes >= 700
     assert len(tree._pool) > 64
     slots = tree._frontier.views.slots[: tree._counts[OPEN]].tolist()
@@ -116,9 +118,9 @@ def test_a_pool_that_is_full_grows() -> None:
 
 def test_a_search_with_hardly_any_nodes_makes_one_root() -> None:
     largest, _ = steep(3, n=40, d=9)
-    search = Search(largest)
-    search.pursue(1e-6, 0)
+    search = BranchAndBound(largest)
+    search.advance(1e-6, 0)
     assert search.nodes == 1
-    search.pursue(1e-6, 100)
+    search.advance(1e-6, 100)
     assert search.nodes > 100
     assert search.upper >= search.lower

@@ -8,7 +8,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from expost.solver.kernels.layout import Problem, Work
+from expost.solver.kernels.layout import BoxProblem, Workspace
 from expost.solver.kernels.links import LOGISTIC
 from expost.terms import Link, ScoreTerm
 from support.parts import (
@@ -25,7 +25,7 @@ from support.parts import (
 )
 
 
-def smooth_side(generator: random.Random, d: int, n: int, epsilon: float) -> Problem:
+def smooth_side(generator: random.Random, d: int, n: int, epsilon: float) -> BoxProblem:
     terms = [
         ScoreTerm(
             Link.LOGISTIC,
@@ -39,7 +39,7 @@ def smooth_side(generator: random.Random, d: int, n: int, epsilon: float) -> Pro
     return make_sides(terms, [-1.0] * d, [1.0] * d)[generator.randrange(2)]
 
 
-def small_node(side: Problem, generator: random.Random, width: float) -> Work:
+def small_node(side: BoxProblem, generator: random.Random, width: float) -> Workspace:
     lo = np.array(
         [generator.uniform(a, b - width * (b - a)) for a, b in zip(side.lo, side.hi, strict=True)]
     )
@@ -57,19 +57,21 @@ def test_a_touching_bound_is_above_the_largest_value(epsilon: float) -> None:
         lo = generator.gauss(0, 3)
         hi = lo + 10.0 ** generator.uniform(-3, 1.2)
         mid = generator.choice([lo, hi, generator.uniform(lo, hi), generator.uniform(lo, hi)])
-        here = [float(side.m[0] * kernels.bend(side.par, 0, t)) for t in (mid, lo, hi)]
+        here = [float(side.m[0] * kernels.second_derivative(side.par, 0, t)) for t in (mid, lo, hi)]
         q = here[0] + generator.choice([1e-9, 0.02, 0.5]) * generator.random() * max(map(abs, here))
         q = generator.choice([q, q, q, -q, generator.choice(here)])
         if q == 0:
             continue
         lam = float(side.m[0] * kernels.slope(side.link, side.par, 0, mid))
         lam *= 1 + generator.choice([0.0, 0.0, 1e-15, 0.1, -3.0])
-        aside = generator.uniform(lo - 1, hi + 1)
-        bound = float(kernels.touching_bound(links_of(side), 0, lam, q, mid, lo, hi, aside))
+        second_contact = generator.uniform(lo - 1, hi + 1)
+        bound = float(
+            kernels.touching_bound(links_of(side), 0, lam, q, mid, lo, hi, second_contact)
+        )
         most = highest(side, 0, lam, lo, hi, q, mid)
         far = abs(lo) + abs(hi) + 1
         allowed = 2.0**-53 * (side.error[0] + 8 * far * (abs(lam) + abs(q) * far))
-        assert bound + mpmath.mpf(allowed) >= most, (lam, q, mid, lo, hi, aside)
+        assert bound + mpmath.mpf(allowed) >= most, (lam, q, mid, lo, hi, second_contact)
         finite += bound < float("inf")
         negative += bound < float("inf") and q < 0
     assert finite > 10
@@ -82,9 +84,9 @@ def test_the_bound_of_touching_parabolas_is_that_of_its_multipliers(width: float
     for epsilon in (0.1, 1.0, 6.0):
         side = smooth_side(generator, 3, 6, epsilon)
         work = small_node(side, generator, width)
-        assert kernels.touch(side, work)
+        assert kernels.fit_parabolas(side, work)
         for _ in range(2):
-            bound = kernels.touching(side, work, 3)
+            bound = kernels.touching_parabola_bound(side, work, 3)
             assert exact_dual(side, work) <= bound < float("inf")
             for _ in range(10):
                 assert exact_sum(side, some_point(work, side, generator)) <= bound
@@ -98,11 +100,11 @@ def test_in_a_small_node_touching_parabolas_are_closer_than_hulls() -> None:
         work.beta[:] = 0.3
         hulls = float("inf")
         for _ in range(3):
-            assert kernels.curvatures(side, work)
+            assert kernels.set_curvatures(side, work)
             relax(side, work)
             hulls = min(hulls, float(kernels.dual_bound(side, work, False)))
-            kernels.adapt(side, work)
-        assert kernels.touch(side, work)
-        bound = float(kernels.touching(side, work, 4))
+            kernels.adapt_curvatures(side, work)
+        assert kernels.fit_parabolas(side, work)
+        bound = float(kernels.touching_parabola_bound(side, work, 4))
         value = float(kernels.evaluate(side, work.centre, work.grad))
         assert bound - value < 0.5 * (hulls - value)

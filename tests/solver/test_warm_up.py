@@ -11,9 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from expost.solver._methods import Search
+from expost.solver import BranchAndBound
 from expost.solver.kernels import compiled
-from expost.solver.kernels.compiled import Code, load, machine_code, places
+from expost.solver.kernels.compiled import (
+    MachineCode,
+    cache_directories,
+    load_or_build,
+    machine_code,
+)
 from support.boxes import some_case
 from support.parts import kernels, packed_of, solver_of
 
@@ -24,7 +29,7 @@ SAID = "compiling the optimizer, once; this takes about a minute"
 def image() -> bytes:
     """The code that is in use, from where it is kept."""
     machine_code()
-    return load(list(places()), lambda: pytest.fail("it is on the disk"))
+    return load_or_build(list(cache_directories()), lambda: pytest.fail("it is on the disk"))
 
 
 def said(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -36,35 +41,35 @@ def said(caplog: pytest.LogCaptureFixture) -> list[str]:
 def test_compiling_is_said_once_and_loading_is_not(
     tmp_path: Path, image: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert load([tmp_path / "kernels-1"], lambda: lambda: image) == image
+    assert load_or_build([tmp_path / "kernels-1"], lambda: lambda: image) == image
     assert said(caplog) == [SAID]
-    assert load([tmp_path / "kernels-1"], lambda: lambda: b"") == image
+    assert load_or_build([tmp_path / "kernels-1"], lambda: lambda: b"") == image
     assert not said(caplog)
 
 
 def test_code_that_was_written_in_part_is_made_anew(
     tmp_path: Path, image: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    load([tmp_path], lambda: lambda: image)
+    load_or_build([tmp_path], lambda: lambda: image)
     (file,) = tmp_path.iterdir()
     for damaged in (b"", file.read_bytes()[:-1], file.read_bytes()[:-1] + b"\0\0"):
         file.write_bytes(damaged)
         caplog.clear()
-        assert load([tmp_path], lambda: lambda: image) == image
+        assert load_or_build([tmp_path], lambda: lambda: image) == image
         assert said(caplog) == [SAID]
-    assert load([tmp_path], lambda: lambda: b"") == image
+    assert load_or_build([tmp_path], lambda: lambda: b"") == image
 
 
 def test_code_of_another_numba_is_not_taken(
     tmp_path: Path, image: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = tmp_path / "kept"
-    load([kept], lambda: lambda: image)
+    load_or_build([kept], lambda: lambda: image)
     other = tmp_path / "installed" / "numba-0.1.dist-info"
     other.mkdir(parents=True)
     (other / "METADATA").write_text("Metadata-Version: 2.1\nName: numba\nVersion: 0.1\n")
     monkeypatch.syspath_prepend(other.parent)
-    assert load([kept], lambda: lambda: b"made anew") == b"made anew"
+    assert load_or_build([kept], lambda: lambda: b"made anew") == b"made anew"
     assert len(list(kept.iterdir())) == 2
 
 
@@ -73,16 +78,16 @@ def test_where_nothing_can_be_written_the_next_place_is_taken_or_none(
 ) -> None:
     (tmp_path / "file").write_text("no directory")
     closed, open_ = tmp_path / "file" / "kernels-1", tmp_path / "open" / "kernels-1"
-    assert load([closed], lambda: lambda: image) == image
-    assert load([closed, open_], lambda: lambda: image) == image
-    assert load([closed, open_], lambda: lambda: b"") == image
+    assert load_or_build([closed], lambda: lambda: image) == image
+    assert load_or_build([closed, open_], lambda: lambda: image) == image
+    assert load_or_build([closed, open_], lambda: lambda: b"") == image
 
 
 def test_code_that_cannot_be_saved_names_a_setting_that_helps(
     tmp_path: Path, image: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "file").write_bytes(b"")
-    load([tmp_path / "file" / "kernels-1"], lambda: lambda: image)
+    load_or_build([tmp_path / "file" / "kernels-1"], lambda: lambda: image)
     (compiling, unsaved) = said(caplog)
     assert compiling == SAID
     assert unsaved == (
@@ -97,7 +102,7 @@ def test_a_user_without_a_home_directory_has_one_place_for_the_code(
     for name in ("HOME", "NUMBA_CACHE_DIR", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(os, "getuid", lambda: 2**31 - 7)  # no such user
-    (beside,) = places()
+    (beside,) = cache_directories()
     assert beside.parent == Path(compiled.__file__).parent / "__pycache__"
 
 
@@ -107,7 +112,7 @@ def test_older_code_beside_the_sources_is_removed_and_elsewhere_is_not(
     monkeypatch.setattr(compiled, "_HERE", tmp_path)
     for parent, left in ((tmp_path / "__pycache__", 1), (tmp_path / "cache", 2)):
         for name in ("kernels-1", "kernels-2"):
-            load([parent / name], lambda: lambda: b"code")
+            load_or_build([parent / name], lambda: lambda: b"code")
         assert len(list(parent.iterdir())) == left
 
 
@@ -118,28 +123,28 @@ def test_the_directory_is_named_by_all_sources_and_is_where_numba_is_told(
     (tmp_path / "bound.py").write_text("b")
     monkeypatch.setattr(compiled, "_HERE", tmp_path)
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "chosen"))
-    (before,) = places()
+    (before,) = cache_directories()
     assert before.parent == tmp_path / "chosen"
     assert before.name.startswith("kernels-")
     (tmp_path / "bound.py").write_text("c")
-    assert list(places()) != [before]
+    assert list(cache_directories()) != [before]
     (tmp_path / "bound.py").write_text("b")
-    assert list(places()) == [before]
+    assert list(cache_directories()) == [before]
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_machine_code_does_what_the_sources_say(seed: int, image: bytes) -> None:
     """Bit for bit: the same nodes, and the same bounds."""
-    code = Code(image)
+    code = MachineCode(image)
     assert machine_code() is not None
     for highest in packed_of(some_case(random.Random(seed))):
         before = highest.words.copy()
-        code.finish(highest.address, highest.layout.address)
+        code.derive_fields(highest.address, highest.layout.address)
         assert np.array_equal(highest.words, before)
-        native, plain = Search(highest), Search(highest)
-        native.pursue(1e-3, 12)
+        native, plain = BranchAndBound(highest), BranchAndBound(highest)
+        native.advance(1e-3, 12)
         with solver_of(kernels):
-            plain.pursue(1e-3, 12)
+            plain.advance(1e-3, 12)
         assert (native.nodes, native.lower, native.upper) == (
             plain.nodes, plain.lower, plain.upper,
         )  # fmt: skip

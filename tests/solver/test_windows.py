@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 import expost as xp
-from expost.solver import Effort
-from expost.solver._problem import joined
-from expost.solver._spread import BoxSpread
+from expost.solver import BoxSpread, Effort
+from expost.solver._problem import merge_windows
 from expost.terms import EVERYWHERE, Link, ScoreTerm
 
 
@@ -42,20 +41,20 @@ def test_the_sum_is_the_same_everywhere_between_the_jumps(seed: int) -> None:
             epsilon = generator.choice([1.0, 1.0, 0.1])
             weight = generator.choice([1.0, 1.0, 1.0, 2.0])
             terms[window(lo, hi, epsilon, weight)] += generator.choice([1, 1, 3])
-    together, constant = joined(terms)
+    merged, constant = merge_windows(terms)
     for step in range(8):
         # Neither it nor its double is half an odd number.
         z = Fraction(step) + Fraction(1, 7)
-        assert total(terms, z) == total(together, z) + constant
-    assert together.total() <= terms.total()
-    ends = {(t.weights, t.epsilon, t.window[1]) for t in together}
-    starts = {(t.weights, t.epsilon, t.window[0]) for t in together}
+        assert total(terms, z) == total(merged, z) + constant
+    assert merged.total() <= terms.total()
+    ends = {(t.weights, t.epsilon, t.window[1]) for t in merged}
+    starts = {(t.weights, t.epsilon, t.window[0]) for t in merged}
     assert ends.isdisjoint(starts)
 
 
 def test_other_terms_are_left_alone() -> None:
     terms = Counter([ScoreTerm(Link.LOGISTIC, 1.0, (1.0,), 0.0, 0.0), window(0.5, 1.5)])
-    assert joined(terms) == (terms, Fraction(0))
+    assert merge_windows(terms) == (terms, Fraction(0))
 
 
 def test_a_score_is_in_one_of_two_windows_that_touch() -> None:

@@ -20,11 +20,11 @@ import mpmath
 import numpy as np
 from numpy.typing import NDArray
 
+from expost.solver import BoxColumns, TermArrays, pack_both_directions
 from expost.solver import kernels as package
-from expost.solver._problem import Columns, TermArrays, both_directions
 from expost.solver.kernels import entries
-from expost.solver.kernels.compiled import Kernel
-from expost.solver.kernels.layout import Links, PackedProblem, Problem, Work, new_work
+from expost.solver.kernels.compiled import JitKernel
+from expost.solver.kernels.layout import BoxProblem, Links, PackedProblem, Workspace, new_workspace
 from expost.solver.kernels.links import (
     BOWL,
     FALLING,
@@ -64,7 +64,7 @@ def plain_kernels() -> Any:
     """A copy of the kernels whose functions can be replaced: they call each other by name."""
     copy = _kernels()
     for name, kernel in vars(kernels).items():
-        if isinstance(kernel, Kernel):
+        if isinstance(kernel, JitKernel):
             setattr(copy, name, types.FunctionType(kernel.func.__code__, vars(copy), name))
     return copy
 
@@ -85,7 +85,7 @@ def without_rounding(module: Any, name: str) -> Any:
     return types.FunctionType(function.__code__, {**vars(module), "UNIT": 0.0})
 
 
-def sides_of(case: Case) -> tuple[Problem, Problem]:
+def sides_of(case: Case) -> tuple[BoxProblem, BoxProblem]:
     """What is maximized for the largest and for the smallest log-likelihood of a case."""
     sides = case.sides
     whole = [side.integer for side in sides]
@@ -104,7 +104,7 @@ def make_sides(
     lo: Sequence[float],
     hi: Sequence[float],
     integer: Sequence[bool] | None = None,
-) -> tuple[Problem, Problem]:
+) -> tuple[BoxProblem, BoxProblem]:
     highest, lowest = make_packed(terms, lo, hi, integer)
     return highest.views, lowest.views
 
@@ -116,7 +116,7 @@ def make_packed(
     integer: Sequence[bool] | None = None,
 ) -> tuple[PackedProblem, PackedProblem]:
     whole = np.array(integer or [False] * len(lo), dtype=np.int64)
-    box = Columns(np.array(lo, dtype=np.float64), np.array(hi, dtype=np.float64), whole)
+    box = BoxColumns(np.array(lo, dtype=np.float64), np.array(hi, dtype=np.float64), whole)
     counted = Counter(terms)
     arrays = TermArrays(
         shapes=tuple((term.link, term.epsilon, term.window) for term in counted),
@@ -124,12 +124,12 @@ def make_packed(
         A=np.array([term.weights for term in counted], dtype=np.float64),
         c=np.array([term.offset for term in counted], dtype=np.float64),
     )
-    return both_directions(arrays, box)
+    return pack_both_directions(arrays, box)
 
 
 def single(
     kind: int, epsilon: float, times: int = 1, window: tuple[float, float] = (-1.0, 1.0)
-) -> Problem:
+) -> BoxProblem:
     """A side of one term, whose score is its only coordinate."""
     link = {
         LOGISTIC: Link.LOGISTIC,
@@ -147,14 +147,14 @@ def single(
     return pair[1] if kind in (FALLING, MIRRORED, VALLEY, HOLE, BOWL) else pair[0]
 
 
-def links_of(side: Problem) -> Links:
+def links_of(side: BoxProblem) -> Links:
     return Links(side.link, side.par, side.m, side.tau)
 
 
-def make_node(side: Problem, lo: Floats | None = None, hi: Floats | None = None) -> Work:
+def make_node(side: BoxProblem, lo: Floats | None = None, hi: Floats | None = None) -> Workspace:
     """A node: a box, scores without limits, and nothing of its relaxation."""
     n, d = side.A.shape
-    work = new_work(n, d).views
+    work = new_workspace(n, d).views
     work.l[:] = side.lo if lo is None else lo
     work.u[:] = side.hi if hi is None else hi
     work.L[:] = -np.inf
@@ -167,7 +167,7 @@ def make_node(side: Problem, lo: Floats | None = None, hi: Floats | None = None)
     return work
 
 
-def some_node(side: Problem, generator: random.Random) -> Work:
+def some_node(side: BoxProblem, generator: random.Random) -> Workspace:
     """A random box inside of a side's own, and the scores that it allows."""
     lo, hi = side.lo.copy(), side.hi.copy()
     for j in range(len(lo)):
@@ -183,7 +183,7 @@ def some_node(side: Problem, generator: random.Random) -> Work:
     return work
 
 
-def some_point(work: Work, side: Problem, generator: random.Random) -> Point:
+def some_point(work: Workspace, side: BoxProblem, generator: random.Random) -> Point:
     """A point of a node, often at its ends."""
     point = []
     for lo, hi, whole in zip(work.l, work.u, side.integer, strict=True):
@@ -192,19 +192,19 @@ def some_point(work: Work, side: Problem, generator: random.Random) -> Point:
     return tuple(point)
 
 
-def relax(side: Problem, work: Work, module: Any = kernels) -> None:
+def relax(side: BoxProblem, work: Workspace, module: Any = kernels) -> None:
     """Good multipliers for a node."""
     module.build_hulls(side, work)
-    module.arrange(side, work, False)
-    module.seat(work)
+    module.restore_basis(side, work, False)
+    module.place_on_knots(work)
     module.simplex(side, work, 400)
 
 
-def score(side: Problem, i: int, point: Sequence[float]) -> Fraction:
+def score(side: BoxProblem, i: int, point: Sequence[float]) -> Fraction:
     return oracles.affine(side.A[i].tolist(), float(side.c[i]), point)
 
 
-def exact_link(side: Problem, i: int, t: Fraction) -> mpmath.mpf:
+def exact_link(side: BoxProblem, i: int, t: Fraction) -> mpmath.mpf:
     """ψ of a term; where a jump is left open by rounding, the larger of its values."""
     kind, epsilon = int(side.link[i]), epsilon_of(side, i)
     if kind in (WINDOW, HOLE):
@@ -228,15 +228,15 @@ def exact_link(side: Problem, i: int, t: Fraction) -> mpmath.mpf:
     return -oracles.rising_link(-t, epsilon)
 
 
-def jumps(side: Problem, i: int) -> tuple[float, float]:
+def jumps(side: BoxProblem, i: int) -> tuple[float, float]:
     return float(side.par[i, kernels.LEFT]), float(side.par[i, kernels.RIGHT])
 
 
-def epsilon_of(side: Problem, i: int) -> float:
+def epsilon_of(side: BoxProblem, i: int) -> float:
     return 2.0 * float(side.par[i, kernels.H])
 
 
-def exact_sum(side: Problem, point: Sequence[float]) -> mpmath.mpf:
+def exact_sum(side: BoxProblem, point: Sequence[float]) -> mpmath.mpf:
     """Σ m ψ(a·x + c) in the working precision."""
     total = mpmath.mpf(0)
     for i, m in enumerate(side.m):
@@ -246,7 +246,7 @@ def exact_sum(side: Problem, point: Sequence[float]) -> mpmath.mpf:
 
 
 def highest(
-    side: Problem, i: int, lam: float, lo: float, hi: float, q: float = 0.0, mid: float = 0.0
+    side: BoxProblem, i: int, lam: float, lo: float, hi: float, q: float = 0.0, mid: float = 0.0
 ) -> mpmath.mpf:
     """The largest value of m ψ(t) - λt - q/2 (t - mid)² on [lo, hi], or one close to it."""
     kind, epsilon, m = int(side.link[i]), epsilon_of(side, i), int(side.m[i])
@@ -284,7 +284,7 @@ def highest(
     return max(f(t) for t in candidates)
 
 
-def exact_dual(side: Problem, work: Work) -> mpmath.mpf:
+def exact_dual(side: BoxProblem, work: Workspace) -> mpmath.mpf:
     """The dual function of a node at its multipliers, in real numbers."""
     n, d = side.A.shape
     lam, rows = [Fraction(float(y)) for y in work.lam], side.A.tolist()
@@ -317,7 +317,7 @@ def is_positive_semidefinite(matrix: list[list[Fraction]]) -> bool:
     return True
 
 
-def curvature_left(side: Problem, work: Work) -> list[list[Fraction]]:
+def curvature_left(side: BoxProblem, work: Workspace) -> list[list[Fraction]]:
     """D - Σ q a aᵀ over the coordinates that are not fixed."""
     free = [j for j in range(len(side.lo)) if work.l[j] < work.u[j]]
     A = [[Fraction(float(row[j])) for j in free] for row in side.A]  # noqa: N806

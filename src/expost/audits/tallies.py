@@ -78,7 +78,7 @@ class Tallies:
         transcript = Transcript(self._plan.domain, self._plan.guard)
         for code in self._codes[tally]:
             transcript = transcript.answered(*self._given[code])
-        return Odometer(transcript, effort=self._plan.effort.bounded())
+        return Odometer(transcript, effort=self._plan.effort.with_work_limit())
 
     def loss(self, tally: int) -> Enclosure:
         """The realized loss."""

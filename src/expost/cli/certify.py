@@ -14,8 +14,7 @@ from expost.cli.verify import proved
 from expost.files.kinds import PROOF
 from expost.loss.replay import Replay, replayed
 from expost.proof._certificates import Certificate, certified
-from expost.solver import Effort
-from expost.solver._effort import NODES
+from expost.solver import NODES, Effort
 from expost.transcript import load_transcript
 
 __all__ = ["command"]
@@ -43,7 +42,7 @@ def command(file: Path, out: Path, effort: Effort, as_json: bool) -> None:
     with watched(effort) as (watched_effort, line):
         # It shares its work with nobody, so that it is the proof that Python gives.
         proof = certified(transcript, effort, lambda leaves: line.stage(f"leaves: {leaves:,}"))
-        way = replayed(transcript, watched_effort.part(0.5), line.exchanges)
+        way = replayed(transcript, watched_effort.with_share(0.5), line.exchanges)
     size = proof.save(out)
     if as_json:
         show_json({**proof.tree(), **way.course(), "bytes": size})

@@ -126,12 +126,12 @@ def kernels() -> Kernels | None:
     try:
         from expost.solver.kernels import compiled
 
-        places = tuple(compiled.places())
-        found = compiled.kept(places)
+        places = tuple(compiled.cache_directories())
+        found = compiled.find_cached(places)
     except Exception:  # a broken package, of which its own line tells
         return None
     writable = tuple(filter(can_be_written, places))
-    return Kernels(compiled.disabled(), found and found[0], places, writable)
+    return Kernels(compiled.jit_disabled(), found and found[0], places, writable)
 
 
 def transcript_problems(path: Path) -> Iterator[Problem]:

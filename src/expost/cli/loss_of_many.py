@@ -55,7 +55,7 @@ def show_losses(
         megabytes = _megabytes(data, queries)
         _check_work(answers, data, megabytes)
         if answers.domain.sides:
-            effort = effort.bounded(megabytes)
+            effort = effort.with_work_limit(megabytes)
         losses = losses_within(
             answers, effort, lambda done, total: line.count(done, total, "subjects")
         )

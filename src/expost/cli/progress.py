@@ -21,7 +21,7 @@ _BAR = 30
 def watched(effort: Effort) -> Iterator[tuple[Effort, Line]]:
     """The effort of a command with a progress line, and that line."""
     with progress_line() as line:
-        yield replace(effort.bounded(), progress=line), line
+        yield replace(effort.with_work_limit(), progress=line), line
 
 
 @contextmanager

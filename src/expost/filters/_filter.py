@@ -235,7 +235,9 @@ class Filter(ABC):
             largest = largest_epsilon(query, attempt, self.remaining(account))
         else:
             # Every attempt is a search, and all attempts share one limit.
-            effort = account.effort.within(min(account.effort.most, _NODES_FOR_EPSILON))
+            effort = account.effort.sharing_nodes(
+                min(account.effort.node_limit, _NODES_FOR_EPSILON)
+            )
             account = account.with_effort(effort)
             guess = self.remaining(account)
             largest = nearly_largest_epsilon(query, attempt, guess, lambda: effort.used_up)

@@ -16,7 +16,7 @@ from expost.solver import Effort
 from expost.terms import ScoreTerm
 
 if TYPE_CHECKING:
-    from expost.solver._spread import BoxSpread
+    from expost.solver import BoxSpread
 
 __all__ = ["all_compared", "found_points", "glanced", "spread"]
 
@@ -41,7 +41,7 @@ def spread(terms: Terms, box: Box, effort: Effort) -> Enclosure:
     if effort.group is not None:
         return _together([_in_groups(terms, box, effort.group, effort)])
     joint = _start(terms, box, effort)
-    joint.narrow(effort.part(_MOST_AT_ONCE))
+    joint.narrow(effort.with_share(_MOST_AT_ONCE))
     if terms.total() > _GROUP and joint.unsettled > effort.gap:
         return _together([[(joint, 1)], _in_groups(terms, box, _GROUP, effort)])
     return joint.enclosure
@@ -52,7 +52,7 @@ def glanced(terms: Terms, box: Box, limit: float, effort: Effort) -> Enclosure:
     if effort.used_up:
         return _ANYTHING
     joint = _start(terms, box, effort)
-    joint.compare(limit, effort.glance(_GLANCE))
+    joint.compare(limit, effort.with_node_limit(_GLANCE))
     return joint.enclosure
 
 
@@ -74,9 +74,9 @@ def all_compared(
     if effort.used_up:
         return [_ANYTHING for _ in several]
     joints = [_start(terms, box, effort) for terms in several]
-    for nodes in (*_STAGES, effort.most):
+    for nodes in (*_STAGES, effort.node_limit):
         for joint in joints:
-            joint.compare(limit, effort.glance(nodes))
+            joint.compare(limit, effort.with_node_limit(nodes))
             if joint.enclosure.lower > limit:
                 return [joint.enclosure for joint in joints]
     pairs = zip(several, joints, strict=True)
@@ -90,7 +90,7 @@ def _with_groups(
     open_still = loss.lower <= limit < loss.upper and not effort.used_up
     if open_still and terms.total() > _GROUP:
         # Usually a look at the groups shows that they cannot help, whatever is spent on them.
-        glance = _in_groups(terms, box, _GROUP, effort.glance(1))
+        glance = _in_groups(terms, box, _GROUP, effort.with_node_limit(1))
         sums = [math.fsum(n * part.lowers[side] for part, n in glance) for side in (0, 1)]
         if any(low < high for low, high in zip(sums, joint.uppers, strict=True)):
             return _together([[(joint, 1)], _in_groups(terms, box, _GROUP, effort)])
@@ -98,13 +98,12 @@ def _with_groups(
 
 
 def _start(terms: Iterable[ScoreTerm], box: Box, effort: Effort) -> BoxSpread:
-    from expost.solver._spread import BoxSpread
-    from expost.solver.warm_up import ready
+    from expost.solver import BoxSpread, load_kernels
 
-    ready()
-    begun = BoxSpread(terms, box)
-    effort.set_up(begun.set_up)
-    return begun
+    load_kernels()
+    spread = BoxSpread(terms, box)
+    effort.charge_work(spread.setup_work)
+    return spread
 
 
 def _in_groups(terms: Terms, box: Box, size: int, effort: Effort) -> Parts:
@@ -115,7 +114,7 @@ def _in_groups(terms: Terms, box: Box, size: int, effort: Effort) -> Parts:
     each = list(terms.elements())
     # What was answered very often fills many groups, which are all alike.
     groups = Counter(tuple(each[start : start + size]) for start in range(0, len(each), size))
-    shared, parts = effort.shared(groups.total()), []
+    shared, parts = effort.divide_gap(groups.total()), []
     for group, times in groups.items():
         if effort.used_up:
             return []

@@ -41,7 +41,7 @@ class Headroom:
             self._wait = max(0, self._wait - 1)
             return False
         # A glance is enough to see that the budget is far away; near to it, it seldom is.
-        effort = replace(odometer.effort, nodes=min(_GLANCE, odometer.effort.most))
+        effort = replace(odometer.effort, nodes=min(_GLANCE, odometer.effort.node_limit))
         far = down(self._budget.lower - _AHEAD * charge)
         self._most = min(self._most, odometer.with_effort(effort).loss_against(far).upper)
         fits = up(self._most + charge) <= self._budget.lower

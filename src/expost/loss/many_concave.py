@@ -18,11 +18,9 @@ from expost._types import Floats
 from expost.domains import Box
 from expost.numbers import UNIT, up
 from expost.queries import Query
-from expost.solver._methods import ROUNDING_ALONE
-from expost.solver._problem import Columns, TermArrays, both_directions
+from expost.solver import ROUNDING_ALONE, BoxColumns, TermArrays, load_kernels, pack_both_directions
 from expost.solver.kernels import entries
 from expost.solver.kernels.layout import FOOT, H, PackedProblem
-from expost.solver.warm_up import ready
 from expost.terms import ScoreTerm
 
 __all__ = ["concave_spreads"]
@@ -38,7 +36,7 @@ def concave_spreads(
     """Lower and upper ends of many spreads at once; None if the queries do not allow it."""
     if box.groups:
         return None  # and a query about categories may have any number of responses
-    ready()
+    load_kernels()
     pairs = [(query.on(box).term(0), query.on(box).term(1)) for query in queries]
     side = concave_side([high for _, high in pairs], box)
     if side is None or not all(_mirrored(low, high) for low, high in pairs):
@@ -56,10 +54,10 @@ def _mirrored(low: ScoreTerm, high: ScoreTerm) -> bool:
 def concave_side(terms: Sequence[ScoreTerm], box: Box) -> PackedProblem | None:
     """The terms as a side, if they are unclipped linear ones and there are not too many corners."""
     columns = range(len(box.columns))
-    sides = Columns.of(box, columns)
+    sides = BoxColumns.of(box, columns)
     if sides.integer.any() or len(columns) > _MOST_COORDINATES:
         return None
-    side, _ = both_directions(TermArrays.of([(term, 1) for term in terms], columns), sides)
+    side, _ = pack_both_directions(TermArrays.of([(term, 1) for term in terms], columns), sides)
     return side if side.clipped_rising < ROUNDING_ALONE else None
 
 

@@ -63,7 +63,7 @@ class Odometer(Account):
         self._set("basic_history", Chain([_ZERO]))
         self._set("_passes", Chain([_ZERO]))
         self._set("_totals", {})
-        self._effort.set_up(EXCHANGE * len(transcript))
+        self._effort.charge_work(EXCHANGE * len(transcript))
         check_length(transcript.domain, transcript.exchanges)
         for exchange in transcript.exchanges:
             self._absorb(exchange)
@@ -147,7 +147,7 @@ class Odometer(Account):
         """The realized loss at the start and after each exchange."""
         if not self.searched:
             return self._passes
-        shared = self.with_effort(self.effort.bounded())
+        shared = self.with_effort(self.effort.with_work_limit())
         return Chain(shared.loss_after(count) for count in range(len(self) + 1))
 
     def loss_after(self, count: int) -> Enclosure:
@@ -175,7 +175,7 @@ class Odometer(Account):
     def _after(self, count: int) -> LogLikelihood:
         if count == len(self):
             return self.log_likelihood
-        self.effort.set_up(_AGAIN * count)
+        self.effort.charge_work(_AGAIN * count)
         return log_likelihood(self.domain, self.transcript.exchanges.first(count))
 
     @property
@@ -201,8 +201,8 @@ class Odometer(Account):
             first = next(n for n, loss in enumerate(self._passes) if loss.upper >= lower)
             return Enclosure(lower, max(loss.upper for loss in self._passes)), first
         # All these searches share the limit of one.
-        effort = self.effort.bounded()
-        shared = self.prefix(len(self), effort.within(effort.most))
+        effort = self.effort.with_work_limit()
+        shared = self.prefix(len(self), effort.sharing_nodes(effort.node_limit))
         return largest_on_the_way(
             self.basic_history, self.loss, shared.loss_after, shared.loss_against,
             self.effort.gap, lambda: shared.effort.used_up,

@@ -24,8 +24,7 @@ from expost.loss.shares import capped, part_of
 from expost.loss.tallied import Tallied
 from expost.numbers import Added, Enclosure, Nats, down
 from expost.queries import Query
-from expost.solver import Effort
-from expost.solver._effort import of_root
+from expost.solver import Effort, root_work
 from expost.terms import ScoreTerm
 from expost.transcript import Exchange, Tally
 
@@ -112,13 +111,13 @@ class BoxLogLikelihood(Tallied[Box]):
         return capped(query.on(self.domain).epsilon, query.ceiling(self.domain).enclosure)
 
     def loss(self, effort: Effort) -> Enclosure:
-        return self._capped(spread(self.terms, self.domain, effort.bounded()))
+        return self._capped(spread(self.terms, self.domain, effort.with_work_limit()))
 
     def closest(self, effort: Effort) -> Enclosure:
         return self.loss(effort)
 
     def loss_against(self, limit: float, effort: Effort) -> Enclosure:
-        (loss,) = all_compared([self.terms], self.domain, limit, effort.bounded())
+        (loss,) = all_compared([self.terms], self.domain, limit, effort.with_work_limit())
         return self._capped(loss)
 
     def _capped(self, loss: Enclosure) -> Enclosure:
@@ -136,13 +135,13 @@ class BoxLogLikelihood(Tallied[Box]):
         enough = self._sum_of_epsilons(query, times, budget)
         if enough is not None:
             return enough
-        return self._after(query, times, budget.enclosure.lower, effort.deciding())
+        return self._after(query, times, budget.enclosure.lower, effort.for_decision())
 
     def plus_epsilon(self, query: Query, times: int, budget: Nats, effort: Effort) -> WorstCase:
         enough = self._sum_of_epsilons(query, times, budget)
         if enough is not None:
             return enough
-        epsilon, effort = self.epsilon_of(query), effort.deciding()
+        epsilon, effort = self.epsilon_of(query), effort.for_decision()
         limit = down(budget.enclosure.lower - epsilon.upper)
         if times == 1:
             return WorstCase(self.loss_against(limit, effort) + epsilon)
@@ -204,12 +203,12 @@ class BoxLogLikelihood(Tallied[Box]):
     def found(self, effort: Effort) -> tuple[Point, Point]:
         """The likeliest and the unlikeliest point that a short search finds."""
         given = effort.nodes is not None or effort.allowance is not None
-        short = effort if given else effort.bounded().within(_NODES_FOR_POINTS)
+        short = effort if given else effort.with_work_limit().sharing_nodes(_NODES_FOR_POINTS)
         return found_points(self.terms, self.domain, short)
 
     def most_apart(self, effort: Effort) -> Apart | None:
         # A search makes at least its first two nodes, whatever is left.
-        if effort.used_up and of_root(len(self.terms), len(self.domain.columns)) > _NO_MATTER:
+        if effort.used_up and root_work(len(self.terms), len(self.domain.columns)) > _NO_MATTER:
             return None
         return apart_on_box(self.tally, self.domain, *self.found(effort))
 

@@ -141,12 +141,14 @@ def replayed(
     other: Filter | None = None,
 ) -> Replay:
     """The same, with an :class:`Effort`."""
-    filter_, bounded = other or transcript.filter, effort.bounded()
+    filter_, bounded = other or transcript.filter, effort.with_work_limit()
     check_length(transcript.domain, transcript.exchanges)
     odometer = Odometer(transcript.first(0))
-    deciding = effort.replaying() if odometer.searched else bounded.within(bounded.most)
+    deciding = (
+        effort.for_replay() if odometer.searched else bounded.sharing_nodes(bounded.node_limit)
+    )
     odometer = odometer.with_effort(deciding)
-    bounded.set_up(EXCHANGE * len(transcript))
+    bounded.charge_work(EXCHANGE * len(transcript))
     kept, first_refused = True, None
     decide = None if filter_ is None else _decider(filter_, searched=odometer.searched)
     for number, exchange in enumerate(transcript.exchanges, start=1):
@@ -158,11 +160,11 @@ def replayed(
             kept = kept and accepted is True
         odometer = odometer.answered(exchange.query, exchange.position)
     # The loss shares its nodes with nobody, and leaves some of the work.
-    odometer = odometer.with_effort(bounded.part(_LOSS))
+    odometer = odometer.with_effort(bounded.with_share(_LOSS))
     loss = odometer.closest
     if filter_ is not None and odometer.searched:
         loss = filter_.realized(odometer)
-    highest = odometer.with_effort(bounded.part(_PEAK)).knowing(odometer)
+    highest = odometer.with_effort(bounded.with_share(_PEAK)).knowing(odometer)
     peak, peak_exchange = highest.peak, highest.peak_exchange
     odometer = odometer.with_effort(effort).knowing(odometer)
     if filter_ is None:
@@ -184,7 +186,7 @@ def _decider(filter_: Filter, *, searched: bool) -> Callable[[Odometer, Query], 
     def verdict(odometer: Odometer, query: Query) -> bool | None:
         if odometer.effort.used_up:
             return None
-        return filter_.verdict(odometer.with_effort(odometer.effort.one_of_several()), query)
+        return filter_.verdict(odometer.with_effort(odometer.effort.for_replayed_decision()), query)
 
     def decide(odometer: Odometer, query: Query) -> bool | None:
         if room is None or query.approximate:

@@ -20,8 +20,7 @@ from expost.loss.log_likelihood import check_length, log_likelihood
 from expost.proof import verify
 from expost.proof._tangents import tangents
 from expost.queries.noise.gaussian import Gaussian
-from expost.solver import GAP, Effort
-from expost.solver._effort import SMALLEST_GAP
+from expost.solver import GAP, SMALLEST_GAP, Effort
 from expost.terms import ScoreTerm
 from expost.transcript import Tally, Transcript, readable, transcript_of
 
@@ -110,7 +109,7 @@ def certified(
     transcript: Transcript, effort: Effort, progress: Callable[[int], None] | None = None
 ) -> Certificate:
     """The same by an effort."""
-    effort = effort.bounded(_SHARE)
+    effort = effort.with_work_limit(_SHARE)
     check_length(transcript.domain, transcript.exchanges)
     for index, exchange in enumerate(transcript.exchanges):
         if isinstance(exchange.query, Gaussian):
@@ -144,7 +143,7 @@ def _finer(draft: _Draft, verdict: verify.Verdict, effort: Effort) -> Effort | N
     if effort.used_up:
         return None
     total = log_likelihood(draft.transcript.domain, draft.transcript.exchanges)
-    lower = total.loss(effort.part(0.5)).lower
+    lower = total.loss(effort.with_share(0.5)).lower
     gap = max(SMALLEST_GAP, min(effort.gap / 2, 0.8 * (float(verdict.budget) - lower)))
     # If not even this gap was reached, the nodes were used up.
     was_reached = float(verdict.loss) <= lower + 2 * effort.gap

@@ -14,10 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.domains import Box, Integers
-from expost.solver._effort import Effort
-from expost.solver._methods import Search, Tree, suitable_rules
-from expost.solver._problem import Columns, TermArrays, both_directions
-from expost.solver._spread import blocks
+from expost.solver import (
+    BoxColumns,
+    BranchAndBound,
+    Effort,
+    SearchTree,
+    TermArrays,
+    independent_blocks,
+    load_kernels,
+    pack_both_directions,
+    suitable_rules,
+)
 from expost.solver.kernels.branching import CORNERS
 from expost.solver.kernels.layout import (
     ABOVE,
@@ -29,7 +36,6 @@ from expost.solver.kernels.layout import (
     Floats,
     PackedProblem,
 )
-from expost.solver.warm_up import ready
 from expost.terms import ScoreTerm
 
 __all__ = ["Block", "CoordinateSplit", "EndsSplit", "Leaf", "Proof", "ScoreSplit", "prove"]
@@ -97,18 +103,18 @@ def prove(
 
     ``unclipped`` are linear terms that are never clipped, not even by rounding.
     """
-    ready()
-    found = list(blocks(terms, box))
+    load_kernels()
+    found = list(independent_blocks(terms, box))
     tolerance = 0.49 * effort.gap / max(1, len(found))
     result, sides_left = [], 2 * len(found)
     for columns, block in found:
         pairs = [terms[index] for index in block]
-        sides = both_directions(TermArrays.of(pairs, columns), Columns.of(box, columns))
+        sides = pack_both_directions(TermArrays.of(pairs, columns), BoxColumns.of(box, columns))
         proofs = []
         for side, sign in zip(sides, (1, -1), strict=True):
             rules = suitable_rules(side, corners=all(unclipped[index] for index in block))
             sides_left -= 1
-            tree = _tree(side, rules, tolerance, effort.part(1 / (1 + sides_left)))
+            tree = _tree(side, rules, tolerance, effort.with_share(1 / (1 + sides_left)))
             proofs.append(list(tree.steps(_Frame.of(box, columns, len(pairs), sign))))
         result.append(Block(tuple(block), *proofs))
     return result
@@ -142,15 +148,15 @@ class _Frame:
 
 
 def _tree(side: PackedProblem, rules: list[int], tolerance: float, effort: Effort) -> _ProofTree:
-    search = Search(side, rules)
-    effort.set_up(search.begun)
-    search.pursue(tolerance, effort.part(0.5).limit(0, search.size))
-    effort.charge(search.nodes, search.size)
+    search = BranchAndBound(side, rules)
+    effort.charge_work(search.root_work)
+    search.advance(tolerance, effort.with_share(0.5).limit(0, search.node_work))
+    effort.charge(search.nodes, search.node_work)
     tree = _ProofTree(side, search.rule)
-    tree.offer(search.reached, search.point)
+    tree.accept_incumbent(search.incumbent, search.point)
     terms, coordinates = side.shape
-    size = search.size + terms * (_WRITTEN + coordinates / 10)
-    tree.pursue(tolerance, effort.limit(0, size), math.inf, None)
+    size = search.node_work + terms * (_WRITTEN + coordinates / 10)
+    tree.advance(tolerance, effort.limit(0, size), math.inf, None)
     effort.charge(tree.nodes, size)
     return tree
 
@@ -165,7 +171,7 @@ class _Node:
     halves: list[int] = field(default_factory=list)
 
 
-class _ProofTree(Tree):
+class _ProofTree(SearchTree):
     """A tree that keeps the reasons of all its nodes."""
 
     cutting = False
@@ -176,9 +182,9 @@ class _ProofTree(Tree):
         self._kept: list[_Node] = []
         self._place: dict[int, int] = {}
 
-    def _go_on(self, tolerance: float, nodes: int, enough: float, steps: int) -> bool:
+    def _make_nodes(self, tolerance: float, nodes: int, enough: float, steps: int) -> bool:
         before = self.nodes
-        more = super()._go_on(tolerance, nodes, enough, 1)
+        more = super()._make_nodes(tolerance, nodes, enough, 1)
         if self.nodes > before:
             self._keep()
         return more
@@ -187,7 +193,7 @@ class _ProofTree(Tree):
         """Remember the node that was made last."""
         work, frontier = self._work.views, self._frontier.views
         slot, parent = int(frontier.counts[SLOT]), int(frontier.counts[PARENT])
-        above, bound = float(frontier.known[ABOVE]), float(frontier.known[BOUND])
+        above, bound = float(frontier.status[ABOVE]), float(frontier.status[BOUND])
         made_of = work.best_lam, work.best_q, work.best_centre, work.best_diagonal
         reason, fixed = [np.array(part) for part in made_of], work.l == work.u
         if self._kept:

@@ -202,7 +202,7 @@ def compare(
     """
     odometer = account_of(asked)
     assert isinstance(odometer, Odometer)
-    odometer = odometer.with_effort(odometer.effort.bounded()).knowing(odometer)
+    odometer = odometer.with_effort(odometer.effort.with_work_limit()).knowing(odometer)
     transcript = odometer.transcript
     budget, spared = limits(transcript, epsilon, delta)
     if not transcript.exchanges:

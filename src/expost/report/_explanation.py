@@ -162,7 +162,7 @@ def explain(asked: object) -> Explanation:
     """
     replay = asked if isinstance(asked, Replay) else replay_of(asked)
     guard, known = replay.filter, replay.odometer
-    odometer = known.with_effort(known.effort.bounded()).knowing(known)
+    odometer = known.with_effort(known.effort.with_work_limit()).knowing(known)
     transcript, exchanges = odometer.transcript, len(odometer)
     # Where the budget was kept no loss on the way exceeded it, wherever the searches stop.
     kept = guard is not None and guard.pure and replay.kept
@@ -174,7 +174,7 @@ def explain(asked: object) -> Explanation:
     for number in told:
         for answered in (number - 1, number):
             if answered not in losses:
-                loss = odometer.with_effort(odometer.effort.part(_EACH)).loss_after(answered)
+                loss = odometer.with_effort(odometer.effort.with_share(_EACH)).loss_after(answered)
                 losses[answered] = guard.capped(loss) if guard is not None and kept else loss
     held = replay.loss
     if guard is not None and not (guard.pure and guard.by_loss and odometer.searched):

@@ -19,8 +19,7 @@ from expost.numbers import Enclosure
 from expost.reproduce.results import versions
 from expost.reproduce.runs import EFFORT, Run, Trace, run
 from expost.reproduce.streams import STREAMS, Stream
-from expost.solver import NODES, Effort
-from expost.solver.warm_up import ready
+from expost.solver import NODES, Effort, load_kernels
 
 __all__ = ["PARTS", "Plan", "Watcher", "carry_out", "put"]
 
@@ -126,7 +125,7 @@ def carry_out(plan: Plan, kept: Path, jobs: int, progress: Watcher) -> dict[str,
     )
     whole = missing = sum(_COST[task.stream.name] for task in left)
     if left:
-        ready()  # once, and not in every worker
+        load_kernels()  # once, and not in every worker
     with _workers(min(jobs, len(left))) as work:
         for done, (task, tree) in enumerate(work(_perform, left), len(tasks) - len(left) + 1):
             text = json.dumps({"settings": _settings(task, settings), "run": tree})

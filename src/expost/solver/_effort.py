@@ -1,7 +1,7 @@
-"""How hard to search on a box, what a search reports, and how much work it is.
+"""Limits of searches on boxes, their progress, and the work that they take.
 
-Work is a count of small nodes, about 15 microseconds each, measured to a factor of two or so. It is
-no clock, so every machine stops at the same node.
+Work is counted in small nodes, about 15 microseconds each, within a factor of two or so. It is not
+a clock, so every machine stops at the same node.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ __all__ = [
     "Allowance",
     "Effort",
     "Progress",
-    "of_node",
-    "of_root",
-    "of_set_up",
+    "node_work",
+    "root_work",
+    "setup_work",
 ]
 
 
@@ -43,7 +43,7 @@ REPLAY_WORK = 10_000_000
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What a search knows while it runs."""
+    """The nodes and the loss of a search that still runs."""
 
     nodes: int
     loss: Enclosure
@@ -51,16 +51,16 @@ class Progress:
 
 @dataclass(slots=True)
 class Allowance:
-    """What several searches share, one after the other; it gets less as it is used."""
+    """Nodes or work that several searches share; each reduces what remains for the next."""
 
-    left: float
-    whole: Allowance | None = None
-    """What it is a part of."""
+    remaining: float
+    parent: Allowance | None = None
+    """The allowance that this one is a share of."""
 
     def take(self, amount: float) -> None:
-        self.left -= amount
-        if self.whole is not None:
-            self.whole.take(amount)
+        self.remaining -= amount
+        if self.parent is not None:
+            self.parent.take(amount)
 
 
 @dataclass(frozen=True)
@@ -91,9 +91,9 @@ class Effort:
     group: int | None = None
     progress: Callable[[Progress], None] | None = None
     allowance: Allowance | None = field(default=None, repr=False, compare=False)
-    """Nodes that are left for all searches together; None where each has its own limit alone."""
+    """The nodes that remain for all searches together; None if each only has its own limit."""
     work: Allowance | None = field(default=None, repr=False, compare=False)
-    """Work that is left for all that is done; None where there is no such limit, or not yet."""
+    """The work that remains for everything; None if there is no such limit, or not yet."""
 
     def __post_init__(self) -> None:
         with at("gap"):
@@ -107,118 +107,122 @@ class Effort:
                     if not isinstance(number(limit), int) or not 1 <= limit <= most:
                         raise InvalidInput(f"must be an integer from 1 to {most}")
 
-    def shared(self, parts: int) -> Effort:
-        """The effort for one of several parts whose gaps add up."""
-        return self._but(gap=max(SMALLEST_GAP, self.gap / max(1, parts)))
+    def divide_gap(self, parts: int) -> Effort:
+        """Return the effort for one of several parts whose gaps add up."""
+        return self._with(gap=max(SMALLEST_GAP, self.gap / max(1, parts)))
 
-    def glance(self, nodes: int) -> Effort:
-        """The same with so many nodes for each search, or fewer where it has fewer."""
-        return self._but(nodes=min(nodes, self.most))
+    def with_node_limit(self, nodes: int) -> Effort:
+        """Return the effort with at most this many nodes for each search."""
+        return self._with(nodes=min(nodes, self.node_limit))
 
-    def within(self, nodes: float) -> Effort:
-        """The effort for searches that share this many nodes, one after the other."""
-        return self._but(threads=1, allowance=Allowance(nodes))
+    def sharing_nodes(self, nodes: float) -> Effort:
+        """Return the effort for successive searches that share this many nodes."""
+        return self._with(threads=1, allowance=Allowance(nodes))
 
-    def deciding(self) -> Effort:
-        """Return the effort for one decision: the same in a session, a panel and a command."""
-        given = self.nodes is not None or self.allowance is not None
-        return self if given else self._but(threads=1, work=Allowance(DECISION_WORK))
+    def for_decision(self) -> Effort:
+        """Return the effort for one decision, which is equal in sessions, panels and commands."""
+        limited = self.nodes is not None or self.allowance is not None
+        return self if limited else self._with(threads=1, work=Allowance(DECISION_WORK))
 
-    def replaying(self) -> Effort:
+    def for_replay(self) -> Effort:
         """Return the effort that all decisions of a replay share."""
         if self.nodes is not None:
-            return self.within(self.nodes)
-        return self._but(work=Allowance(REPLAY_WORK)).within(math.inf)
+            return self.sharing_nodes(self.nodes)
+        return self._with(work=Allowance(REPLAY_WORK)).sharing_nodes(math.inf)
 
-    def one_of_several(self) -> Effort:
+    def for_replayed_decision(self) -> Effort:
         """Return the effort for one decision of a replay, at most what a session gives it."""
         if self.work is None:
             return self
-        return self._but(work=Allowance(min(DECISION_WORK, self.work.left), self.work))
+        return self._with(work=Allowance(min(DECISION_WORK, self.work.remaining), self.work))
 
-    def bounded(self, times: float = 1.0) -> Effort:
-        """The same for all that a command or a call does, unless it is for a part of one.
+    def with_work_limit(self, times: float = 1.0) -> Effort:
+        """Return the effort for a whole command or call, unless it has a limit already.
 
-        ``times`` is for one with more to do than others, or with less.
+        ``times`` is above 1 for one that has more to do than others.
         """
-        given = self.nodes is not None or self.work is not None
-        return self if given else self._but(work=Allowance(times * WORK))
+        limited = self.nodes is not None or self.work is not None
+        return self if limited else self._with(work=Allowance(times * WORK))
 
-    def part(self, share: float) -> Effort:
-        """The same for what may take so much of the work that is left, and leaves the rest."""
+    def with_share(self, share: float) -> Effort:
+        """Return the effort for a part that may take this share of the remaining work."""
         if self.work is None:
             return self
-        return self._but(work=Allowance(share * self.work.left, self.work))
+        return self._with(work=Allowance(share * self.work.remaining, self.work))
 
     def halves(self) -> tuple[Effort, Effort]:
-        """The same twice, each for half of the work that is left; then :meth:`join` them."""
+        """Return two efforts, each with half of the remaining work; then :meth:`join` them."""
         if self.work is None:
             return self, self
-        first, second = (self._but(work=Allowance(self.work.left / 2)) for _ in range(2))
+        first, second = (self._with(work=Allowance(self.work.remaining / 2)) for _ in range(2))
         return first, second
 
     def join(self, halves: tuple[Effort, Effort]) -> None:
-        """Take what was used of two halves."""
+        """Charge the work that two halves have used."""
         if self.work is not None:
-            used = self.work.left - sum(half.work.left for half in halves if half.work is not None)
-            self.work.take(used)
+            unused = sum(half.work.remaining for half in halves if half.work is not None)
+            self.work.take(self.work.remaining - unused)
 
-    def _but(self, **others: Any) -> Effort:
-        """The same with some fields that need no check: a loss of a small box makes five of them.
+    def _with(self, **changes: Any) -> Effort:
+        """Return a copy with changed fields, unchecked: a loss on a small box makes five copies.
 
-        ``dataclasses.replace`` would look at all fields again, as at what a person wrote.
+        ``dataclasses.replace`` would check all fields again.
         """
         effort = object.__new__(Effort)
-        vars(effort).update(vars(self), **others)
+        vars(effort).update(vars(self), **changes)
         return effort
 
     @property
-    def most(self) -> int:
+    def node_limit(self) -> int:
         """The limit of a single search."""
         return NODES if self.nodes is None else self.nodes
 
     @property
     def used_up(self) -> bool:
-        """Whether nothing is left of what searches share."""
-        return any(shared.left <= 0 for shared in (self.allowance, self.work) if shared is not None)
+        """Whether nothing remains of a shared allowance."""
+        return any(
+            shared.remaining <= 0 for shared in (self.allowance, self.work) if shared is not None
+        )
 
     def limit(self, used: int, size: float) -> int:
-        """Up to how many nodes a search may go that has used so many, each so much work."""
-        nodes = math.inf if self.allowance is None else self.allowance.left
-        work = math.inf if self.work is None else self.work.left / size
-        return int(min(self.most, used + max(0, min(nodes, work))))
+        """Return the most nodes for a search that has used ``used``, each of ``size`` work."""
+        nodes = math.inf if self.allowance is None else self.allowance.remaining
+        work = math.inf if self.work is None else self.work.remaining / size
+        return int(min(self.node_limit, used + max(0, min(nodes, work))))
 
     def charge(self, nodes: int, size: float = 0.0) -> None:
-        """Take nodes from what is shared, and their work."""
+        """Take nodes, and their work, from the shared allowances."""
         if self.allowance is not None:
             self.allowance.take(nodes)
-        self.set_up(nodes * size)
+        self.charge_work(nodes * size)
 
-    def set_up(self, work: float) -> None:
-        """Take work that is not that of nodes."""
+    def charge_work(self, work: float) -> None:
+        """Take work from the shared allowance."""
         if self.work is not None:
             self.work.take(work)
 
 
+# Operations per unit of work; the terms that fill the cache; operations of a factorization per
+# unit; the work before the first term; and the nodes that a root takes as long as.
 _UNIT = 64
-_MANY = 1_000
+_CACHE_TERMS = 1_000
 _CUBES = 16_000
-_ANY = 40
+_SETUP = 40
 _ROOT = 3
 
 
-def of_node(terms: int, coordinates: int) -> float:
-    """A node goes through all terms, each with all coordinates, and factors a matrix of these."""
+def node_work(terms: int, coordinates: int) -> float:
+    """Estimate the work of a node: all terms with all coordinates, and a factorization."""
     passes = terms * (6 + coordinates) / _UNIT
-    # What does not stay in the cache takes up to five times as long.
-    return max(1.0, passes * (1 + min(4.0, terms / _MANY)) + coordinates**3 / _CUBES)
+    # Terms that do not stay in the cache take up to five times as long.
+    return max(1.0, passes * (1 + min(4.0, terms / _CACHE_TERMS)) + coordinates**3 / _CUBES)
 
 
-def of_root(terms: int, coordinates: int) -> float:
-    """What the first node of a search takes more than others: its simplex goes on for longer."""
-    return _ROOT * of_node(terms, coordinates)
+def root_work(terms: int, coordinates: int) -> float:
+    """Estimate how much more work a root is than other nodes: its simplex takes longer."""
+    return _ROOT * node_work(terms, coordinates)
 
 
-def of_set_up(terms: int, coordinates: int) -> float:
-    """A search is set up term by term, however few nodes it takes."""
-    return _ANY + terms * (24 + coordinates) / _UNIT
+def setup_work(terms: int, coordinates: int) -> float:
+    """Estimate the work of preparing a search, term by term."""
+    return _SETUP + terms * (24 + coordinates) / _UNIT

@@ -1,9 +1,10 @@
-"""Four methods for the largest value of one problem, each a certified enclosure that narrows.
+"""Four methods to maximize one problem, each a certified enclosure that narrows.
 
-Corners and tangents need no search where a sum is convex or concave. Unclipped linear queries are
-concave in the score, so both occur: corners for their smallest log-likelihood, tangents for their
-largest. Everything else takes best-first branch and bound. It is limited by nodes, never by a
-clock, so the same problem always gives the same bits. Proof: docs/theory/extrema.md.
+A convex sum is largest at a corner, and a tangent bounds a concave one: neither needs a search.
+Unclipped linear queries are concave in the score, so both occur: corners for their smallest
+log-likelihood, tangents for their largest. Everything else takes best-first branch and bound. It is
+limited by nodes, never by a clock, so equal problems give equal bits. Proof:
+docs/theory/extrema.md.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from expost.solver._effort import of_node, of_root
+from expost.solver._effort import node_work, root_work
 from expost.solver.kernels import entries
 from expost.solver.kernels.branching import COORDINATES_ONLY, CORNERS, SCORES_FIRST
 from expost.solver.kernels.layout import (
@@ -25,24 +26,24 @@ from expost.solver.kernels.layout import (
     SETTLED,
     Floats,
     Frontier,
+    NodePool,
     PackedProblem,
-    Pool,
-    Record,
+    PackedRecord,
+    enlarged_frontier,
     new_frontier,
-    new_work,
-    roomier,
+    new_workspace,
 )
 from expost.solver.kernels.trees import DONE, FULL
 
 __all__ = [
     "CORNERS_PER_NODE",
     "ROUNDING_ALONE",
-    "Convex",
-    "Corners",
-    "Search",
-    "Summit",
+    "BranchAndBound",
+    "ConcaveMaximizer",
+    "ConvexMaximizer",
+    "CornerEnumeration",
+    "SearchTree",
     "Tick",
-    "Tree",
     "suitable_rules",
 ]
 
@@ -52,41 +53,41 @@ Tick = Callable[[], None]
 _FEW_COORDINATES = 4
 _ROOM = 64
 _TICK = 256
-# Nodes that the first one of two rules has made at the end of a heat, and those of the other one.
-# The first is the better one far more often, and its nodes take half the time, so it goes ahead.
-_HEATS = ((32, 16), (64, 64), (200, 200), (800, 800))
-# Where the other one is compared with what the first had reached with as many nodes.
+# The nodes of both rules at the end of each stage of a race. The first rule is better far more
+# often, and its nodes take half the time, so it goes ahead.
+_STAGES = ((32, 16), (64, 64), (200, 200), (800, 800))
+# Counts of nodes at which the second rule is compared with the first at the same count.
 _MARKS = (5, 9)
 _BEHIND = 1.1
-# With fewer nodes there is no race: on a wide box a root of the other one takes long.
-_FEW = 4
+# With fewer nodes there is no race: on a wide box a root of the second rule takes long.
+_RACE_NODES = 4
 _PATIENCE = 500
 
 ROUNDING_ALONE = 1e-9
 """If clipping changes a sum by less than this, the sum counts as convex, or concave."""
 
 
-class Tree:
+class SearchTree:
     """A search tree under one branching rule."""
 
     cutting = True
-    """Whether nodes are tightened if that is known to cut off nothing of interest."""
+    """Whether nodes are tightened where that certainly cuts off nothing of interest."""
 
     def __init__(self, problem: PackedProblem, rule: int) -> None:
         self.rule = rule
         self._problem = problem
         n, d = problem.shape
-        self._work = new_work(n, d)
-        self._pool = Pool(n, d, _ROOM)
-        self._look_at(new_frontier(n, d, _ROOM))
-        self.passed: dict[int, float] = {}
-        """What the upper bound was at the marks of a race."""
+        self._work = new_workspace(n, d)
+        self._pool = NodePool(n, d, _ROOM)
+        self._use_frontier(new_frontier(n, d, _ROOM))
+        self.upper_at_mark: dict[int, float] = {}
+        """The upper bound at each mark of a race."""
 
-    def _look_at(self, frontier: Record[Frontier]) -> None:
-        # Single words are asked for all the time, and a view takes longer than to read one.
+    def _use_frontier(self, frontier: PackedRecord[Frontier]) -> None:
+        # Single words are read all the time, and making a view takes longer than reading one.
         self._frontier, self._words = frontier, frontier.words
         self._counts = frontier.view("counts")
-        self._top = frontier.layout.spans["bounds"][0].start
+        self._first_bound = frontier.layout.spans["bounds"][0].start
 
     @property
     def nodes(self) -> int:
@@ -94,14 +95,14 @@ class Tree:
 
     @property
     def lower(self) -> float:
-        """The largest value that was found."""
+        """The best value so far."""
         return self._words.item(LOWER)
 
     @property
     def point(self) -> Floats | None:
-        """Where it was found."""
-        found: Floats = self._frontier.view("point")
-        return None if self.lower == -math.inf else found.copy()
+        """A point with the best value."""
+        incumbent: Floats = self._frontier.view("point")
+        return None if self.lower == -math.inf else incumbent.copy()
 
     @property
     def settled(self) -> float:
@@ -113,46 +114,46 @@ class Tree:
         """A certified bound on the largest value, at any moment."""
         upper = self._words.item(SETTLED)
         if self._counts.item(OPEN):
-            upper = max(upper, self._words.item(self._top))
+            upper = max(upper, self._words.item(self._first_bound))
         if self._counts.item(HALF) < 2:
-            # The parent is no longer open, and its halves are not yet made.
+            # The parent is no longer open, and its halves are not made yet.
             upper = max(upper, self._words.item(ABOVE))
         return upper
 
-    def pursue(self, tolerance: float, nodes: int, enough: float, tick: Tick | None) -> None:
-        """Go on until the gap is closed, the nodes are used up, or ``enough`` is exceeded.
+    def advance(self, tolerance: float, nodes: int, enough: float, tick: Tick | None) -> None:
+        """Search until the gap is closed, the nodes are used up, or ``enough`` is exceeded.
 
-        Or until nothing moves.
+        The search also stops when nothing moves any longer.
         """
-        # Now and then Python has its turn, for whoever wants to interrupt it.
-        while self._go_on(tolerance, nodes, enough, _TICK):
+        # Control returns to Python regularly, so that the search can be interrupted.
+        while self._make_nodes(tolerance, nodes, enough, _TICK):
             if tick is not None:
                 tick()
 
-    def offer(self, value: float, point: Floats | None) -> None:
-        """A point that was found elsewhere, and its value."""
+    def accept_incumbent(self, value: float, point: Floats | None) -> None:
+        """Take a point of another search, if its value is better."""
         if value > self.lower and point is not None:
             self._words[LOWER] = value
             self._frontier.view("point")[:] = point
 
-    def _go_on(self, tolerance: float, nodes: int, enough: float, steps: int) -> bool:
-        """Make up to so many nodes; whether there is more to do."""
-        came_to = entries.pursue(
+    def _make_nodes(self, tolerance: float, nodes: int, enough: float, steps: int) -> bool:
+        """Make up to ``steps`` nodes; return whether the search can continue."""
+        outcome = entries.advance(
             self._problem, self._work, self._pool, self._frontier, self.rule, self.cutting, nodes,
             _PATIENCE, steps, tolerance, enough,
         )  # fmt: skip
-        if came_to == FULL:
+        if outcome == FULL:
             self._extend()
-        return came_to != DONE
+        return outcome != DONE
 
     def _extend(self) -> None:
         n, d = self._problem.shape
         self._pool.double()
-        self._look_at(roomier(self._frontier, n, d, len(self._pool)))
+        self._use_frontier(enlarged_frontier(self._frontier, n, d, len(self._pool)))
 
 
-class Search:
-    """The largest value of one problem, as an enclosure that narrows.
+class BranchAndBound:
+    """Best-first branch and bound for one problem.
 
     Splitting scores and splitting coordinates can differ by orders of magnitude, in favour of
     either; a short race decides.
@@ -160,13 +161,13 @@ class Search:
 
     def __init__(self, problem: PackedProblem, rules: Sequence[int] = ()) -> None:
         self._problem = problem
-        self.size = of_node(*problem.shape)
-        """How much work a node is."""
-        self.begun = of_root(*problem.shape)
-        """How much more it is to begin."""
-        first, *others = rules or suitable_rules(problem)
-        self._trees = [Tree(problem, first)]
-        self._others = others
+        self.node_work = node_work(*problem.shape)
+        """The work of a node."""
+        self.root_work = root_work(*problem.shape)
+        """The additional work of the root."""
+        first, *unused = rules or suitable_rules(problem)
+        self._trees = [SearchTree(problem, first)]
+        self._unused_rules = unused
         self._dropped = 0
         self._restarted = 0
         self._ceiling = math.inf
@@ -177,98 +178,101 @@ class Search:
 
     @property
     def rule(self) -> int:
-        """The branching rule that does best so far."""
+        """The best branching rule so far."""
         return self._trees[0].rule
 
     @property
     def lower(self) -> float:
-        return self.reached - self._problem.total_error
+        return self.incumbent - self._problem.total_error
 
     @property
-    def reached(self) -> float:
-        """The largest value that was found, as computed."""
+    def incumbent(self) -> float:
+        """The best value so far, as computed."""
         return max([tree.lower for tree in self._trees])
 
     @property
     def point(self) -> Floats | None:
-        """Where it was found."""
+        """A point with the best value."""
         return max(self._trees, key=lambda tree: tree.lower).point
 
     @property
     def upper(self) -> float:
         return min([self._ceiling, *[tree.upper for tree in self._trees]])
 
-    def pursue(
+    def advance(
         self, tolerance: float, nodes: int, enough: float = math.inf, tick: Tick | None = None
     ) -> None:
-        """Go on until the gap is closed, the nodes are used up, or ``enough`` is exceeded.
+        """Search until the gap is closed, the nodes are used up, or ``enough`` is exceeded.
 
-        ``nodes`` limits each tree. ``tick`` is called now and then.
+        ``nodes`` limits each tree. ``tick`` is called regularly.
         """
         settled = max([tree.settled for tree in self._trees])
-        if self._trees[0].nodes and settled > self.reached + tolerance:
+        if self._trees[0].nodes and settled > self.incumbent + tolerance:
             self._restart()
         nodes = max(0, nodes - self._restarted)
 
-        def walk(tree: Tree, stage: int) -> None:
-            tree.pursue(tolerance, min(stage, nodes), enough, tick)
+        def search(tree: SearchTree, stage: int) -> None:
+            tree.advance(tolerance, min(stage, nodes), enough, tick)
 
-        # Among corners the first bounds are the worst, and say little about later ones.
-        for ahead, behind in _HEATS[self.rule == CORNERS :]:
-            racing = nodes >= _FEW and (len(self._trees) > 1 or self._others)
-            if racing and self._heat(walk, ahead, behind, tolerance, enough):
+        # Under the rule for corners the first bounds are the worst, and predict later ones badly.
+        for ahead, behind in _STAGES[self.rule == CORNERS :]:
+            racing = nodes >= _RACE_NODES and (len(self._trees) > 1 or self._unused_rules)
+            if racing and self._race(search, ahead, behind, tolerance, enough):
                 return
-        walk(self._trees[0], nodes)
+        search(self._trees[0], nodes)
 
     def _restart(self) -> None:
-        """Start again: what was settled for a larger tolerance is too coarse for this one."""
-        tree, best, point = self._trees[0], self.reached, self.point
+        """Start again, because nodes settled at a larger tolerance are too coarse for this one."""
+        tree, best, point = self._trees[0], self.incumbent, self.point
         self._ceiling = self.upper
         self._dropped += sum(old.nodes for old in self._trees)
         self._restarted += tree.nodes
-        self._others += [old.rule for old in self._trees[1:]]
-        self._trees = [Tree(self._problem, tree.rule)]
-        self._trees[0].offer(best, point)
+        self._unused_rules += [old.rule for old in self._trees[1:]]
+        self._trees = [SearchTree(self._problem, tree.rule)]
+        self._trees[0].accept_incumbent(best, point)
 
-    def _heat(
-        self, walk: Callable[[Tree, int], None], ahead: int, behind: int, tolerance: float,
+    def _race(
+        self, search: Callable[[SearchTree, int], None], ahead: int, behind: int, tolerance: float,
         enough: float,
     ) -> bool:  # fmt: skip
-        """A part of the race; whether its first one is at the end."""
+        """Run a stage of the race; return whether the first rule has finished the search."""
         first = self._trees[0]
         for mark in (*_MARKS, ahead):
-            walk(first, mark)
+            search(first, mark)
             if first.upper <= first.lower + tolerance or first.lower > enough:
                 return True
             if first.nodes >= mark:
-                first.passed.setdefault(mark, first.upper)
-        if self._others:
-            self._trees.append(Tree(self._problem, self._others.pop()))
+                first.upper_at_mark.setdefault(mark, first.upper)
+        if self._unused_rules:
+            self._trees.append(SearchTree(self._problem, self._unused_rules.pop()))
         second = self._trees[1]
-        second.offer(first.lower, first.point)
-        lost = any(self._is_behind(walk, mark) for mark in _MARKS)
+        second.accept_incumbent(first.lower, first.point)
+        lost = any(self._is_behind(search, mark) for mark in _MARKS)
         if not lost:
-            walk(second, behind)
-        first.offer(second.lower, second.point)
+            search(second, behind)
+        first.accept_incumbent(second.lower, second.point)
         ours, theirs = first.upper - first.lower, second.upper - second.lower
-        if lost or min(ours, theirs) < 0.75 * max(ours, theirs) or ahead == _HEATS[-1][0]:
+        if lost or min(ours, theirs) < 0.75 * max(ours, theirs) or ahead == _STAGES[-1][0]:
             winner, loser = (first, second) if lost or ours < theirs else (second, first)
             self._trees = [winner]
             self._dropped += loser.nodes
         return False
 
-    def _is_behind(self, walk: Callable[[Tree, int], None], mark: int) -> bool:
-        """Let the second one walk to a mark; whether it is well behind of what the first was."""
+    def _is_behind(self, search: Callable[[SearchTree, int], None], mark: int) -> bool:
+        """Run the second rule to a mark; return whether it is well behind the first one there."""
         first, second = self._trees
-        if second.nodes >= mark or mark not in first.passed:
+        if second.nodes >= mark or mark not in first.upper_at_mark:
             return False
-        walk(second, mark)
-        there = first.passed[mark] - self.reached
-        return second.nodes >= mark and second.upper - self.reached > _BEHIND * there
+        search(second, mark)
+        first_gap = first.upper_at_mark[mark] - self.incumbent
+        return second.nodes >= mark and second.upper - self.incumbent > _BEHIND * first_gap
 
 
 def suitable_rules(problem: PackedProblem, *, corners: bool = True) -> list[int]:
-    """One branching rule, or two that race; with ``corners`` only those, if they are enough."""
+    """Choose one branching rule, or two that race.
+
+    With ``corners``, a convex problem gets the rule for corners first.
+    """
     if corners and problem.clipped_falling < ROUNDING_ALONE:
         return [CORNERS, SCORES_FIRST]
     if problem.shape[1] <= _FEW_COORDINATES:
@@ -278,68 +282,68 @@ def suitable_rules(problem: PackedProblem, *, corners: bool = True) -> list[int]
 
 _MOST_ENUMERATED = 12
 CORNERS_PER_NODE = 1 << 10
-"""How many take as long as a node of a search."""
+"""The count of corners that take as long as a node of a search."""
 
 
-class Corners:
-    """The largest value of a problem that is convex, found at once."""
+class CornerEnumeration:
+    """The maximum of a convex problem with few corners, from all of them."""
 
     nodes = 0
 
     def __init__(self, problem: PackedProblem, clipped: float) -> None:
         best, self.point = entries.best_corner(problem)
-        # Products of many factors, and logarithms that are shifted in the end.
+        # The error covers products of many factors, and logarithms that are shifted in the end.
         error = 4 * problem.total_error + clipped
         self.lower, self.upper = best - error, best + error
-        self.size = of_node(*problem.shape)
-        self.begun = self.size * (1 << problem.free) / CORNERS_PER_NODE
+        self.node_work = node_work(*problem.shape)
+        self.root_work = self.node_work * (1 << problem.free_count) / CORNERS_PER_NODE
 
     @classmethod
-    def of(cls, problem: PackedProblem) -> Corners | None:
-        """None if the problem is not convex, or has too many corners."""
+    def of(cls, problem: PackedProblem) -> CornerEnumeration | None:
+        """Return None if the problem is not convex, or has too many corners."""
         clipped = problem.clipped_falling
-        if clipped >= ROUNDING_ALONE or problem.free > _MOST_ENUMERATED:
+        if clipped >= ROUNDING_ALONE or problem.free_count > _MOST_ENUMERATED:
             return None
         return cls(problem, clipped)
 
-    def pursue(
+    def advance(
         self, tolerance: float, nodes: int, enough: float = math.inf, tick: Tick | None = None
     ) -> None:
-        """Nothing is left to do."""
+        """Do nothing: the maximum is known."""
 
 
 _MOST_SEARCHED = 20
 
 
-class Convex:
-    """The largest value of a problem that is convex. A look at all corners counts as a node."""
+class ConvexMaximizer:
+    """The maximum of a convex problem, by a search or from all corners, which counts as a node."""
 
     def __init__(self, problem: PackedProblem, clipped: float, patience: int) -> None:
         self._problem = problem
         self._clipped = clipped
         self._patience = patience
-        self._search = Search(problem, [CORNERS])
-        self._corners: Corners | None = None
+        self._search = BranchAndBound(problem, [CORNERS])
+        self._corners: CornerEnumeration | None = None
 
     @classmethod
-    def of(cls, problem: PackedProblem) -> Convex | None:
-        """None if the problem is not convex, or has so many corners that only a search will do."""
+    def of(cls, problem: PackedProblem) -> ConvexMaximizer | None:
+        """Return None if the problem is not convex, or has too many corners to enumerate."""
         clipped = problem.clipped_falling
-        if clipped >= ROUNDING_ALONE or problem.free > _MOST_SEARCHED:
+        if clipped >= ROUNDING_ALONE or problem.free_count > _MOST_SEARCHED:
             return None
-        return cls(problem, clipped, (1 << problem.free) // CORNERS_PER_NODE)
+        return cls(problem, clipped, (1 << problem.free_count) // CORNERS_PER_NODE)
 
     @property
     def nodes(self) -> int:
         return self._search.nodes + (self._corners is not None)
 
     @property
-    def size(self) -> float:
-        return self._search.size
+    def node_work(self) -> float:
+        return self._search.node_work
 
     @property
-    def begun(self) -> float:
-        return self._search.begun
+    def root_work(self) -> float:
+        return self._search.root_work
 
     @property
     def lower(self) -> float:
@@ -353,36 +357,36 @@ class Convex:
     def upper(self) -> float:
         return self._corners.upper if self._corners else self._search.upper
 
-    def pursue(
+    def advance(
         self, tolerance: float, nodes: int, enough: float = math.inf, tick: Tick | None = None
     ) -> None:
-        """Search until the gap is closed; if that takes long, look at all corners."""
+        """Search until the gap is closed; if that takes long, enumerate all corners."""
         if self._corners or self.upper - self.lower <= tolerance:
             return
-        self._search.pursue(tolerance, min(nodes, self._patience), enough, tick)
+        self._search.advance(tolerance, min(nodes, self._patience), enough, tick)
         closed = self.upper - self.lower <= tolerance or self.lower > enough
         if not closed and nodes > self._patience:
-            self._corners = Corners(self._problem, self._clipped)
+            self._corners = CornerEnumeration(self._problem, self._clipped)
 
 
-class Summit:
-    """The largest value of a problem that is concave. A climb counts as a node."""
+class ConcaveMaximizer:
+    """The maximum of a concave problem. A climb counts as a node."""
 
     def __init__(self, problem: PackedProblem, clipped: float) -> None:
         self._problem = problem
-        self.size = of_node(*problem.shape)
-        self.begun = 0.0
+        self.node_work = node_work(*problem.shape)
+        self.root_work = 0.0
         self._error = 4 * problem.total_error + clipped
         self._climbs = 0
-        self._found, self._gap = -math.inf, math.inf
-        self._top: Floats | None = None
-        self._search: Search | None = None
+        self._value, self._gap = -math.inf, math.inf
+        self._argmax: Floats | None = None
+        self._search: BranchAndBound | None = None
 
     @classmethod
-    def of(cls, problem: PackedProblem) -> Summit | None:
-        """None if the problem is not concave."""
+    def of(cls, problem: PackedProblem) -> ConcaveMaximizer | None:
+        """Return None if the problem is not concave."""
         clipped = problem.clipped_rising
-        return None if clipped >= ROUNDING_ALONE or problem.whole else cls(problem, clipped)
+        return None if clipped >= ROUNDING_ALONE or problem.integer_count else cls(problem, clipped)
 
     @property
     def nodes(self) -> int:
@@ -390,22 +394,22 @@ class Summit:
 
     @property
     def lower(self) -> float:
-        climbed = self._found - self._error
+        climbed = self._value - self._error
         return max(climbed, self._search.lower) if self._search else climbed
 
     @property
     def point(self) -> Floats | None:
-        climbed = self._found - self._error
+        climbed = self._value - self._error
         if self._search and self._search.lower > climbed:
             return self._search.point
-        return self._top
+        return self._argmax
 
     @property
     def upper(self) -> float:
-        proved = self._found + self._gap + self._error
+        proved = self._value + self._gap + self._error
         return min(proved, self._search.upper) if self._search else proved
 
-    def pursue(
+    def advance(
         self, tolerance: float, nodes: int, enough: float = math.inf, tick: Tick | None = None
     ) -> None:
         """Climb until the gap is closed; if that stalls, search."""
@@ -415,11 +419,11 @@ class Summit:
             self._climb(tolerance - 2 * self._error)
             if self.upper - self.lower <= tolerance:
                 return
-            self._search = Search(self._problem)
-        self._search.pursue(tolerance, nodes, enough, tick)
+            self._search = BranchAndBound(self._problem)
+        self._search.advance(tolerance, nodes, enough, tick)
 
     def _climb(self, tolerance: float) -> None:
         self._climbs += 1
         ones = np.ones((1, self._problem.shape[0]))
-        values, gaps, (self._top,) = entries.climb(self._problem, ones, tolerance)
-        self._found, self._gap = float(values[0]), float(gaps[0])
+        values, gaps, (self._argmax,) = entries.climb(self._problem, ones, tolerance)
+        self._value, self._gap = float(values[0]), float(gaps[0])

@@ -1,4 +1,4 @@
-"""A problem in its normal form: always to maximize, always increasing links.
+"""The normal form of a problem: a maximization with increasing links.
 
 The response and the direction (largest or smallest log-likelihood) are folded into signs. The
 link of a logistic query is odd, so its smallest value is the largest one with the affine form
@@ -20,7 +20,7 @@ import numpy as np
 
 from expost.domains import Box
 from expost.solver.kernels import entries
-from expost.solver.kernels.layout import FACTS, Floats, Ints, PackedProblem, Problem, layout
+from expost.solver.kernels.layout import FACTS, BoxProblem, Floats, Ints, PackedProblem, layout
 from expost.solver.kernels.links import (
     BOWL,
     FALLING,
@@ -37,7 +37,7 @@ from expost.solver.kernels.links import (
 )
 from expost.terms import BLUR, EVERYWHERE, Link, ScoreTerm
 
-__all__ = ["Columns", "TermArrays", "both_directions", "joined"]
+__all__ = ["BoxColumns", "TermArrays", "merge_windows", "pack_both_directions"]
 
 
 _CELLS = 24
@@ -57,7 +57,7 @@ class TermArrays(NamedTuple):
 
     @classmethod
     def of(cls, counted: Sequence[tuple[ScoreTerm, int]], columns: Sequence[int]) -> TermArrays:
-        """The terms and how often each counts, in some of the coordinates."""
+        """Pack terms and their multiplicities, in some of the coordinates."""
         terms = [term for term, _ in counted]
         rows: Floats = np.array([term.weights for term in terms], dtype=np.float64)
         if list(columns) != list(range(rows.shape[1])):
@@ -70,17 +70,17 @@ class TermArrays(NamedTuple):
         )
 
 
-class Columns(NamedTuple):
+class BoxColumns(NamedTuple):
     """Some columns of a box as arrays."""
 
     lo: Floats
     hi: Floats
     integer: Ints
     groups: Floats = np.empty((0, 0))
-    """A row per coordinate with categories: ones for its columns, exactly one of which is 1."""
+    """A row per coordinate with categories: ones for its columns, as exactly one of them is 1."""
 
     @classmethod
-    def of(cls, box: Box, columns: Sequence[int]) -> Columns:
+    def of(cls, box: Box, columns: Sequence[int]) -> BoxColumns:
         lo, hi, integer = box.bounds
         if list(columns) != list(range(len(lo))):
             lo, hi, integer = lo[columns], hi[columns], integer[columns]
@@ -95,25 +95,27 @@ class Columns(NamedTuple):
     def exponents(self) -> Ints:
         """The powers of two that bring coordinates to size 1; integers stay as they are.
 
-        Nothing is rounded by them, and no width is too small.
+        They round nothing, and no width gets too small.
         """
         _, exponents = np.frexp(np.maximum(-self.lo, self.hi))
         scaled: Ints = exponents * (1 - self.integer)
         return scaled
 
 
-def both_directions(terms: TermArrays, columns: Columns) -> tuple[PackedProblem, PackedProblem]:
-    """The largest sum of the terms over a box, and the largest of its negative.
+def pack_both_directions(
+    terms: TermArrays, columns: BoxColumns
+) -> tuple[PackedProblem, PackedProblem]:
+    """Pack two problems: to maximize the sum of the terms over a box, and to maximize its negative.
 
-    After the terms come FLAT ones, one for each group.
+    After the terms come FLAT ones, one for each group of columns.
     """
     groups, exponents = len(columns.groups), columns.exponents
     lo, hi = np.ldexp(columns.lo, -exponents), np.ldexp(columns.hi, -exponents)
-    with np.errstate(over="ignore", under="ignore"):  # what overflows is no bound, and seen there
+    with np.errstate(over="ignore", under="ignore"):  # what overflows gives no bound
         A, c, m = np.ldexp(terms.A, exponents), terms.c, terms.m
     integer = columns.integer.view(np.float64)
 
-    def one(sign: int) -> PackedProblem:
+    def pack(sign: int) -> PackedProblem:
         rows, offsets, times = A, c, m
         if groups:
             rows = np.vstack([A, sign * columns.groups])
@@ -124,13 +126,13 @@ def both_directions(terms: TermArrays, columns: Columns) -> tuple[PackedProblem,
         links, tables, width = _links(terms.shapes, groups, sign)
         n, d = rows.shape
         problem = PackedProblem(
-            layout(Problem, n, d, tables=tables, width=width), links, times, offsets,
+            layout(BoxProblem, n, d, tables=tables, width=width), links, times, offsets,
             integer, lo, hi, rows.ravel(),
         )  # fmt: skip
-        entries.finish(problem)
+        entries.derive_fields(problem)
         return problem
 
-    return one(1), one(-1)
+    return pack(1), pack(-1)
 
 
 _KINDS = {
@@ -148,28 +150,28 @@ Key = tuple[int, float, float, float]
 
 @lru_cache(maxsize=256)
 def _links(shapes: tuple[Shape, ...], groups: int, sign: int) -> tuple[Floats, int, int]:
-    """The fields of a problem up to its heights, and the shape of its tables.
+    """Return the fields of a problem up to its heights, and the shape of its tables.
 
-    They are what is constant about every term, its kind, and which of the tables it uses.
+    They are the constants of every term, its kind, and the table that it uses.
     """
     keys: list[Key] = []
     for link, epsilon, (lo, hi) in shapes:
         ends = (lo, hi) if sign > 0 else (-hi, -lo)
         keys.append((_KINDS[link][sign < 0], epsilon, *ends))
     keys += [(FLAT, 0.0, *EVERYWHERE)] * groups
-    places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
-    grid, heights, sizes = _stacked(list(places))
+    table_index = {key: index for index, key in enumerate(dict.fromkeys(keys))}
+    grid, heights, sizes = _stack_tables(list(table_index))
     link_of = np.array([key[0] for key in keys], dtype=np.int64)
-    table_of = np.array([places[key] for key in keys], dtype=np.int64)
+    table_of = np.array([table_index[key] for key in keys], dtype=np.int64)
     constants = np.array([_constants(*key) for key in keys])
-    whole = [part.view(np.float64) for part in (link_of, table_of, sizes)]
+    integers = [part.view(np.float64) for part in (link_of, table_of, sizes)]
     reals = [part.ravel() for part in (constants, grid, heights)]
-    return np.concatenate([np.zeros(FACTS), *whole, *reals]), *grid.shape
+    return np.concatenate([np.zeros(FACTS), *integers, *reals]), *grid.shape
 
 
 @lru_cache(maxsize=4096)
 def _constants(kind: int, epsilon: float, lo: float, hi: float) -> tuple[float, ...]:
-    """The parameters of a term, and its shape."""
+    """Return the parameters of a term, and its shape."""
     if kind < TENT:
         return *_parameters(epsilon), *_shape(kind, epsilon)
     h = epsilon / 2
@@ -187,7 +189,7 @@ def _constants(kind: int, epsilon: float, lo: float, hi: float) -> tuple[float, 
 
 @lru_cache(maxsize=4096)
 def _shape(kind: int, epsilon: float) -> tuple[float, float, float]:
-    """The largest slope of a link, its τ, and its rounding in units of roundoff."""
+    """Return the largest slope of a link, its τ, and its rounding in units of roundoff."""
     h, *_, foot, _ = _parameters(epsilon)
     if kind == LOGISTIC:
         return math.tanh(h / 2), 0.0, 32 + 24 * h
@@ -203,7 +205,7 @@ def _probit_slope(foot: float, t: float) -> float:
 
 
 def _probit_bend(foot: float) -> float:
-    """Where a probit link is steepest."""
+    """Return where a probit link is steepest."""
     a, b = -50.0, 0.0
     for _ in range(100):
         t = (a + b) / 2
@@ -220,9 +222,9 @@ def _parameters(epsilon: float) -> tuple[float, ...]:
     return h, math.sinh(h), cosh, math.exp(-h), math.exp(h), 2 / math.expm1(epsilon), peak
 
 
-def _stacked(keys: Sequence[Key]) -> tuple[Floats, Floats, Ints]:
-    """Points and values of every link, as rows of one length."""
-    tables = [_straight(*key) if key[0] >= TENT else _table(*key[:2]) for key in keys]
+def _stack_tables(keys: Sequence[Key]) -> tuple[Floats, Floats, Ints]:
+    """Return points and values of every link, as rows of one length."""
+    tables = [_piecewise_table(*key) if key[0] >= TENT else _table(*key[:2]) for key in keys]
     sizes = np.array([len(points) for points, _ in tables], dtype=np.int64)
     grid = np.full((len(tables), int(sizes.max(initial=1))), math.inf)
     heights = np.zeros_like(grid)
@@ -232,8 +234,8 @@ def _stacked(keys: Sequence[Key]) -> tuple[Floats, Floats, Ints]:
     return grid, heights, sizes
 
 
-def _straight(kind: int, epsilon: float, lo: float, hi: float) -> tuple[Floats, Floats]:
-    """Where the hull of a term that is straight in parts, or a parabola, has knots."""
+def _piecewise_table(kind: int, epsilon: float, lo: float, hi: float) -> tuple[Floats, Floats]:
+    """Return the knots of the hull of a term that is piecewise linear, or a parabola."""
     if kind == TENT:
         return np.zeros(1), np.zeros(1)
     if kind == HILL:
@@ -241,7 +243,7 @@ def _straight(kind: int, epsilon: float, lo: float, hi: float) -> tuple[Floats, 
         return points, -points * points / 2
     if kind not in (WINDOW, HOLE):
         return np.empty(0), np.empty(0)
-    # Where it is certainly high, so that points found there count.
+    # The link is certainly high there, so points at these knots count.
     out = 4 * BLUR if kind == HOLE else -4 * BLUR
     points = np.array([x for x in (lo - out, hi + out) if math.isfinite(x)])
     return points, np.full(len(points), epsilon / 2)
@@ -249,7 +251,7 @@ def _straight(kind: int, epsilon: float, lo: float, hi: float) -> tuple[Floats, 
 
 @lru_cache(maxsize=4096)
 def _table(kind: int, epsilon: float) -> tuple[Floats, Floats]:
-    """Where hulls have their knots: closest where the link bends most. They need not be exact."""
+    """Return knots of hulls, closest where the link bends most. They need not be exact."""
     h, sinh, cosh, *_, foot, _ = _parameters(epsilon)
     if kind == FALLING:
         return np.array([1.0]), np.array([h])
@@ -261,26 +263,26 @@ def _table(kind: int, epsilon: float) -> tuple[Floats, Floats]:
         sign, bend = (1 if kind == PROBIT else -1), _probit_bend(foot)
         u = np.linspace(bend, 8.0 if kind == PROBIT else -9.0 - math.sqrt(2 * epsilon), 2001)
         slopes = np.array([_probit_slope(foot, t) for t in u.tolist()])
-        u = _spaced(u, np.abs(slopes * (u + slopes)))
+        u = _space_by_curvature(u, np.abs(slopes * (u + slopes)))
         sums = np.array([math.log1p(math.erfc(-t / math.sqrt(2)) / foot) for t in u.tolist()])
         return sign * u, sign * (sums - h)
     u = np.linspace(0, h + 16, 2001)
     e = np.exp(-u)
-    right = _spaced(u, 2 * sinh * e * (1 - e * e) / (e * (e + 2 * cosh) + 1) ** 2)
+    right = _space_by_curvature(u, 2 * sinh * e * (1 - e * e) / (e * (e + 2 * cosh) + 1) ** 2)
     e, low = np.exp(-right), math.exp(-h)
     near = np.where(right >= h, e * math.exp(h), low / e)
     values = np.minimum(right, h) + np.log((1 + e * low) / (1 + near))
     return np.concatenate([-right[:0:-1], right]), np.concatenate([-values[:0:-1], values])
 
 
-def _spaced(points: Floats, bends: Floats) -> Floats:
-    """Some of the points, closest where a curve bends most: chords miss it by about the same."""
+def _space_by_curvature(points: Floats, bends: Floats) -> Floats:
+    """Select points, closest where a curve bends most, so that all chords miss it about equally."""
     density = np.sqrt(bends)
     amount = np.concatenate([[0.0], np.cumsum(density[1:] + 1e-3 * density.max())])
     return np.interp(np.linspace(0, amount[-1], _CELLS + 1), amount, points)
 
 
-def joined(terms: Counter[ScoreTerm]) -> tuple[Counter[ScoreTerm], Fraction]:
+def merge_windows(terms: Counter[ScoreTerm]) -> tuple[Counter[ScoreTerm], Fraction]:
     """Merge windows that touch and have the same score; return the terms and a constant to add.
 
     A score where two windows touch is inside exactly one of them. Separate terms do not imply
@@ -288,15 +290,15 @@ def joined(terms: Counter[ScoreTerm]) -> tuple[Counter[ScoreTerm], Fraction]:
 
         WINDOW(a, b) + WINDOW(b, c) = WINDOW(a, c) - ε/2.
     """
-    # Alike in all but their windows; equal forms are not enough, if they come from other numbers.
-    alike: dict[ScoreTerm, list[ScoreTerm]] = {}
+    # Merge only terms that are equal except for their windows; equal forms are not enough.
+    by_score: dict[ScoreTerm, list[ScoreTerm]] = {}
     for term in terms:
         if term.link is Link.WINDOW:
-            alike.setdefault(replace(term, window=EVERYWHERE), []).append(term)
-    if not alike:
+            by_score.setdefault(replace(term, window=EVERYWHERE), []).append(term)
+    if not by_score:
         return terms, Fraction(0)
     result, constant = Counter(terms), Fraction(0)
-    for windows in alike.values():
+    for windows in by_score.values():
         half = Fraction(windows[0].epsilon) / 2
         starting: dict[float, list[ScoreTerm]] = {}
         for term in windows:

@@ -1,6 +1,6 @@
-"""The spread max ℓ - min ℓ over a box, as an enclosure that narrows as the search goes on.
+"""The spread max ℓ - min ℓ over a box, as an enclosure that narrows during the search.
 
-Queries that share no coordinate fall into blocks, whose extrema add up exactly. Each block has
+Queries that share no coordinate form separate blocks, whose extrema add up exactly. Each block has
 two searches, one for its largest and one for its smallest log-likelihood. Proof:
 docs/theory/extrema.md.
 """
@@ -17,20 +17,26 @@ import numpy as np
 
 from expost.domains import Box, Integers, Point
 from expost.numbers import Enclosure, double_above, down, up
-from expost.solver._effort import Effort, Progress, of_set_up
-from expost.solver._methods import Convex, Corners, Search, Summit, Tick
-from expost.solver._problem import Columns, TermArrays, both_directions, joined
+from expost.solver._effort import Effort, Progress, setup_work
+from expost.solver._methods import (
+    BranchAndBound,
+    ConcaveMaximizer,
+    ConvexMaximizer,
+    CornerEnumeration,
+    Tick,
+)
+from expost.solver._problem import BoxColumns, TermArrays, merge_windows, pack_both_directions
 from expost.solver.kernels.layout import Floats, PackedProblem
 from expost.terms import ScoreTerm
 
-__all__ = ["BoxSpread", "blocks"]
+__all__ = ["BoxSpread", "independent_blocks"]
 
-_GLANCE = 4
-_FINE = 1e-4
+_FIRST_NODES = 4
+_FIRST_TOLERANCE = 1e-4
 
 
-class Maximum(Protocol):
-    """A certified enclosure of the largest value of one problem."""
+class Maximizer(Protocol):
+    """A certified enclosure of the maximum of one problem, which narrows."""
 
     @property
     def lower(self) -> float: ...
@@ -41,10 +47,10 @@ class Maximum(Protocol):
     @property
     def nodes(self) -> int: ...
     @property
-    def size(self) -> float: ...
+    def node_work(self) -> float: ...
     @property
-    def begun(self) -> float: ...
-    def pursue(
+    def root_work(self) -> float: ...
+    def advance(
         self, tolerance: float, nodes: int, enough: float = math.inf, tick: Tick | None = None
     ) -> None: ...
 
@@ -52,28 +58,30 @@ class Maximum(Protocol):
 class BoxSpread:
     """Searches for the extremes of a sum of terms over a box."""
 
-    def __init__(self, given: Iterable[ScoreTerm], box: Box) -> None:
-        counted = given if isinstance(given, Counter) else Counter(given)
-        # Each weight that is sampled is within its error of its term, at both ends of the spread.
+    def __init__(self, terms: Iterable[ScoreTerm], box: Box) -> None:
+        counted = terms if isinstance(terms, Counter) else Counter(terms)
+        # Every sampled weight is within its error of its term, at both ends of the spread.
         self.error = up(2 * math.fsum([up(term.error * n) for term, n in counted.items()]))
-        together, constant = joined(counted)
+        merged, constant = merge_windows(counted)
         self._constants = (0.0, 0.0)
         if constant:
             self._constants = double_above(constant), double_above(-constant)
-        terms = list(together.items())
+        pairs = list(merged.items())
         self._box = box
         self._blocks = [
-            (columns, Columns.of(box, columns), [terms[i] for i in block])
-            for columns, block in blocks(terms, box)
+            (columns, BoxColumns.of(box, columns), [pairs[i] for i in block])
+            for columns, block in independent_blocks(pairs, box)
         ]
-        pairs = [
-            both_directions(TermArrays.of(block, columns), ends)
+        problems = [
+            pack_both_directions(TermArrays.of(block, columns), ends)
             for columns, ends, block in self._blocks
         ]
-        self._sides: list[list[Maximum]] = [[_maximum(pair[k]) for pair in pairs] for k in (0, 1)]
-        begun = (search.begun for side in self._sides for search in side)
-        self.set_up = of_set_up(len(terms), len(box.columns)) + sum(begun)
-        """How much work it was to begin."""
+        self._sides: list[list[Maximizer]] = [
+            [_maximizer(pair[k]) for pair in problems] for k in (0, 1)
+        ]
+        roots = sum(search.root_work for side in self._sides for search in side)
+        self.setup_work = setup_work(len(pairs), len(box.columns)) + roots
+        """The work of preparing the searches."""
 
     @property
     def enclosure(self) -> Enclosure:
@@ -85,16 +93,16 @@ class BoxSpread:
 
     @property
     def highest_at(self) -> Point:
-        """The point with the largest sum that was found, by the columns of the box."""
-        return self._at(self._sides[0])
+        """The point with the largest sum so far, by the columns of the box."""
+        return self._joint_point(self._sides[0])
 
     @property
     def lowest_at(self) -> Point:
-        """The point with the smallest sum that was found, by the columns of the box."""
-        return self._at(self._sides[1])
+        """The point with the smallest sum so far, by the columns of the box."""
+        return self._joint_point(self._sides[1])
 
-    def _at(self, searches: list[Maximum]) -> Point:
-        """What was found in every block; other coordinates make no difference."""
+    def _joint_point(self, searches: list[Maximizer]) -> Point:
+        """Combine the best points of all blocks; other coordinates make no difference."""
         point = [float(column.lower) for column in self._box.columns]
         for group in self._box.groups:
             point[group[0]] = 1.0
@@ -118,7 +126,7 @@ class BoxSpread:
 
     @property
     def lowers(self) -> tuple[float, float]:
-        """What both certainly reach, approximately."""
+        """Values that both certainly reach, approximately."""
         first, second = (
             math.fsum(search.lower for search in side) + constant
             for side, constant in zip(self._sides, self._constants, strict=True)
@@ -127,7 +135,7 @@ class BoxSpread:
 
     @property
     def unsettled(self) -> float:
-        """How much further searching could narrow it."""
+        """How much further searches could narrow the enclosure."""
         return math.fsum(search.upper - search.lower for side in self._sides for search in side)
 
     @property
@@ -137,58 +145,60 @@ class BoxSpread:
     def narrow(self, effort: Effort) -> None:
         """Search until the gap is reached or the nodes are used up."""
 
-        def one(side: list[Maximum], effort: Effort) -> None:
+        def narrow_side(side: list[Maximizer], effort: Effort) -> None:
             # A little less than half of it, for the errors that are added in the end; but where
             # they are as large as the gap, no search can make up for them.
-            left = max(0.1 * effort.gap, 0.4995 * effort.gap - self.error)
-            for after, search in zip(range(len(side) - 1, -1, -1), side, strict=True):
-                tolerance = left / (after + 1)
-                self._pursue(search, tolerance, effort)
-                if after:
-                    left -= min(tolerance, search.upper - search.lower)
+            gap = max(0.1 * effort.gap, 0.4995 * effort.gap - self.error)
+            for later, search in zip(range(len(side) - 1, -1, -1), side, strict=True):
+                tolerance = gap / (later + 1)
+                self._advance(search, tolerance, effort)
+                if later:
+                    gap -= min(tolerance, search.upper - search.lower)
 
-        # Neither side knows how much the other one takes, so that two threads find the same.
+        # Neither side knows how much the other uses, so that two threads give the same result.
         halves = effort.halves()
         if effort.threads > 1:
             with ThreadPoolExecutor(2) as pool:
-                list(pool.map(one, self._sides, halves))
+                list(pool.map(narrow_side, self._sides, halves))
         else:
             for side, half in zip(self._sides, halves, strict=True):
-                one(side, half)
+                narrow_side(side, half)
         effort.join(halves)
 
     def compare(self, limit: float, effort: Effort) -> None:
         """Search until the spread is known to be within the limit, or above it."""
         searches = [search for side in self._sides for search in side]
-        glance = effort.glance(_GLANCE)
+        first_look = effort.with_node_limit(_FIRST_NODES)
         for search in searches:
-            # Only once: a search that settled things for a larger tolerance has to start again.
+            # Only once: a search that settled nodes at a larger tolerance has to start again.
             if not search.nodes:
-                self._pursue(search, _FINE, glance)
+                self._advance(search, _FIRST_TOLERANCE, first_look)
         moved = True
         while moved and not effort.used_up:
             moved = False
             searches.sort(key=lambda search: search.upper - search.lower)
             spent = 0.0
-            for place, search in enumerate(searches):
-                now = self.enclosure
-                if now.upper <= limit or now.lower > limit:
+            for index, search in enumerate(searches):
+                enclosure = self.enclosure
+                if enclosure.upper <= limit or enclosure.lower > limit:
                     return
-                # If every gap keeps within its part of the slack, the spread is within the limit.
-                slack = limit - now.lower
-                tolerance = 0.9 * max(0.0, slack - spent) / (len(searches) - place)
+                # If every gap stays within its part of the slack, the spread is within the limit.
+                slack = limit - enclosure.lower
+                tolerance = 0.9 * max(0.0, slack - spent) / (len(searches) - index)
                 before = search.nodes
                 enough = search.lower + slack
-                self._pursue(search, tolerance, effort, enough)
+                self._advance(search, tolerance, effort, enough)
                 spent += search.upper - search.lower
                 moved = moved or search.nodes > before
 
-    def _pursue(
-        self, search: Maximum, tolerance: float, effort: Effort, enough: float = math.inf
+    def _advance(
+        self, search: Maximizer, tolerance: float, effort: Effort, enough: float = math.inf
     ) -> None:
         before = search.nodes
-        search.pursue(tolerance, effort.limit(before, search.size), enough, self._tick(effort))
-        effort.charge(search.nodes - before, search.size)
+        search.advance(
+            tolerance, effort.limit(before, search.node_work), enough, self._tick(effort)
+        )
+        effort.charge(search.nodes - before, search.node_work)
 
     def _tick(self, effort: Effort) -> Tick | None:
         report = effort.progress
@@ -197,45 +207,49 @@ class BoxSpread:
         return lambda: report(Progress(self.nodes, self.enclosure))
 
 
-def _maximum(problem: PackedProblem) -> Maximum:
-    found = Corners.of(problem) or Convex.of(problem) or Summit.of(problem)
-    return found or Search(problem)
+def _maximizer(problem: PackedProblem) -> Maximizer:
+    return (
+        CornerEnumeration.of(problem)
+        or ConvexMaximizer.of(problem)
+        or ConcaveMaximizer.of(problem)
+        or BranchAndBound(problem)
+    )
 
 
-def blocks(
+def independent_blocks(
     terms: Sequence[tuple[ScoreTerm, int]], box: Box
 ) -> Iterator[tuple[list[int], list[int]]]:
-    """Terms that share no coordinate but fixed ones, and the coordinates that they use.
+    """Yield the coordinates and the terms of every block, both by index.
 
-    Both by index. Terms that are constant belong to no block.
+    Blocks share no coordinates except fixed ones. Constant terms belong to no block.
     """
     free = [side.lower < side.upper for side in box.columns]
-    # Not as they come: equal boxes have equal enclosures.
+    # In the order of the box, so that equal boxes have equal enclosures.
     moving = [j for j in box.order if free[j]]
     used_by: list[Sequence[float]] = [term.weights for term, _ in terms]
     if len(moving) < len(free):
         used_by = [[weights[j] for j in moving] for weights in used_by]
     if any(map(all, used_by)):
-        # One term with all coordinates links all others, but for those that are constant.
+        # A term with all coordinates links all terms, except constant ones.
         linked = [i for i, used in enumerate(used_by) if any(used)]
         if linked:
             yield list(box.order), linked
         return
-    found: list[tuple[set[int], list[int]]] = []
+    disjoint: list[tuple[set[int], list[int]]] = []
     for index, (term, _) in enumerate(terms):
         used = {j for j, weight in enumerate(term.weights) if weight}
         used.update(*(group for group in box.groups if not used.isdisjoint(group)))
         varying = {j for j in used if free[j]}
-        joined = [block for block in found if not varying.isdisjoint(block[0])]
-        if joined:
-            first, *others = joined
+        linked_blocks = [block for block in disjoint if not varying.isdisjoint(block[0])]
+        if linked_blocks:
+            first, *merged = linked_blocks
             first[0].update(used)
             first[1].append(index)
-            for other in others:
-                first[0].update(other[0])
-                first[1].extend(other[1])
-                found.remove(other)
+            for block in merged:
+                first[0].update(block[0])
+                first[1].extend(block[1])
+                disjoint.remove(block)
         elif varying:
-            found.append((used, [index]))
-    for used, block in found:
-        yield [j for j in box.order if j in used], block
+            disjoint.append((used, [index]))
+    for used, term_indices in disjoint:
+        yield [j for j in box.order if j in used], term_indices

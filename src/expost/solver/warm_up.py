@@ -1,4 +1,4 @@
-"""Compile the kernels, or load them from disk if they were compiled before.
+"""Compiling the kernels, or loading them from disk, ahead of time.
 
 ``python -m expost.solver.warm_up`` compiles them ahead of time.
 """
@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from expost.solver.kernels.compiled import machine_code
 
-__all__ = ["ready"]
+__all__ = ["load_kernels"]
 
 
-def ready() -> None:
+def load_kernels() -> None:
     """Load all kernels, or compile them with a message."""
     machine_code()
 
 
 if __name__ == "__main__":
-    ready()
+    load_kernels()

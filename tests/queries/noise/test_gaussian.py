@@ -16,7 +16,7 @@ import expost as xp
 from expost.domains import Domain
 from expost.queries.noise.discrete_gaussian import GaussianNoise
 from expost.queries.noise.integer import NoisyInteger
-from expost.solver._spread import BoxSpread
+from expost.solver import BoxSpread
 from expost.terms import Link
 from support import oracles
 from support.boxes import complaints, some_hills

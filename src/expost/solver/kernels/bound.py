@@ -12,10 +12,10 @@ from expost.solver.kernels.layout import (
     PEAK,
     RIGHT,
     SINH,
+    BoxProblem,
     H,
     Links,
-    Problem,
-    Work,
+    Workspace,
 )
 from expost.solver.kernels.links import (
     BOWL,
@@ -27,18 +27,25 @@ from expost.solver.kernels.links import (
     RISING,
     TENT,
     UNIT,
-    bend,
-    height,
+    second_derivative,
     slope,
+    tilted_value,
     value,
 )
 
-__all__ = ["chord_bound", "crest", "curved_bound", "dual_bound", "plain_bound", "touching_bound"]
+__all__ = [
+    "chord_bound",
+    "conjugate_argmax",
+    "curved_bound",
+    "dual_bound",
+    "plain_bound",
+    "touching_bound",
+]
 
 
 @compiled
-def crest(links: Links, i: int, lam: float) -> float:
-    """Where m ψ(t) - λt is largest right of τ, about."""
+def conjugate_argmax(links: Links, i: int, lam: float) -> float:
+    """Return approximately where m ψ(t) - λt is largest right of τ."""
     mu = lam / links.m[i]
     if mu <= 0.0:
         return math.inf
@@ -49,7 +56,7 @@ def crest(links: Links, i: int, lam: float) -> float:
         return min(1.0, 1.0 / mu - links.par[i, FOOT] - 1.0)  # level beyond 1
     if links.link[i] == FALLING:
         return 1.0
-    # Any other slope falls from τ on, and is 0 at last.
+    # The slopes of the other links fall from τ on, towards 0.
     a, b = links.tau[i], links.tau[i] + 40.0
     for _ in range(40):
         t = 0.5 * (a + b)
@@ -62,29 +69,29 @@ def crest(links: Links, i: int, lam: float) -> float:
 
 @compiled
 def plain_bound(links: Links, i: int, lam: float, lo: float, hi: float) -> float:
-    """An upper bound on m ψ(t) - λt over [lo, hi], but for the rounding of its largest parts."""
+    """Bound m ψ(t) - λt over [lo, hi] from above, except for the rounding of its largest parts."""
     link, par, m = links.link, links.par, links.m[i]
     left, right = max(lo, links.tau[i]), hi
     if link[i] >= TENT:
-        ends = max(height(links, i, lam, lo), height(links, i, lam, hi))
+        ends = max(tilted_value(links, i, lam, lo), tilted_value(links, i, lam, hi))
         if link[i] == BOWL:
             return ends
         if link[i] == HILL:
-            return max(ends, height(links, i, lam, min(hi, max(lo, -lam / m))))
-        first = height(links, i, lam, min(hi, max(lo, par[i, LEFT])))
-        return max(ends, first, height(links, i, lam, min(hi, max(lo, par[i, RIGHT]))))
+            return max(ends, tilted_value(links, i, lam, min(hi, max(lo, -lam / m))))
+        first = tilted_value(links, i, lam, min(hi, max(lo, par[i, LEFT])))
+        return max(ends, first, tilted_value(links, i, lam, min(hi, max(lo, par[i, RIGHT]))))
     best = -math.inf
     if lo < links.tau[i]:
-        best = height(links, i, lam, lo)  # convex from here to left, where the rest begins
+        best = tilted_value(links, i, lam, lo)  # convex from here to left, where the rest begins
     if left >= right or link[i] == RISING or link[i] == FALLING:
-        best = max(best, height(links, i, lam, hi))
+        best = max(best, tilted_value(links, i, lam, hi))
     if left >= right:
         return best
     if link[i] == FALLING or (link[i] == RISING and left >= 1.0):
-        return max(best, height(links, i, lam, left))  # level from here on
+        return max(best, tilted_value(links, i, lam, left))  # level from here on
     if link[i] == RISING:
         right = min(right, 1.0)  # level beyond 1, and both ends of that are looked at
-    t = min(right, max(left, crest(links, i, lam)))
+    t = min(right, max(left, conjugate_argmax(links, i, lam)))
     # By concavity the tangent at any t bounds the piece, so it does not matter where t landed.
     rise = m * slope(link, par, i, t)
     tilt = rise - lam
@@ -98,12 +105,12 @@ def plain_bound(links: Links, i: int, lam: float, lo: float, hi: float) -> float
 def curved_bound(
     links: Links, i: int, lam: float, q: float, mid: float, lo: float, hi: float, start: float
 ) -> float:
-    """An upper bound on f(t) = m ψ(t) - λt - q/2 (t - mid)² over [lo, hi], for a logistic term.
+    """Bound f(t) = m ψ(t) - λt - q/2 (t - mid)² over [lo, hi] from above, for a logistic term.
 
     ψ'' rises up to the peak, falls from there to 0, and is negative beyond, so on either side of
     the peak f is concave on an outer part and convex on an inner one. The tangent at any point of
-    the outer part bounds that part; the inner part is bounded by its ends, of which one is the
-    peak and the other one is below the tangent.
+    the outer part bounds that part; the inner part is bounded by its ends: one is the
+    peak, the other is below the tangent.
     """
     link, par, m = links.link, links.par, links.m[i]
     best = -math.inf
@@ -118,20 +125,20 @@ def curved_bound(
             continue
         f = m * value(link, par, i, peak) - lam * peak - 0.5 * q * (peak - mid) ** 2
         best = max(best, f)
-        if m * bend(par, i, outer) - q > -tiny and outer <= 0.0:
+        if m * second_derivative(par, i, outer) - q > -tiny and outer <= 0.0:
             best += tiny * (hi - lo) ** 2  # convex, but for what rounding may hide
             continue
         # The edge of the concave part, on its safe links.
         edge = peak
-        inside = m * bend(par, i, peak) - q
+        inside = m * second_derivative(par, i, peak) - q
         if inside > -tiny:
             a, edge = peak, outer
             if right and outer > 0.0 and -q < -tiny:
                 edge = 0.0
-            outside = m * bend(par, i, edge) - q
+            outside = m * second_derivative(par, i, edge) - q
             for _ in range(5):
                 t = a + (edge - a) * min(0.9, max(0.1, inside / (inside - outside)))
-                f = m * bend(par, i, t) - q
+                f = m * second_derivative(par, i, t) - q
                 if f > -tiny:
                     a, inside = t, f
                 else:
@@ -154,7 +161,7 @@ def curved_bound(
                         a = t
                     else:
                         b = t
-                    new = t - tilt / (m * bend(par, i, t) - q)
+                    new = t - tilt / (m * second_derivative(par, i, t) - q)
                     t = new if a < new < b else 0.5 * (a + b)
                 tilt = m * slope(link, par, i, t) - lam - q * (t - mid)
         p0, p1 = min(peak, outer), max(peak, outer)
@@ -166,9 +173,16 @@ def curved_bound(
 
 @compiled
 def touching_bound(
-    links: Links, i: int, lam: float, q: float, mid: float, lo: float, hi: float, aside: float
+    links: Links,
+    i: int,
+    lam: float,
+    q: float,
+    mid: float,
+    lo: float,
+    hi: float,
+    second_contact: float,
 ) -> float:
-    """An upper bound on f(t) = m ψ(t) - λt - q/2 (t - mid)² over [lo, hi], for a logistic term.
+    """Bound f(t) = m ψ(t) - λt - q/2 (t - mid)² over [lo, hi] from above, for a logistic term.
 
     Good where λ is the slope in the middle and q such that f is largest there. If q > 0, f is
     concave, convex around the peak of ψ'', and concave again; the second hill is near ``aside``.
@@ -180,38 +194,38 @@ def touching_bound(
     tiny = 1e-14 * (m * par[i, H] + abs(q))
     peak = min(hi, max(lo, -par[i, PEAK]))
     t = min(hi, max(lo, mid))
-    if m * bend(par, i, t) - q > -tiny and not (q > 0.0 and t >= 0.0):
+    if m * second_derivative(par, i, t) - q > -tiny and not (q > 0.0 and t >= 0.0):
         return math.inf
-    best = height(links, i, lam, lo) - 0.5 * q * (lo - mid) ** 2
-    best = max(best, height(links, i, lam, hi) - 0.5 * q * (hi - mid) ** 2)
+    best = tilted_value(links, i, lam, lo) - 0.5 * q * (lo - mid) ** 2
+    best = max(best, tilted_value(links, i, lam, hi) - 0.5 * q * (hi - mid) ** 2)
     left, right = lo, hi
-    two = q > 0.0 and m * bend(par, i, peak) - q > -tiny
+    two = q > 0.0 and m * second_derivative(par, i, peak) - q > -tiny
     if two:
         left, right = (peak, hi) if t >= peak else (lo, peak)
     most = m * par[i, H] + abs(lam) + abs(q) * (hi - lo)
     tilt = m * slope(link, par, i, t) - lam - q * (t - mid)
     away = (right - t) * max(tilt, 0.0) + (t - left) * max(-tilt, 0.0)
     away += 32.0 * UNIT * (most + abs(q * (t - mid))) * (right - left)
-    best = max(best, height(links, i, lam, t) - 0.5 * q * (t - mid) ** 2 + away)
+    best = max(best, tilted_value(links, i, lam, t) - 0.5 * q * (t - mid) ** 2 + away)
     left, right = (lo, peak) if t >= peak else (peak, hi)
     outer = lo if t >= peak else hi
     if not two or left == right:
         return best
-    if outer <= 0.0 and m * bend(par, i, outer) - q > -tiny:
+    if outer <= 0.0 and m * second_derivative(par, i, outer) - q > -tiny:
         return best + tiny * (hi - lo) ** 2  # convex, but for what rounding may hide
-    t = min(right, max(left, aside))
+    t = min(right, max(left, second_contact))
     bound = math.inf
     for turn in range(6):
-        if m * bend(par, i, t) - q > -tiny and t < 0.0:
+        if m * second_derivative(par, i, t) - q > -tiny and t < 0.0:
             t = outer
         tilt = m * slope(link, par, i, t) - lam - q * (t - mid)
         away = (right - t) * max(tilt, 0.0) + (t - left) * max(-tilt, 0.0)
         away += 32.0 * UNIT * (most + abs(q * (t - mid))) * (right - left)
-        f = height(links, i, lam, t) - 0.5 * q * (t - mid) ** 2 + away
+        f = tilted_value(links, i, lam, t) - 0.5 * q * (t - mid) ** 2 + away
         bound = min(bound, f)
         if bound <= best or turn == 5:
             break
-        t = min(right, max(left, t - tilt / (m * bend(par, i, t) - q)))
+        t = min(right, max(left, t - tilt / (m * second_derivative(par, i, t) - q)))
     return max(best, bound)
 
 
@@ -219,7 +233,7 @@ def touching_bound(
 def chord_bound(
     links: Links, i: int, lam: float, q: float, mid: float, lo: float, hi: float
 ) -> float:
-    """An upper bound on f(t) = m ψ(t) - λt - q/2 (t - mid)² over [lo, hi], q ≥ 0, if FALLING.
+    """Bound f(t) = m ψ(t) - λt - q/2 (t - mid)² over [lo, hi] from above, q ≥ 0, if FALLING.
 
     Between -1 and 1 f'' = m/G² - q rises with t, G = foot + 1 - t. So left of any t it is at most
     what it is there, and right of it f is concave, or convex, or concave and then convex.
@@ -236,8 +250,8 @@ def chord_bound(
     away = (b - t) * max(tilt, 0.0) + (t - a) * max(-tilt, 0.0)
     away += 0.5 * max(0.0, rise / G * (1.0 + 4.0 * off) - q) * (t - a) ** 2
     away += (2.0 * off * rise + 8.0 * UNIT * (abs(lam) + abs(q * (t - mid)))) * (b - a)
-    best = height(links, i, lam, t) - 0.5 * q * (t - mid) ** 2 + away
-    best = max(best, height(links, i, lam, b) - 0.5 * q * (b - mid) ** 2)
+    best = tilted_value(links, i, lam, t) - 0.5 * q * (t - mid) ** 2 + away
+    best = max(best, tilted_value(links, i, lam, b) - 0.5 * q * (b - mid) ** 2)
     # It is level beyond, where a parabola that opens downwards is below its tangents.
     for end in range(2):
         beyond = hi - max(lo, 1.0) if end else min(hi, -1.0) - lo
@@ -245,14 +259,14 @@ def chord_bound(
             t = max(lo, 1.0) if end else min(hi, -1.0)
             tilt = -lam - q * (t - mid)
             away = max(0.0, tilt if end else -tilt) + 8.0 * UNIT * (abs(lam) + abs(q * (t - mid)))
-            f = height(links, i, lam, t) - 0.5 * q * (t - mid) ** 2
+            f = tilted_value(links, i, lam, t) - 0.5 * q * (t - mid) ** 2
             best = max(best, f + away * beyond * (1.0 + 4.0 * UNIT))
     return best
 
 
 @compiled
-def dual_bound(problem: Problem, work: Work, touching: bool) -> float:
-    """The bound of the node for the λ, q, x̂ and D in ``work``, rounded up.
+def dual_bound(problem: BoxProblem, work: Workspace, touching: bool) -> float:
+    """Return the bound of the node for the λ, q, x̂ and D in ``work``, rounded up.
 
     ``touching`` if curvatures are those of parabolas that touch their terms in the middle.
     Leaves Aᵀλ in ``w`` and Σ|λ_i a_ij| in ``weight``.
@@ -274,7 +288,7 @@ def dual_bound(problem: Problem, work: Work, touching: bool) -> float:
             if problem.link[i] == FALLING:
                 work.part[i] = chord_bound(links, i, y, q, mid, lo, hi)
             elif touching:
-                work.part[i] = touching_bound(links, i, y, q, mid, lo, hi, work.aside[i])
+                work.part[i] = touching_bound(links, i, y, q, mid, lo, hi, work.second_contact[i])
             else:
                 k = 0
                 while k < work.knots[i] - 1 and work.rise[i, k] > y:

@@ -1,4 +1,4 @@
-"""Where to split a node, and what earlier splits have taught about that."""
+"""Where to split a node, also by the gains of earlier splits."""
 
 from __future__ import annotations
 
@@ -7,10 +7,19 @@ import math
 import numpy as np
 
 from expost.solver.kernels.compiled import compiled
-from expost.solver.kernels.layout import LEFT, POINT, RIGHT, VARIABLE, Floats, Node, Problem, Work
+from expost.solver.kernels.layout import (
+    LEFT,
+    POINT,
+    RIGHT,
+    VARIABLE,
+    BoxProblem,
+    Floats,
+    Node,
+    Workspace,
+)
 from expost.solver.kernels.links import HILL, HOLE, WINDOW, value
 
-__all__ = ["beside_jump", "choose_branch", "learn"]
+__all__ = ["choose_branch", "record_gain", "split_beside_jump"]
 
 
 _EDGE = 2.0**-22  # how far from a jump to split
@@ -18,8 +27,8 @@ SCORES_FIRST, COORDINATES_ONLY, CORNERS = 0, 1, 2  # rules
 
 
 @compiled
-def beside_jump(kind: int, par: Floats, i: int, lo: float, t: float, hi: float) -> float:
-    """Next to the jump that is nearest to t, on its lower side, so that one part has no jump."""
+def split_beside_jump(kind: int, par: Floats, i: int, lo: float, t: float, hi: float) -> float:
+    """Return a point next to the jump nearest to t, on its lower side: one part has no jump."""
     out = _EDGE if kind == WINDOW else -_EDGE
     left, right = par[i, LEFT] - out, par[i, RIGHT] + out
     if not lo < left or (right < hi and abs(right - t) < abs(left - t)):
@@ -28,8 +37,8 @@ def beside_jump(kind: int, par: Floats, i: int, lo: float, t: float, hi: float) 
 
 
 @compiled
-def choose_branch(problem: Problem, work: Work, rule: int, lower: float) -> float:
-    """Set where to split next, as (variable, point), or -1 if nothing is left to split.
+def choose_branch(problem: BoxProblem, work: Workspace, rule: int, lower: float) -> float:
+    """Set where to split next, as (variable, point), or -1 if nothing remains to split.
 
     ``lower`` is the value of a point.
 
@@ -38,7 +47,7 @@ def choose_branch(problem: Problem, work: Work, rule: int, lower: float) -> floa
     l, u, L, U, x, gap = work.l, work.u, work.L, work.U, work.x, work.gap
     n, d = problem.A.shape
     total = 0.0
-    missed = 0.0
+    hull_gap = 0.0
     most = 0.0
     work.branch[VARIABLE] = -1.0
     for i in range(n):
@@ -64,26 +73,26 @@ def choose_branch(problem: Problem, work: Work, rule: int, lower: float) -> floa
         f += curve * (t - work.middle[i]) ** 2
         gap[i] = max(0.0, f - problem.m[i] * value(problem.link, problem.par, i, t))
         total += f
-        missed += gap[i]
+        hull_gap += gap[i]
         if rule == SCORES_FIRST and gap[i] > 1e-10:
             # What a split at this score is likely to gain, from the gains of earlier ones.
-            gained = work.learned[i]
+            gained = work.split_gains[i]
             below = gap[i] * (gained[0] + 1.0) / (gained[1] + 1.0)
             above = gap[i] * (gained[2] + 1.0) / (gained[3] + 1.0)
             if (below + 1e-4) * (above + 1e-4) <= most:
                 continue
             margin = 0.05 * (U[i] - L[i])
-            at = 0.75 * t + 0.25 * problem.tau[i] if problem.link[i] < HILL else t
-            at = min(U[i] - margin, max(L[i] + margin, at))
+            split_at = 0.75 * t + 0.25 * problem.tau[i] if problem.link[i] < HILL else t
+            split_at = min(U[i] - margin, max(L[i] + margin, split_at))
             if problem.link[i] == WINDOW or problem.link[i] == HOLE:
-                at = beside_jump(problem.link[i], problem.par, i, L[i], t, U[i])
-                if not L[i] < at < U[i]:
+                split_at = split_beside_jump(problem.link[i], problem.par, i, L[i], t, U[i])
+                if not L[i] < split_at < U[i]:
                     continue
             most = (below + 1e-4) * (above + 1e-4)
             work.branch[VARIABLE] = i
-            work.branch[POINT] = at
-    # Where the hulls are not to blame for most of it, coordinates between integers are.
-    if work.branch[VARIABLE] >= 0.0 and missed >= 0.5 * (total - lower):
+            work.branch[POINT] = split_at
+    # Where the hulls do not cause most of the gap, coordinates between integers do.
+    if work.branch[VARIABLE] >= 0.0 and hull_gap >= 0.5 * (total - lower):
         return total
     work.branch[VARIABLE] = -1.0
     best = 0.0
@@ -109,11 +118,11 @@ def choose_branch(problem: Problem, work: Work, rule: int, lower: float) -> floa
 
 
 @compiled
-def learn(problem: Problem, work: Work, parent: Node, half: int, gain: float) -> None:
-    """Note what the split of a parent at a score has gained on one half."""
+def record_gain(problem: BoxProblem, work: Workspace, parent: Node, half: int, gain: float) -> None:
+    """Record what the split of a parent at a score gained on one half."""
     n, _ = problem.A.shape
     v = int(parent.branch[VARIABLE])
     gap = parent.gap[0]
     if v < n and gap > 1e-6:
-        work.learned[v, 2 * half] += min(10.0, max(0.0, gain) / gap)
-        work.learned[v, 2 * half + 1] += 1.0
+        work.split_gains[v, 2 * half] += min(10.0, max(0.0, gain) / gap)
+        work.split_gains[v, 2 * half + 1] += 1.0

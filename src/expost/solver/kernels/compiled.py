@@ -1,7 +1,7 @@
-"""The kernels as machine code: compiled once, kept on disk, and loaded without the compiler.
+"""The kernels as machine code: compiled once, stored on disk, and loaded without the compiler.
 
-The code is kept in a directory that is named by a digest of all kernel sources, so that an edit
-anywhere makes it anew. It calls nothing but functions of the C library, and depends neither on
+The code is stored in a directory that is named by a digest of all kernel sources, so that any
+edit compiles it again. It calls nothing but functions of the C library, and depends neither on
 Python nor on numba; loading it takes llvmlite alone. Without both, finite domains still work.
 """
 
@@ -19,31 +19,41 @@ from typing import Any, TypeVar, cast
 
 from expost.errors import InvalidInput
 
-__all__ = ["Code", "Kernel", "compiled", "disabled", "kept", "load", "machine_code", "places"]
+__all__ = [
+    "JitKernel",
+    "MachineCode",
+    "cache_directories",
+    "compiled",
+    "find_cached",
+    "jit_disabled",
+    "load_or_build",
+    "machine_code",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _HERE = Path(__file__).parent
 _SUM = hashlib.sha256().digest_size
-_REAL, _WHOLE = ctypes.c_double, ctypes.c_int64
+_REAL, _INTEGER = ctypes.c_double, ctypes.c_int64
 
 ENTRIES: Mapping[str, tuple[Any, ...]] = {
-    "finish": (None, *[_WHOLE] * 2),
-    "pursue": (_WHOLE, *[_WHOLE] * 14, *[_REAL] * 2),
-    "best_corner": (_REAL, *[_WHOLE] * 4),
-    "climb": (None, *[_WHOLE] * 4, _REAL),
+    "derive_fields": (None, *[_INTEGER] * 2),
+    "advance": (_INTEGER, *[_INTEGER] * 14, *[_REAL] * 2),
+    "best_corner": (_REAL, *[_INTEGER] * 4),
+    "climb": (None, *[_INTEGER] * 4, _REAL),
 }
-"""What the code offers: what each function returns, and what it takes. Addresses are integers."""
+"""The functions of the machine code, with result and arguments; addresses are integers."""
 
 
-class Kernel(partial[Any]):
-    """A kernel. Called, it is plain Python; to numba it is a function that can be compiled."""
+class JitKernel(partial[Any]):
+    """A kernel: plain Python when it is called, and a function that numba can compile."""
 
     @cached_property
     def jitted(self) -> Any:
-        """As numba knows it.
+        """The function that numba compiles.
 
-        Without counts of references, which cost a third of the time: arrays belong to the caller.
+        It does not count references, which would cost a third of the time: the caller owns all
+        arrays.
         """
         from numba import njit
 
@@ -56,10 +66,10 @@ class Kernel(partial[Any]):
 
 def compiled(function: F) -> F:
     """Mark a function as a kernel."""
-    return cast("F", Kernel(function))
+    return cast("F", JitKernel(function))
 
 
-class Code:
+class MachineCode:
     """Machine code in memory."""
 
     def __init__(self, image: bytes) -> None:
@@ -71,18 +81,18 @@ class Code:
         self._engine = llvm.create_mcjit_compiler(module, machine)
         self._engine.add_object_file(llvm.ObjectFileRef.from_data(image))
         self._engine.finalize_object()
-        for name, (result, *given) in ENTRIES.items():
-            kind = ctypes.CFUNCTYPE(result, *given)  # without the interpreter's lock
+        for name, (result, *arguments) in ENTRIES.items():
+            kind = ctypes.CFUNCTYPE(result, *arguments)  # without the interpreter's lock
             setattr(self, name, kind(self._engine.get_function_address(f"expost_{name}")))
 
-    finish: Callable[..., None]
-    pursue: Callable[..., int]
+    derive_fields: Callable[..., None]
+    advance: Callable[..., int]
     best_corner: Callable[..., float]
     climb: Callable[..., None]
 
 
 def target_machine() -> Any:
-    """This computer, as llvm knows it."""
+    """Describe this computer to llvm."""
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
@@ -97,22 +107,22 @@ def target_machine() -> Any:
 
 
 @cache
-def machine_code() -> Code | None:
-    """The code, from the disk or compiled; None if NUMBA_DISABLE_JIT says so."""
-    if disabled():
+def machine_code() -> MachineCode | None:
+    """Load or compile the code; return None if NUMBA_DISABLE_JIT is set."""
+    if jit_disabled():
         return None
     try:
-        return Code(load(list(places()), _compiler))
+        return MachineCode(load_or_build(list(cache_directories()), _import_compiler))
     except ImportError as error:
-        raise InvalidInput(_missing(error)) from None
+        raise InvalidInput(_import_error_text(error)) from None
 
 
-def disabled() -> bool:
-    """Whether kernels run as plain Python, because NUMBA_DISABLE_JIT says so."""
+def jit_disabled() -> bool:
+    """Return whether kernels run as plain Python, because NUMBA_DISABLE_JIT is set."""
     return os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 
 
-def _missing(error: ImportError) -> str:
+def _import_error_text(error: ImportError) -> str:
     why = " ".join(str(error).split())
     return (
         f"a search over a box needs numba, which cannot be imported ({why}): pip install --upgrade "
@@ -120,16 +130,16 @@ def _missing(error: ImportError) -> str:
     )
 
 
-def load(directories: list[Path], compiler: Callable[[], Callable[[], bytes]]) -> bytes:
-    """The code from the first of some directories that has it; else built, and put into one."""
-    found = kept(directories)
-    if found is not None:
-        return found[1]
-    build = compiler()  # if there is none, nothing is said of compiling
+def load_or_build(directories: list[Path], compiler: Callable[[], Callable[[], bytes]]) -> bytes:
+    """Read the code from the first directory that has it; otherwise build and store it."""
+    cached = find_cached(directories)
+    if cached is not None:
+        return cached[1]
+    build = compiler()  # where that fails, no message announces a compilation
     message = "compiling the optimizer, once; this takes about a minute"
     logging.getLogger("expost").warning(message)
     image = build()
-    if not any(_write(directory / _name(), image) for directory in directories):
+    if not any(_try_to_write(directory / _file_name(), image) for directory in directories):
         logging.getLogger("expost").warning(
             "the compiled optimizer cannot be saved in %s, so the next process compiles it again; "
             "set NUMBA_CACHE_DIR to a writable directory",
@@ -138,25 +148,25 @@ def load(directories: list[Path], compiler: Callable[[], Callable[[], bytes]]) -
     return image
 
 
-def kept(directories: Iterable[Path]) -> tuple[Path, bytes] | None:
-    """Where the code for this computer is, in the first of some directories that has it whole."""
-    name = _name()
+def find_cached(directories: Iterable[Path]) -> tuple[Path, bytes] | None:
+    """Find the code for this computer in the first directory that has an intact file."""
+    name = _file_name()
     for directory in directories:
-        image = _read(directory / name)
+        image = _read_intact(directory / name)
         if image is not None:
             return directory / name, image
     return None
 
 
-def places() -> Iterator[Path]:
-    """Where the code may be: beside its sources, or where the user keeps caches."""
+def cache_directories() -> Iterator[Path]:
+    """Yield where the code may be: next to its sources, or in the user's cache directory."""
     digest = hashlib.sha256()
     for source in sorted(_HERE.glob("*.py")):
         digest.update(source.read_bytes())
     directory = f"kernels-{digest.hexdigest()[:16]}"
-    chosen = os.environ.get("NUMBA_CACHE_DIR")
-    if chosen:
-        yield Path(chosen) / directory
+    configured = os.environ.get("NUMBA_CACHE_DIR")
+    if configured:
+        yield Path(configured) / directory
         return
     yield _HERE / "__pycache__" / directory
     try:
@@ -166,36 +176,36 @@ def places() -> Iterator[Path]:
     yield caches / "expost" / directory
 
 
-def _name() -> str:
-    """Code is made for a processor, by a version of numba and one of llvm."""
+def _file_name() -> str:
+    """Name the file by the processor and the versions of numba and llvm."""
     from importlib.metadata import distributions
 
     import llvmlite
     import llvmlite.binding as llvm
 
-    made_for = (
-        # Which need not be imported for that; where it is missing, nothing is made.
+    target = (
+        # numba need not be imported to know its version; without numba nothing is compiled.
         [numba.version for numba in distributions(name="numba")][:1],
         llvmlite.__version__,
         llvm.get_process_triple(),
         llvm.get_host_cpu_name(),
         llvm.get_host_cpu_features().flatten(),
     )
-    return f"{hashlib.sha256(repr(made_for).encode()).hexdigest()[:16]}.o"
+    return f"{hashlib.sha256(repr(target).encode()).hexdigest()[:16]}.o"
 
 
-def _read(path: Path) -> bytes | None:
-    """What was written there, if it was written whole."""
+def _read_intact(path: Path) -> bytes | None:
+    """Read a file; return None unless its checksum is right."""
     try:
-        data = path.read_bytes()
+        content = path.read_bytes()
     except OSError:
         return None
-    image = data[_SUM:]
-    return image if hashlib.sha256(image).digest() == data[:_SUM] else None
+    image = content[_SUM:]
+    return image if hashlib.sha256(image).digest() == content[:_SUM] else None
 
 
-def _write(path: Path, image: bytes) -> bool:
-    """Whether it could be written, whole or not at all."""
+def _try_to_write(path: Path, image: bytes) -> bool:
+    """Write a file with its checksum, atomically; return whether that was possible."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         draft = path.with_suffix(f".{os.getpid()}")
@@ -204,14 +214,14 @@ def _write(path: Path, image: bytes) -> bool:
     except OSError:
         return False
     if path.parent.parent == _HERE / "__pycache__":
-        # Elsewhere other installations may keep theirs.
+        # In other directories there may be code of other installations.
         for old in path.parent.parent.glob("kernels-*"):
             if old != path.parent:
                 shutil.rmtree(old, ignore_errors=True)
     return True
 
 
-def _compiler() -> Callable[[], bytes]:
+def _import_compiler() -> Callable[[], bytes]:
     from expost.solver.kernels.machine_code import build
 
     return build

@@ -1,4 +1,4 @@
-"""Nodes of a convex sum, of which only corners count."""
+"""Nodes of a convex sum, which is largest at a corner."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 from expost.solver.kernels.bound import dual_bound
 from expost.solver.kernels.compiled import compiled
-from expost.solver.kernels.curvature import dominate
+from expost.solver.kernels.curvature import dominating_diagonal
 from expost.solver.kernels.intervals import propagate
 from expost.solver.kernels.layout import (
     CLIPPED_FALLING,
@@ -15,20 +15,26 @@ from expost.solver.kernels.layout import (
     TIGHTENED,
     VALUE,
     VARIABLE,
+    BoxProblem,
     Node,
-    Problem,
-    Work,
+    Workspace,
 )
 from expost.solver.kernels.links import UNIT
 from expost.solver.kernels.points import evaluate
-from expost.solver.kernels.storage import PLAIN, load, note, store
+from expost.solver.kernels.storage import PLAIN, load_half, save_multipliers, store_node
 
-__all__ = ["bow", "fix", "flip", "grow_corner", "part_of_end"]
+__all__ = [
+    "corner_majorant",
+    "end_contribution",
+    "fix_coordinates",
+    "grow_corner",
+    "improve_corner",
+]
 
 
 @compiled
-def flip(problem: Problem, work: Work) -> None:
-    """Lead the corner in ``centre`` to one that is better than all its neighbours in the node."""
+def improve_corner(problem: BoxProblem, work: Workspace) -> None:
+    """Flip coordinates of the corner in ``centre`` until no neighbour in the node is better."""
     A, m, x, G = problem.A, problem.m, work.centre, work.part
     n, d = A.shape
     for i in range(n):
@@ -65,8 +71,8 @@ def flip(problem: Problem, work: Work) -> None:
 
 
 @compiled
-def bow(problem: Problem, work: Work) -> None:
-    """The tangents at the corner in ``centre``, and curvatures that lift them to the far ends.
+def corner_majorant(problem: BoxProblem, work: Workspace) -> None:
+    """Set tangents at the corner in ``centre``, and curvatures that lift them to the far ends.
 
     With q a tangent meets its term again at the largest score; it is above it in between, because
     ψ'' rises. D is then as small as it gets.
@@ -97,7 +103,7 @@ def bow(problem: Problem, work: Work) -> None:
                 mass += abs(a * A[i, j]) * scale[j]
                 for k in range(j + 1):
                     M[j, k] += a * A[i, k] * scale[k]
-    if not dominate(work, mass, 8):
+    if not dominating_diagonal(work, mass, 8):
         for i in range(n):
             work.q[i] = 0.0
         for j in range(d):
@@ -105,28 +111,28 @@ def bow(problem: Problem, work: Work) -> None:
 
 
 @compiled
-def part_of_end(work: Work, j: int, x: float) -> float:
-    """What an end of a coordinate adds to the bound."""
+def end_contribution(work: Workspace, j: int, x: float) -> float:
+    """Return what one end of a coordinate adds to the bound."""
     return work.w[j] * x + 0.5 * work.D[j] * (x - work.centre[j]) ** 2
 
 
 @compiled
-def fix(problem: Problem, work: Work, bound: float, cut: float) -> bool:
-    """Fix coordinates at one end where the bound shows that the other one is at most ``cut``."""
+def fix_coordinates(problem: BoxProblem, work: Workspace, bound: float, cut: float) -> bool:
+    """Fix coordinates at one end where the bound shows that the other end is at most ``cut``."""
     l, u = work.l, work.u
     n, d = problem.A.shape
     fixed = False
     for j in range(d):
         if l[j] >= u[j]:
             continue
-        low, high = part_of_end(work, j, l[j]), part_of_end(work, j, u[j])
+        low, high = end_contribution(work, j, l[j]), end_contribution(work, j, u[j])
         reach = max(abs(l[j]), abs(u[j]))
         blur = (n + 8) * UNIT * work.weight[j] * reach
         blur += 32.0 * UNIT * work.D[j] * (reach + abs(work.centre[j])) ** 2
         if bound - cut + 2.0 * UNIT * (abs(bound) + abs(cut)) > abs(high - low) - 2.0 * blur:
             continue
         fixed = True
-        work.found[TIGHTENED] = 1.0
+        work.outcome[TIGHTENED] = 1.0
         if high > low:
             l[j] = u[j]
         else:
@@ -136,17 +142,23 @@ def fix(problem: Problem, work: Work, bound: float, cut: float) -> bool:
 
 @compiled
 def grow_corner(
-    problem: Problem, work: Work, parent: Node, child: Node, half: int, cutting: bool, cut: float
+    problem: BoxProblem,
+    work: Workspace,
+    parent: Node,
+    child: Node,
+    half: int,
+    cutting: bool,
+    cut: float,
 ) -> float:
-    """:func:`nodes.grow_node` for a convex sum, whose halves are the two ends of a coordinate.
+    """Make a node of a convex sum, whose halves are the two ends of a coordinate.
 
-    The bound is made at the best corner of the node that flips lead to. It holds for corners, and
-    so for all of the box.
+    The arguments are those of :func:`nodes.grow_node`. The bound is made at the best corner that
+    flips lead to. It holds for corners, and so for all of the box.
     """
     n, d = problem.A.shape
-    work.found[VALUE] = -math.inf
-    work.found[TIGHTENED] = 0.0
-    load(problem, work, parent, half)
+    work.outcome[VALUE] = -math.inf
+    work.outcome[TIGHTENED] = 0.0
+    load_half(problem, work, parent, half)
     if half < 0:
         for j in range(d):
             work.centre[j] = work.values[j]
@@ -159,28 +171,28 @@ def grow_corner(
         propagate(problem, work, 1)
         for j in range(d):
             work.centre[j] = work.u[j] if work.centre[j] >= work.u[j] else work.l[j]
-        flip(problem, work)
+        improve_corner(problem, work)
         value = evaluate(problem, work.centre, work.grad)
-        if value > work.found[VALUE]:
-            work.found[VALUE] = value
+        if value > work.outcome[VALUE]:
+            work.outcome[VALUE] = value
             for j in range(d):
                 work.trial[j] = work.centre[j]
-        bow(problem, work)
+        corner_majorant(problem, work)
         bound = dual_bound(problem, work, False) + clipped
         bound += UNIT * abs(bound)
         if bound < best and not cutting:
-            note(work)
-        best = min(best, max(bound, cut) if work.found[TIGHTENED] else bound)
-        if best <= cut or not cutting or not fix(problem, work, bound, cut):
+            save_multipliers(work)
+        best = min(best, max(bound, cut) if work.outcome[TIGHTENED] else bound)
+        if best <= cut or not cutting or not fix_coordinates(problem, work, bound, cut):
             break
     work.branch[VARIABLE] = -1.0
     most = -math.inf
     for j in range(d):
-        gain = part_of_end(work, j, work.l[j]) + part_of_end(work, j, work.u[j])
-        gain -= 2.0 * part_of_end(work, j, work.centre[j])
+        gain = end_contribution(work, j, work.l[j]) + end_contribution(work, j, work.u[j])
+        gain -= 2.0 * end_contribution(work, j, work.centre[j])
         if work.l[j] < work.u[j] and gain > most:
             most = gain
             work.branch[VARIABLE] = n + j
             work.branch[POINT] = work.l[j]
-    store(problem, work, child, PLAIN)
+    store_node(problem, work, child, PLAIN)
     return best

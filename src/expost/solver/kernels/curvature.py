@@ -1,18 +1,18 @@
-"""Curvatures that make a bound smaller, and a diagonal that makes up for them."""
+"""Curvatures that make a bound smaller, and a diagonal that compensates for them."""
 
 from __future__ import annotations
 
 import math
 
 from expost.solver.kernels.compiled import compiled
-from expost.solver.kernels.layout import PEAK, Problem, Work
-from expost.solver.kernels.links import LOGISTIC, UNIT, bend
+from expost.solver.kernels.layout import PEAK, BoxProblem, Workspace
+from expost.solver.kernels.links import LOGISTIC, UNIT, second_derivative
 
-__all__ = ["adapt", "curvatures", "dominate"]
+__all__ = ["adapt_curvatures", "dominating_diagonal", "set_curvatures"]
 
 
 @compiled
-def curvatures(problem: Problem, work: Work) -> bool:
+def set_curvatures(problem: BoxProblem, work: Workspace) -> bool:
     """Set q by β, and D such that D - Σ q a aᵀ is certainly positive semidefinite."""
     A, l, u, centre = problem.A, work.l, work.u, work.centre
     q, M, scale = work.q, work.M, work.scale
@@ -35,7 +35,9 @@ def curvatures(problem: Problem, work: Work) -> bool:
             continue
         peak = min(hi, max(lo, -problem.par[i, PEAK]))
         most = problem.m[i] * max(
-            bend(problem.par, i, lo), bend(problem.par, i, peak), bend(problem.par, i, hi)
+            second_derivative(problem.par, i, lo),
+            second_derivative(problem.par, i, peak),
+            second_derivative(problem.par, i, hi),
         )
         # Half of a negative curvature leaves the term concave everywhere on the interval.
         q[i] = (work.beta[i] if most > 0.0 else 0.5) * most
@@ -44,12 +46,12 @@ def curvatures(problem: Problem, work: Work) -> bool:
             mass += abs(a * A[i, j]) * scale[j]
             for k in range(j + 1):
                 M[j, k] += a * A[i, k] * scale[k]
-    return dominate(work, mass, 4)
+    return dominating_diagonal(work, mass, 4)
 
 
 @compiled
-def dominate(work: Work, mass: float, sweeps: int) -> bool:
-    """Set D such that it is certainly above Σ q a aᵀ, which is in M, scaled; False if that fails.
+def dominating_diagonal(work: Workspace, mass: float, sweeps: int) -> bool:
+    """Set D such that it certainly dominates Σ q a aᵀ, scaled in M; return False if that fails.
 
     ``mass`` is Σ |q| (scale a)², by which the rounding of M is measured. Coordinates whose scale
     is 0 are fixed and left out.
@@ -111,8 +113,8 @@ def dominate(work: Work, mass: float, sweeps: int) -> bool:
 
 
 @compiled
-def adapt(problem: Problem, work: Work) -> None:
-    """Move curvature to the terms whose hulls gain by it, and the centre towards the optimum.
+def adapt_curvatures(problem: BoxProblem, work: Workspace) -> None:
+    """Move curvature to the terms whose hulls gain from it, and the centre towards the optimum.
 
     The derivative of the bound by q_i is half of what a unit of it costs in D, less what it takes
     off the hull at the optimum.

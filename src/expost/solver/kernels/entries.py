@@ -1,4 +1,4 @@
-"""What the solver calls: machine code, or the same as plain Python if NUMBA_DISABLE_JIT says so."""
+"""The kernels that the solver calls: machine code, or plain Python if NUMBA_DISABLE_JIT is set."""
 
 from __future__ import annotations
 
@@ -11,41 +11,42 @@ from expost.solver.kernels import one_piece, problems, trees
 from expost.solver.kernels.compiled import machine_code
 from expost.solver.kernels.layout import (
     WORD,
-    Climb,
-    CornersOf,
+    ClimbArrays,
+    CornerScratch,
     Floats,
     Frontier,
+    NodePool,
     PackedProblem,
-    Pool,
-    Record,
-    Work,
+    PackedRecord,
+    Workspace,
     layout,
 )
 
-__all__ = ["best_corner", "climb", "finish", "pursue"]
+__all__ = ["advance", "best_corner", "climb", "derive_fields"]
 
 
-def finish(problem: PackedProblem) -> None:
-    """Work out all fields of a problem that follow from those that are given."""
+def derive_fields(problem: PackedProblem) -> None:
+    """Compute all fields of a problem that follow from its inputs."""
     code = machine_code()
     if code is None:
-        _plain(problems.finish, problem.views)
+        _plain(problems.derive_fields, problem.views)
     else:
-        code.finish(problem.address, problem.layout.address)
+        code.derive_fields(problem.address, problem.layout.address)
 
 
-def pursue(
-    problem: PackedProblem, work: Record[Work], pool: Pool, frontier: Record[Frontier], rule: int,
-    cutting: bool, nodes: int, patience: int, steps: int, tolerance: float, enough: float,
+def advance(
+    problem: PackedProblem, work: PackedRecord[Workspace], pool: NodePool,
+    frontier: PackedRecord[Frontier], rule: int, cutting: bool, nodes: int, patience: int,
+    steps: int, tolerance: float, enough: float,
 ) -> int:  # fmt: skip
-    """Up to so many steps of a search: DONE, FULL or MORE of ``kernels/trees.py``."""
+    """Take up to ``steps`` steps of a search; return DONE, FULL or PAUSED of ``trees``."""
     code = machine_code()
     if code is None:
         return int(_plain(
-            trees.pursue, problem.views, work.views, pool, frontier.views, rule, cutting, nodes,
+            trees.advance, problem.views, work.views, pool, frontier.views, rule, cutting, nodes,
             patience, steps, tolerance, enough,
         ))  # fmt: skip
-    return code.pursue(
+    return code.advance(
         problem.address, problem.layout.address, work.address, work.layout.address,
         frontier.address, frontier.layout.address, pool.address, pool.layout.address,
         pool.layout.size * WORD, rule, cutting, nodes, patience, steps, tolerance, enough,
@@ -53,8 +54,8 @@ def pursue(
 
 
 def best_corner(problem: PackedProblem) -> tuple[float, Floats]:
-    """The largest sum of FALLING terms, unclipped, over all corners, and a corner that has it."""
-    corners: Record[CornersOf] = Record(layout(CornersOf, *problem.shape))
+    """Return the largest sum of unclipped FALLING terms over all corners, and the best corner."""
+    corners: PackedRecord[CornerScratch] = PackedRecord(layout(CornerScratch, *problem.shape))
     code = machine_code()
     if code is None:
         best = float(_plain(one_piece.best_corner, problem.views, corners.views))
@@ -66,23 +67,29 @@ def best_corner(problem: PackedProblem) -> tuple[float, Floats]:
 
 
 def climb(problem: PackedProblem, signs: Floats, tolerance: float) -> tuple[Floats, Floats, Floats]:
-    """For each row of signs the largest sum of RISING terms, unclipped, of scores σ_i t_i.
+    """Maximize a sum of unclipped RISING terms of scores σ_i t_i, for each row of signs.
 
-    Returns values, by how much they may be too small, and where they are.
+    Returns values, by how much each may be too small, and the points.
     """
-    many: Record[Climb] = Record(layout(Climb, *problem.shape, rows=len(signs)))
-    many.view("signs")[:] = signs
+    arrays: PackedRecord[ClimbArrays] = PackedRecord(
+        layout(ClimbArrays, *problem.shape, rows=len(signs))
+    )
+    arrays.view("signs")[:] = signs
     code = machine_code()
     if code is None:
-        _plain(one_piece.climb, problem.views, many.views, tolerance)
+        _plain(one_piece.climb, problem.views, arrays.views, tolerance)
     else:
         code.climb(
-            problem.address, problem.layout.address, many.address, many.layout.address, tolerance
+            problem.address,
+            problem.layout.address,
+            arrays.address,
+            arrays.layout.address,
+            tolerance,
         )
-    return many.view("values"), many.view("gaps"), many.view("at")
+    return arrays.view("values"), arrays.view("gaps"), arrays.view("at")
 
 
-def _plain(kernel: Callable[..., Any], *given: Any) -> Any:
-    """Plain Python, which is as silent about what overflows as machine code."""
+def _plain(kernel: Callable[..., Any], *arguments: Any) -> Any:
+    """Run plain Python that, like machine code, does not warn of overflows."""
     with np.errstate(all="ignore"):
-        return kernel(*given)
+        return kernel(*arguments)

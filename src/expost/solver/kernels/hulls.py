@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 
 from expost.solver.kernels.compiled import compiled
-from expost.solver.kernels.layout import Problem, Work
+from expost.solver.kernels.layout import BoxProblem, Workspace
 from expost.solver.kernels.links import value
 
-__all__ = ["build_hulls", "look_closer"]
+__all__ = ["build_hulls", "refine_hulls"]
 
 
 @compiled
-def build_hulls(problem: Problem, work: Work) -> None:
-    """The upper hull of every variable's function, through its ends, table and focus points."""
+def build_hulls(problem: BoxProblem, work: Workspace) -> None:
+    """Build the upper hull of every variable's function from its ends, table and focus points."""
     knot, rise, count, grid, heights = (
         work.knot,
         work.rise,
@@ -88,17 +88,17 @@ def build_hulls(problem: Problem, work: Work) -> None:
         more = True
         while more:
             t = problem.grid[row, g] if g < size else math.inf
-            aside = work.focus[i, extra] if extra < 3 else math.inf
-            if min(t, aside) >= hi:
+            focus_point = work.focus[i, extra] if extra < 3 else math.inf
+            if min(t, focus_point) >= hi:
                 t = hi
                 f = m * value(problem.link, problem.par, i, hi)
                 more = False
-            elif t <= aside:
+            elif t <= focus_point:
                 f = m * problem.heights[row, g]
                 g += 1
-                extra += t == aside
+                extra += t == focus_point
             else:
-                t = aside
+                t = focus_point
                 f = m * value(problem.link, problem.par, i, t)
                 extra += 1
             f -= curve * (t - mid) ** 2
@@ -122,7 +122,7 @@ def build_hulls(problem: Problem, work: Work) -> None:
 
 
 @compiled
-def look_closer(problem: Problem, work: Work) -> None:
+def refine_hulls(problem: BoxProblem, work: Workspace) -> None:
     """Set focus points around the optimum, so that the next hulls are finer there."""
     n, d = problem.A.shape
     for i in range(n):

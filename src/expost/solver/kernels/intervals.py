@@ -1,23 +1,24 @@
-"""Boxes and intervals of scores made smaller, where that cuts off nothing of interest."""
+"""Tightening of boxes and of score intervals, which cuts off nothing of interest."""
 
 from __future__ import annotations
 
 import math
 
-from expost.solver.kernels.bound import crest
+from expost.solver.kernels.bound import conjugate_argmax
 from expost.solver.kernels.compiled import compiled
-from expost.solver.kernels.layout import TIGHTENED, Links, Problem, Work
-from expost.solver.kernels.links import TENT, UNIT, height
+from expost.solver.kernels.layout import TIGHTENED, BoxProblem, Links, Workspace
+from expost.solver.kernels.links import TENT, UNIT, tilted_value
 
 __all__ = ["propagate", "tighten"]
 
 
 @compiled
-def propagate(problem: Problem, work: Work, rounds: int) -> bool:
-    """Tighten scores by coordinates and coordinates by scores, outward; False if nothing is left.
+def propagate(problem: BoxProblem, work: Workspace, rounds: int) -> bool:
+    """Tighten scores by coordinates and coordinates by scores, outward.
 
-    A score's range is computed within its slack. Where rows use coordinates that an earlier
-    row has tightened meanwhile, their ranges are too wide, which is safe.
+    Returns False if that empties the node. A score's range is computed within its slack. Where
+    rows use coordinates that an earlier row has tightened meanwhile, their ranges are too wide,
+    which is safe.
     """
     A, slack, l, u, L, U = problem.A, problem.slack, work.l, work.u, work.L, work.U
     n, d = A.shape
@@ -34,7 +35,7 @@ def propagate(problem: Problem, work: Work, rounds: int) -> bool:
             U[i] = min(U[i], high + slack[i])
             if L[i] > U[i]:
                 return False
-            # What a score that is cut on one side leaves to a coordinate, from its other end.
+            # The range of a coordinate, from its other end, if the score is cut on one side.
             above = U[i] - low + 2.0 * slack[i]
             below = high - L[i] + 2.0 * slack[i]
             if turn + 1 == rounds or min(above, below) > 0.999999 * (high - low):
@@ -67,7 +68,7 @@ def propagate(problem: Problem, work: Work, rounds: int) -> bool:
 
 
 @compiled
-def tighten(problem: Problem, work: Work, bound: float, cut: float) -> None:
+def tighten(problem: BoxProblem, work: Workspace, bound: float, cut: float) -> None:
     """Drop coordinates and scores for which a plain bound shows that all is at most ``cut``.
 
     The bound falls by w per unit that a coordinate moves from its better end, and by what a score
@@ -80,7 +81,7 @@ def tighten(problem: Problem, work: Work, bound: float, cut: float) -> None:
         sure = abs(w[j]) - (n + 4) * UNIT * work.weight[j]
         if sure <= 0.0 or bound - cut >= sure * (u[j] - l[j]):
             continue
-        work.found[TIGHTENED] = 1.0
+        work.outcome[TIGHTENED] = 1.0
         reach = (bound - cut) / sure * (1.0 + 8.0 * UNIT)
         if w[j] > 0.0:
             new = u[j] - reach
@@ -95,16 +96,16 @@ def tighten(problem: Problem, work: Work, bound: float, cut: float) -> None:
         far = max(abs(lo), abs(hi))
         blur = UNIT * (4.0 * problem.error[i] + 80.0 * (abs(lam) + problem.wall[i]) * far)
         enough = work.part[i] - (bound - cut) - blur
-        low = height(links, i, lam, lo)
-        high = height(links, i, lam, hi)
+        low = tilted_value(links, i, lam, lo)
+        high = tilted_value(links, i, lam, hi)
         if lo >= hi or (low > enough and high > enough) or problem.link[i] >= TENT:
             continue
         # From its best point a term falls towards both ends, or is convex there.
         best = lo if low > high else hi
         concave = problem.tau[i] < hi
         if concave:
-            top = min(hi, max(lo, problem.tau[i], crest(links, i, lam)))
-            if height(links, i, lam, top) >= max(low, high):
+            top = min(hi, max(lo, problem.tau[i], conjugate_argmax(links, i, lam)))
+            if tilted_value(links, i, lam, top) >= max(low, high):
                 best = top
         for end in range(2):
             safe = hi if end else lo
@@ -115,11 +116,11 @@ def tighten(problem: Problem, work: Work, bound: float, cut: float) -> None:
             near = best
             for _ in range(6):
                 t = 0.5 * (safe + near)
-                if height(links, i, lam, t) <= enough:
+                if tilted_value(links, i, lam, t) <= enough:
                     safe = t
                 else:
                     near = t
-            work.found[TIGHTENED] = 1.0
+            work.outcome[TIGHTENED] = 1.0
             if end:
                 work.U[i] = safe
             else:

@@ -1,9 +1,9 @@
-"""Where everything lies in memory: one table per record, which gives its size and its views.
+"""The memory layout of records that Python and compiled code share.
 
 A record is one block of eight-byte words. Its class is the table: the fields in order, each with
-its shape. A layout works out for given sizes where each begins. Python sees the fields as views,
-and compiled code as arrays at addresses: a call with dozens of arrays would take longer than the
-work.
+its shape. A layout computes where each begins, for the sizes of one problem. Python sees the
+fields as views, and compiled code as arrays at addresses: a call with dozens of arrays would take
+longer than the work.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
-    "Climb",
-    "CornersOf",
+    "BoxProblem",
+    "ClimbArrays",
+    "CornerScratch",
     "Field",
     "Floats",
     "Frontier",
@@ -26,22 +27,21 @@ __all__ = [
     "Layout",
     "Links",
     "Node",
+    "NodePool",
     "PackedProblem",
-    "Pool",
-    "Problem",
-    "Record",
-    "Work",
+    "PackedRecord",
+    "Workspace",
+    "enlarged_frontier",
     "fields",
     "layout",
     "new_frontier",
-    "new_work",
-    "roomier",
+    "new_workspace",
 ]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-# The sizes of a shape are numbers, or names of numbers that a layout is made for.
+# A shape consists of integers, and of names of sizes that a layout gets.
 PerTerm = Annotated[Floats, "n"]
 PerCoordinate = Annotated[Floats, "d"]
 PerVariable = Annotated[Floats, "n + d"]
@@ -52,33 +52,32 @@ IntPerVariable = Annotated[Ints, "n + d"]
 WORD = 8
 KNOTS = 64
 
-# Columns of Problem.par. With h = ε/2: h, sinh h, cosh h, e^-h, e^h, 2/(e^ε - 1), argmax of -ψ''.
+# Columns of BoxProblem.par: with h = ε/2: h, sinh h, cosh h, e^-h, e^h, 2/(e^ε - 1), argmax -ψ''.
 H, SINH, COSH, SHRINK, GROW, FOOT, PEAK = 0, 1, 2, 3, 4, 5, 6
-# Of straight ones: where they bend or jump, with as much room for rounding as makes them larger;
-# and of those that jump also with as much as makes them smaller.
+# For straight links: where they bend or jump, rounded so that they get larger; for those that
+# jump also rounded so that they get smaller.
 LEFT, RIGHT, SURE_LEFT, SURE_RIGHT = SINH, COSH, SHRINK, GROW
-# Of all: the largest slope, τ, and the rounding of ψ in units.
+# For all links: the largest slope, τ, and the rounding of ψ in units.
 STEEPEST, TAU, ERROR = 7, 8, 9
 PARAMETERS = 10
 
-# In Problem.facts: how far the computed sum can be from the real one, for any point of the box;
+# In BoxProblem.facts: how far the computed sum can be from the real one, for any point of the box;
 # what clipping can change in a sum of RISING terms, or of FALLING ones; how many coordinates are
 # not fixed, and how many are integers.
-TOTAL_ERROR, CLIPPED_RISING, CLIPPED_FALLING, FREE, WHOLE = 0, 1, 2, 3, 4
+TOTAL_ERROR, CLIPPED_RISING, CLIPPED_FALLING, FREE, INTEGERS = 0, 1, 2, 3, 4
 FACTS = 5
-VALUE, TIGHTENED = 0, 1  # in Work.found
-VARIABLE, POINT = 0, 1  # in Work.branch
-# In Frontier.known: the largest value that was found; a bound on all that is not in an open node;
-# the gap when it last shrank; the bounds of the parent, of the worse one of its halves, and of the
-# node that was made last.
+VALUE, TIGHTENED = 0, 1  # in Workspace.outcome
+VARIABLE, POINT = 0, 1  # in Workspace.branch
+# In Frontier.status: the best value so far; a bound on everything that is not in an open node;
+# the gap when it last shrank; the bounds of the parent, of its worse half, and of the last node.
 LOWER, SETTLED, GAP, ABOVE, WORSE, BOUND = 0, 1, 2, 3, 4, 5
 # In Frontier.counts: nodes that were made, open ones, and free slots; splits in a row that gained
 # nothing; the parent, its level, and which of its halves is next; where the last node was made.
 NODES, OPEN, SPARE, IDLE, PARENT, LEVEL, HALF, SLOT = 0, 1, 2, 3, 4, 5, 6, 7
 
 
-class Problem(NamedTuple):
-    """What is to be maximized."""
+class BoxProblem(NamedTuple):
+    """A sum of links over a box, which is to be maximized."""
 
     facts: Annotated[Floats, FACTS]
     link: IntPerTerm
@@ -106,7 +105,7 @@ class Problem(NamedTuple):
 
 
 class Links(NamedTuple):
-    """The part of a problem that functions of a single score need: the whole is long to hand on."""
+    """The part of a problem that functions of a single score need; all of it takes long to pass."""
 
     link: Ints
     par: Floats
@@ -114,10 +113,10 @@ class Links(NamedTuple):
     tau: Floats
 
 
-class Work(NamedTuple):
-    """The node at hand, and scratch."""
+class Workspace(NamedTuple):
+    """The current node, and scratch memory."""
 
-    found: Annotated[Floats, 2]
+    outcome: Annotated[Floats, 2]
     branch: Annotated[Floats, 2]
     trial: PerCoordinate
     V: Annotated[Floats, "d", 4]
@@ -133,19 +132,19 @@ class Work(NamedTuple):
     beta: PerTerm
     centre: PerCoordinate
     middle: PerTerm
-    aside: PerTerm
-    """Where a parabola that touches a term in its middle is nearest to it elsewhere."""
+    second_contact: PerTerm
+    """Where a parabola that touches a term in the middle comes nearest to it again."""
     D: PerCoordinate
     M: Annotated[Floats, "d", "d"]
     F: Annotated[Floats, "d", "d"]
     scale: PerCoordinate
     focus: Annotated[Floats, "n", 3]
-    learned: Annotated[Floats, "n", 4]
-    """Per score: what splits there gained per unit of gap, below and above, summed and counted."""
+    split_gains: Annotated[Floats, "n", 4]
+    """Gains of splits at each score per unit of gap, below and above, summed and counted."""
     knot: Annotated[Floats, "n + d", KNOTS]
     rise: Annotated[Floats, "n + d", KNOTS]
     tab: Annotated[Floats, "n", "d + 1"]
-    kept: Annotated[Floats, "n", "d + 1"]
+    saved_tab: Annotated[Floats, "n", "d + 1"]
     values: PerCoordinate
     z: PerTerm
     step: PerTerm
@@ -163,17 +162,17 @@ class Work(NamedTuple):
     rows: IntPerTerm
     cols: IntPerCoordinate
     at: IntPerCoordinate
-    wanted: IntPerVariable
+    label_index: IntPerVariable
     labels: IntPerCoordinate
     cell: IntPerTerm
-    kept_rows: IntPerTerm
-    kept_cols: IntPerCoordinate
-    arranged: Annotated[Ints, 1]
-    """The node whose tableau is kept for its other half, or -1."""
+    saved_rows: IntPerTerm
+    saved_cols: IntPerCoordinate
+    saved_for: Annotated[Ints, 1]
+    """The slot of the node whose tableau is saved for its other half, or -1."""
 
 
 class Node(NamedTuple):
-    """A node that is stored: its box, where its simplex starts, and where it is to be split."""
+    """A stored node: its box, where its simplex starts, and where to split it."""
 
     l: PerCoordinate
     u: PerCoordinate
@@ -190,20 +189,20 @@ class Node(NamedTuple):
 
 
 class Frontier(NamedTuple):
-    """Where a search is: a heap of open nodes, the free slots, and what is known so far."""
+    """The state of a search: a heap of open nodes, the free slots, and the bounds so far."""
 
-    known: Annotated[Floats, 6]
+    status: Annotated[Floats, 6]
     counts: Annotated[Ints, 8]
     point: PerCoordinate
-    """Where the largest value was found."""
+    """The point with the best value."""
     bounds: Annotated[Floats, "room"]
     levels: Annotated[Ints, "room"]
     slots: Annotated[Ints, "room"]
     spare: Annotated[Ints, "room"]
 
 
-class CornersOf(NamedTuple):
-    """Scratch to look at all corners of a convex sum, and the best one."""
+class CornerScratch(NamedTuple):
+    """Scratch memory for all corners of a convex sum, and the best corner."""
 
     base: Annotated[Floats, "d + 1", "n"]
     low: Annotated[Floats, "d", "n"]
@@ -211,8 +210,8 @@ class CornersOf(NamedTuple):
     x: PerCoordinate
 
 
-class Climb(NamedTuple):
-    """The signs of many concave sums; where each is largest, that value, and how sure it is."""
+class ClimbArrays(NamedTuple):
+    """The signs of several concave sums, the points where they are largest, values and gaps."""
 
     signs: Annotated[Floats, "rows", "n"]
     values: Annotated[Floats, "rows"]
@@ -237,7 +236,7 @@ class Field(NamedTuple):
 
 @lru_cache
 def fields(record: type) -> tuple[Field, ...]:
-    """The table of a record."""
+    """Return the table of a record."""
     hints = get_type_hints(record, include_extras=True).items()
     return tuple(
         Field(name, hint.__metadata__, np.int64 if hint.__origin__ == Ints else np.float64)
@@ -246,12 +245,12 @@ def fields(record: type) -> tuple[Field, ...]:
 
 
 def _address(array: Floats | Ints) -> int:
-    # NumPy's own ways to say it take several times as long, and a small search asks six times.
+    # NumPy's own ways take several times as long, and a small search needs six addresses.
     return ctypes.addressof(ctypes.c_char.from_buffer(array.data))
 
 
 class Layout:
-    """A record for given sizes: where each field begins, and its shape."""
+    """The offsets and shapes of the fields of a record, for certain sizes."""
 
     def __init__(self, record: type, sizes: dict[str, int]) -> None:
         self.record = record
@@ -265,29 +264,29 @@ class Layout:
             self.spans[field.name] = slice(start, self.size), field.type, tuple(shape)
         self._directory = np.array(rows, dtype=np.int64)
         self.address = _address(self._directory)
-        """Of a table for compiled code: offset, length and width of every field."""
+        """The address of a table for compiled code: offset, length and width of every field."""
 
     def views(self, words: Floats) -> Any:
-        """The fields of a block."""
+        """Return views of all fields of a block."""
         return self.record(**{name: self.view(words, name) for name in self.spans})
 
     def view(self, words: Floats, name: str) -> Any:
-        """One field of a block."""
+        """Return a view of one field of a block."""
         span, kind, shape = self.spans[name]
         view = words[span] if kind is np.float64 else words[span].view(np.int64)
         return view.reshape(shape) if len(shape) > 1 else view
 
 
 @lru_cache(maxsize=256)
-def layout(record: type, n: int, d: int, **others: int) -> Layout:
-    """The layout of a record for n terms and d coordinates."""
-    return Layout(record, {"n": n, "d": d, "n + d": n + d, "d + 1": d + 1, **others})
+def layout(record: type, n: int, d: int, **sizes: int) -> Layout:
+    """Return the layout of a record for n terms and d coordinates."""
+    return Layout(record, {"n": n, "d": d, "n + d": n + d, "d + 1": d + 1, **sizes})
 
 
 T = TypeVar("T")
 
 
-class Record(Generic[T]):
+class PackedRecord(Generic[T]):
     """A block of words with its layout."""
 
     def __init__(self, layout: Layout, words: Floats | None = None) -> None:
@@ -297,100 +296,102 @@ class Record(Generic[T]):
 
     @cached_property
     def views(self) -> T:
-        """All fields."""
+        """Views of all fields."""
         views: T = self.layout.views(self.words)
         return views
 
     def view(self, name: str) -> Any:
-        """One field."""
+        """Return a view of one field."""
         return self.layout.view(self.words, name)
 
 
-class PackedProblem(Record[Problem]):
+class PackedProblem(PackedRecord[BoxProblem]):
     """A problem as one block."""
 
     shape: tuple[int, ...]
-    """The number of terms, and of coordinates."""
+    """The count of terms, and of coordinates."""
 
-    def __init__(self, place: Layout, links: Floats, *given: Floats) -> None:
-        """What is worked out of the fields that are given is zero yet.
+    def __init__(self, layout: Layout, links: Floats, *inputs: Floats) -> None:
+        """Copy the inputs; the fields from ``error`` on, which follow from them, are zero.
 
-        ``links`` has the fields before ``m``, in their order, and ``given`` those from there on.
+        ``links`` has the fields before ``m``, in their order, and ``inputs`` those from ``m`` on.
         """
-        _, _, self.shape = place.spans["A"]
-        first, *_ = place.spans["error"]
-        rest = np.zeros(place.size - first.start)
-        super().__init__(place, np.concatenate([links, *given, rest]))
+        _, _, self.shape = layout.spans["A"]
+        first, *_ = layout.spans["error"]
+        derived = np.zeros(layout.size - first.start)
+        super().__init__(layout, np.concatenate([links, *inputs, derived]))
 
     @property
     def total_error(self) -> float:
-        """How far the computed sum can be from the real one."""
+        """A bound on the distance of the computed sum from the real one."""
         return float(self.words[TOTAL_ERROR])
 
     @property
     def clipped_rising(self) -> float:
-        """What clipping can change in a sum of RISING terms; infinite if there are others."""
+        """A bound on what clipping changes in a sum of RISING terms; infinite if others occur."""
         return float(self.words[CLIPPED_RISING])
 
     @property
     def clipped_falling(self) -> float:
-        """What clipping can change in a sum of FALLING terms; infinite if there are others."""
+        """A bound on what clipping changes in a sum of FALLING terms; infinite if others occur."""
         return float(self.words[CLIPPED_FALLING])
 
     @property
-    def free(self) -> int:
-        """How many coordinates are not fixed."""
+    def free_count(self) -> int:
+        """The count of coordinates that are not fixed."""
         return int(self.words[FREE])
 
     @property
-    def whole(self) -> int:
-        """How many coordinates are integers."""
-        return int(self.words[WHOLE])
+    def integer_count(self) -> int:
+        """The count of integer coordinates."""
+        return int(self.words[INTEGERS])
 
 
-def new_work(n: int, d: int) -> Record[Work]:
-    """A :class:`Work` for n terms and d coordinates."""
-    place = layout(Work, n, d)
-    return Record(place, _at_rest(place).copy())
+def new_workspace(n: int, d: int) -> PackedRecord[Workspace]:
+    """Return a :class:`Workspace` for n terms and d coordinates."""
+    workspace = layout(Workspace, n, d)
+    return PackedRecord(workspace, _initial_workspace(workspace).copy())
 
 
 @lru_cache(maxsize=64)
-def _at_rest(place: Layout) -> Floats:
-    words = np.zeros(place.size)
+def _initial_workspace(workspace: Layout) -> Floats:
+    words = np.zeros(workspace.size)
     # Unit vectors in R⁴ to start from, neighbours at right angles.
-    place.view(words, "V").reshape(-1)[::5] = 1.0
+    workspace.view(words, "V").reshape(-1)[::5] = 1.0
     return words
 
 
-def new_frontier(n: int, d: int, room: int) -> Record[Frontier]:
-    """A :class:`Frontier` before the first node, with room for so many."""
-    place = layout(Frontier, n, d, room=room)
-    return Record(place, _blank(place).copy())
+def new_frontier(n: int, d: int, room: int) -> PackedRecord[Frontier]:
+    """Return a :class:`Frontier` before the first node, with room for ``room`` nodes."""
+    frontier = layout(Frontier, n, d, room=room)
+    return PackedRecord(frontier, _initial_frontier(frontier).copy())
 
 
 @lru_cache(maxsize=64)
-def _blank(place: Layout) -> Floats:
-    words = np.zeros(place.size)
-    known, counts, spare = (place.view(words, name) for name in ("known", "counts", "spare"))
-    known[LOWER], known[SETTLED], known[GAP] = -math.inf, math.inf, math.inf
+def _initial_frontier(frontier: Layout) -> Floats:
+    words = np.zeros(frontier.size)
+    status, counts, spare = (frontier.view(words, name) for name in ("status", "counts", "spare"))
+    status[LOWER], status[SETTLED], status[GAP] = -math.inf, math.inf, math.inf
     counts[SPARE], counts[HALF] = len(spare), 2
     spare[:] = np.arange(len(spare) - 1, -1, -1)
     return words
 
 
-def roomier(frontier: Record[Frontier], n: int, d: int, room: int) -> Record[Frontier]:
-    """The same with room for so many nodes."""
+def enlarged_frontier(
+    frontier: PackedRecord[Frontier], n: int, d: int, room: int
+) -> PackedRecord[Frontier]:
+    """Return a copy of a frontier with room for ``room`` nodes."""
     larger, old = new_frontier(n, d, room), frontier.views
     for name, part in old._asdict().items():
         larger.view(name)[: len(part)] = part
-    left, added = int(old.counts[SPARE]), room - len(old.spare)
-    larger.view("spare")[left : left + added] = np.arange(room - 1, len(old.spare) - 1, -1)
+    spare, added = int(old.counts[SPARE]), room - len(old.spare)
+    larger.view("spare")[spare : spare + added] = np.arange(room - 1, len(old.spare) - 1, -1)
     larger.view("counts")[SPARE] += added
     return larger
 
 
-class Pool:
-    """Nodes that are stored."""
+class NodePool:
+    """The stored nodes of a search."""
 
     def __init__(self, n: int, d: int, room: int) -> None:
         self.layout = layout(Node, n, d)
@@ -401,15 +402,15 @@ class Pool:
         return len(self._words)
 
     def double(self) -> None:
-        """Make room for as many again."""
+        """Double the room."""
         self._words = np.concatenate([self._words, np.empty_like(self._words)])
         self.address = _address(self._words)
 
     def node(self, slot: int) -> Node:
-        """One of them."""
+        """Return the node in a slot."""
         views: Node = self.layout.views(self._words[slot])
         return views
 
     def address_of(self, slot: int) -> int:
-        """Where it begins."""
+        """Return where a slot begins."""
         return self.address + slot * self.layout.size * WORD

@@ -19,10 +19,10 @@ from expost.solver.kernels.layout import (
     Links,
 )
 
-__all__ = ["bend", "height", "slope", "straight", "value"]
+__all__ = ["piecewise_value", "second_derivative", "slope", "tilted_value", "value"]
 
 
-# How links bend. Those from TENT on are straight in parts, and the last two are -t²/2 and t²/2.
+# Kinds of links. Those from TENT on are piecewise linear, and the last two are -t²/2 and t²/2.
 LOGISTIC, RISING, FALLING, PROBIT, MIRRORED = 0, 1, 2, 3, 4
 TENT, VALLEY, WINDOW, HOLE, FLAT = 5, 6, 7, 8, 9
 HILL, BOWL = 10, 11
@@ -33,8 +33,8 @@ ROOT_HALF, ROOT_PI = math.sqrt(0.5), 1.0 / math.sqrt(math.pi)
 
 
 @compiled
-def straight(kind: int, h: float, left: float, right: float, t: float) -> float:
-    """ψ(t) of those from TENT on, whose jumps are at left and right; there the larger value."""
+def piecewise_value(kind: int, h: float, left: float, right: float, t: float) -> float:
+    """Return ψ(t) of a link from TENT on; at a jump, left or right, the larger value."""
     if kind >= HILL:
         return 0.5 * t * t if kind == BOWL else -0.5 * t * t
     if kind <= VALLEY:
@@ -48,7 +48,7 @@ def straight(kind: int, h: float, left: float, right: float, t: float) -> float:
 
 @compiled
 def value(link: Ints, par: Floats, i: int, t: float) -> float:
-    """ψ_i(t), within 32 + 24h units of roundoff; PROBIT and MIRRORED within 128 + 64h."""
+    """Return ψ_i(t), within 32 + 24h units of roundoff; PROBIT and MIRRORED within 128 + 64h."""
     h = par[i, H]
     if link[i] == LOGISTIC:
         # clip(t, -h, h) + log((1 + e^-|t+h|) / (1 + e^-|t-h|)), and odd: no cancellation.
@@ -59,7 +59,7 @@ def value(link: Ints, par: Floats, i: int, t: float) -> float:
         r = min(a, h) + math.log((1.0 + low) / (1.0 + high))
         return r if t >= 0.0 else -r
     if link[i] >= TENT:
-        return straight(link[i], h, par[i, LEFT], par[i, RIGHT], t)
+        return piecewise_value(link[i], h, par[i, LEFT], par[i, RIGHT], t)
     s = 1.0 if link[i] == RISING or link[i] == PROBIT else -1.0
     if link[i] == PROBIT or link[i] == MIRRORED:
         return s * (math.log1p(math.erfc(-s * t * ROOT_HALF) / par[i, FOOT]) - h)
@@ -68,7 +68,7 @@ def value(link: Ints, par: Floats, i: int, t: float) -> float:
 
 @compiled
 def slope(link: Ints, par: Floats, i: int, t: float) -> float:
-    """ψ_i'(t), from inside where there is a kink."""
+    """Return ψ_i'(t), from inside where there is a kink."""
     if link[i] == LOGISTIC:
         e = math.exp(-abs(t))
         return 2.0 * par[i, SINH] * e / (e * (e + 2.0 * par[i, COSH]) + 1.0)
@@ -86,8 +86,8 @@ def slope(link: Ints, par: Floats, i: int, t: float) -> float:
 
 
 @compiled
-def bend(par: Floats, i: int, t: float) -> float:
-    """ψ_i''(t) of a logistic term."""
+def second_derivative(par: Floats, i: int, t: float) -> float:
+    """Return ψ_i''(t) of a logistic term."""
     e = math.exp(-abs(t))
     y = e * (e + 2.0 * par[i, COSH]) + 1.0
     r = 2.0 * par[i, SINH] * e * (1.0 - e * e) / (y * y)
@@ -95,6 +95,6 @@ def bend(par: Floats, i: int, t: float) -> float:
 
 
 @compiled
-def height(links: Links, i: int, lam: float, t: float) -> float:
-    """m ψ(t) - λt."""
+def tilted_value(links: Links, i: int, lam: float, t: float) -> float:
+    """Return m ψ(t) - λt."""
     return links.m[i] * value(links.link, links.par, i, t) - lam * t

@@ -1,19 +1,19 @@
-"""The largest value of a sum that is convex, or concave, in all of the box."""
+"""Maxima of sums that are convex, or concave, on all of the box."""
 
 from __future__ import annotations
 
 import math
 
 from expost.solver.kernels.compiled import compiled
-from expost.solver.kernels.layout import FOOT, Climb, CornersOf, H, Problem
+from expost.solver.kernels.layout import FOOT, BoxProblem, ClimbArrays, CornerScratch, H
 from expost.solver.kernels.links import UNIT
 
 __all__ = ["best_corner", "climb"]
 
 
 @compiled
-def best_corner(problem: Problem, corners: CornersOf) -> float:
-    """The largest sum of FALLING terms, unclipped, over all corners; the best is left in ``x``.
+def best_corner(problem: BoxProblem, corners: CornerScratch) -> float:
+    """Return the largest sum of unclipped FALLING terms over all corners; leave the best in ``x``.
 
     With b = 1 + (1 - t)/foot a term is h - log b. The b are built up coordinate by coordinate, so
     each is a sum of d products however many corners there are; only the levels below the
@@ -71,8 +71,8 @@ def best_corner(problem: Problem, corners: CornersOf) -> float:
 
 
 @compiled
-def climb(problem: Problem, many: Climb, tolerance: float) -> None:
-    """For each row of signs the largest sum of RISING terms, unclipped, of scores σ_i t_i.
+def climb(problem: BoxProblem, arrays: ClimbArrays, tolerance: float) -> None:
+    """Maximize a sum of unclipped RISING terms of scores σ_i t_i, for each row of signs.
 
     With b = 1 + (1 + σt)/foot a term is log b - h, which is concave.
 
@@ -80,7 +80,7 @@ def climb(problem: Problem, many: Climb, tolerance: float) -> None:
     the largest rise of the tangent over the box (Frank and Wolfe), with the rounding of it.
     """
     A, m, lo, hi, par = problem.A, problem.m, problem.lo, problem.hi, problem.par
-    signs, x, y, grad, old = many.signs, many.x, many.y, many.grad, many.old
+    signs, x, y, grad, old = arrays.signs, arrays.x, arrays.y, arrays.grad, arrays.old
     n, d = A.shape
     size = 0.0
     shift = 0.0
@@ -128,7 +128,7 @@ def climb(problem: Problem, many: Climb, tolerance: float) -> None:
             if turn == 0 or total + rise < best + gap:
                 best, gap = total, rise
                 for j in range(d):
-                    many.at[s, j] = y[j]
+                    arrays.at[s, j] = y[j]
             if gap <= tolerance:
                 break
             moved = 0.0
@@ -143,5 +143,5 @@ def climb(problem: Problem, many: Climb, tolerance: float) -> None:
             rate = moved / -bent if turn > 0 and bent < 0.0 else max(4.0 * rate, 0.1 / steep)
             for j in range(d):
                 y[j] = min(hi[j], max(lo[j], x[j] + rate * grad[j]))
-        many.values[s] = best - shift
-        many.gaps[s] = gap
+        arrays.values[s] = best - shift
+        arrays.gaps[s] = gap

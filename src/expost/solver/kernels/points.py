@@ -1,19 +1,19 @@
-"""Points of the box, and what they are worth."""
+"""Feasible points of the box, their values, and a local ascent."""
 
 from __future__ import annotations
 
 import math
 
 from expost.solver.kernels.compiled import compiled
-from expost.solver.kernels.layout import SURE_LEFT, SURE_RIGHT, Floats, H, Problem, Work
+from expost.solver.kernels.layout import SURE_LEFT, SURE_RIGHT, BoxProblem, Floats, H, Workspace
 from expost.solver.kernels.links import FLAT, HOLE, WINDOW, slope, value
 
-__all__ = ["ascend", "choose_categories", "evaluate", "sure"]
+__all__ = ["ascend", "certain_value", "choose_categories", "evaluate"]
 
 
 @compiled
-def sure(kind: int, par: Floats, i: int, t: float, slack: float) -> float:
-    """ψ_i of a WINDOW or a HOLE, wherever near t; the smaller value if its jump is as near."""
+def certain_value(kind: int, par: Floats, i: int, t: float, slack: float) -> float:
+    """Return the smallest ψ_i of a WINDOW or a HOLE within the slack around t."""
     left, right = par[i, SURE_LEFT], par[i, SURE_RIGHT]
     if kind == WINDOW:
         return par[i, H] if left + slack <= t <= right - slack else -par[i, H]
@@ -21,8 +21,8 @@ def sure(kind: int, par: Floats, i: int, t: float, slack: float) -> float:
 
 
 @compiled
-def choose_categories(problem: Problem, x: Floats, point: Floats) -> None:
-    """Where exactly one of some coordinates is 1, let it be that of the largest x."""
+def choose_categories(problem: BoxProblem, x: Floats, point: Floats) -> None:
+    """Set the category with the largest x to 1, in every group of coordinates."""
     n, d = problem.A.shape
     for i in range(n):
         if problem.link[i] != FLAT:
@@ -37,8 +37,8 @@ def choose_categories(problem: Problem, x: Floats, point: Floats) -> None:
 
 
 @compiled
-def evaluate(problem: Problem, x: Floats, grad: Floats) -> float:
-    """Σ m ψ(a·x + c), and its gradient."""
+def evaluate(problem: BoxProblem, x: Floats, grad: Floats) -> float:
+    """Return Σ m ψ(a·x + c), and leave its gradient in ``grad``."""
     n, d = problem.A.shape
     for j in range(d):
         grad[j] = 0.0
@@ -48,7 +48,9 @@ def evaluate(problem: Problem, x: Floats, grad: Floats) -> float:
         for j in range(d):
             t += problem.A[i, j] * x[j]
         if problem.link[i] == WINDOW or problem.link[i] == HOLE:
-            total += problem.m[i] * sure(problem.link[i], problem.par, i, t, problem.slack[i])
+            total += problem.m[i] * certain_value(
+                problem.link[i], problem.par, i, t, problem.slack[i]
+            )
             continue
         total += problem.m[i] * value(problem.link, problem.par, i, t)
         s = problem.m[i] * slope(problem.link, problem.par, i, t)
@@ -58,7 +60,7 @@ def evaluate(problem: Problem, x: Floats, grad: Floats) -> float:
 
 
 @compiled
-def ascend(problem: Problem, work: Work, from_here: float, worth: float) -> float:
+def ascend(problem: BoxProblem, work: Workspace, threshold: float, worth: float) -> float:
     """Climb from work.trial if its value is above a threshold, while steps are worth it.
 
     Projected gradients with the step lengths of Barzilai and Borwein. Integers stay as they are.
@@ -94,7 +96,7 @@ def ascend(problem: Problem, work: Work, from_here: float, worth: float) -> floa
                 if hi[j] > lo[j] and not problem.integer[j]:
                     size = max(size, abs(grad[j]) / (hi[j] - lo[j]))
             best = f
-            if f < from_here or gained < worth or size == 0.0:
+            if f < threshold or gained < worth or size == 0.0:
                 break
             if turn == 0:
                 rate = 0.25 / size

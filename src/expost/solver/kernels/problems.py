@@ -1,4 +1,4 @@
-"""What follows from a problem and no search changes."""
+"""Fields of a problem that follow from its inputs."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from expost.solver.kernels.layout import (
     ERROR,
     FOOT,
     FREE,
+    INTEGERS,
     STEEPEST,
     TAU,
     TOTAL_ERROR,
-    WHOLE,
+    BoxProblem,
     H,
-    Problem,
 )
 from expost.solver.kernels.links import FALLING, FLAT, RISING, TINY, UNIT
 
-__all__ = ["beyond", "finish"]
+__all__ = ["clipping_error", "derive_fields"]
 
 
 @compiled
-def finish(problem: Problem) -> None:
-    """Work out all fields that follow from those that are given."""
+def derive_fields(problem: BoxProblem) -> None:
+    """Compute all fields that follow from the inputs."""
     facts, m, grid, heights = problem.facts, problem.m, problem.grid, problem.heights
     n, d = problem.A.shape
     tables, width = grid.shape
@@ -62,19 +62,19 @@ def finish(problem: Problem) -> None:
         for s in range(problem.sizes[k] - 1):
             rise = heights[k, s + 1] - heights[k, s]
             problem.chords[k, s] = rise / (grid[k, s + 1] - grid[k, s])
-    facts[CLIPPED_RISING] = beyond(problem, RISING)
-    facts[CLIPPED_FALLING] = beyond(problem, FALLING)
-    facts[FREE] = facts[WHOLE] = 0.0
+    facts[CLIPPED_RISING] = clipping_error(problem, RISING)
+    facts[CLIPPED_FALLING] = clipping_error(problem, FALLING)
+    facts[FREE] = facts[INTEGERS] = 0.0
     for j in range(d):
         facts[FREE] += problem.lo[j] < problem.hi[j]
-        facts[WHOLE] += problem.integer[j]
+        facts[INTEGERS] += problem.integer[j]
 
 
 @compiled
-def beyond(problem: Problem, kind: int) -> float:
-    """What clipping can change in a sum of RISING or FALLING terms that rounding alone clips.
+def clipping_error(problem: BoxProblem, kind: int) -> float:
+    """Bound what clipping changes in a sum of RISING or FALLING terms that rounding alone clips.
 
-    Infinite if there are other terms.
+    Infinite if other terms occur.
     """
     n, d = problem.A.shape
     total = 0.0

@@ -1,4 +1,4 @@
-"""Records as numba knows them: by reference, two words that are quick to hand on.
+"""Numba types for records: references of two words, which are quick to pass.
 
 A tuple of all arrays of a record would be hundreds of words, which are copied at every call.
 """
@@ -30,8 +30,8 @@ class _Reference(types.Type):  # type: ignore[misc]
     def __init__(self, record: type) -> None:
         super().__init__(name=f"reference({record.__name__})")
         self.arrays = {
-            field.name: (place, types.Array(_TYPES[field.type], len(field.shape), "C"))
-            for place, field in enumerate(fields(record))
+            field.name: (index, types.Array(_TYPES[field.type], len(field.shape), "C"))
+            for index, field in enumerate(fields(record))
         }
 
 
@@ -51,17 +51,17 @@ class _Fields(AttributeTemplate):  # type: ignore[misc]
 
 @lower_getattr_generic(_Reference)
 def _field(context: Any, builder: Any, reference: _Reference, value: Any, name: str) -> Any:
-    """A field of a record: an array that lies where the directory says."""
-    place, kind = reference.arrays[name]
+    """Load a field of a record: an array whose position is in the directory."""
+    index, kind = reference.arrays[name]
     words = cgutils.create_struct_proxy(reference)(context, builder, value)
     directory = builder.inttoptr(words.directory, _WORD.as_pointer())
     word = ir.Constant(_WORD, WORD)
 
-    def entry(number: int) -> Any:
-        found = builder.load(builder.gep(directory, [ir.Constant(_WORD, 3 * place + number)]))
+    def entry(column: int) -> Any:
+        word_at = builder.load(builder.gep(directory, [ir.Constant(_WORD, 3 * index + column)]))
         # Nothing that a kernel writes changes it, so it need not be read again.
-        found.set_metadata("invariant.load", builder.module.add_metadata([]))
-        return found
+        word_at.set_metadata("invariant.load", builder.module.add_metadata([]))
+        return word_at
 
     offset, length, width = map(entry, range(3))
     array = make_array(kind)(context, builder)
@@ -78,7 +78,7 @@ def _field(context: Any, builder: Any, reference: _Reference, value: Any, name: 
 
 
 def record_at(record: type) -> Any:
-    """A function of two addresses, of a block and of its directory: the record there."""
+    """Return a function of two addresses, of a block and of its directory: the record there."""
     reference = _Reference(record)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -123,10 +123,10 @@ def pool_at(typing_context: Any, block: Any, directory: Any, size: Any) -> Any:
 @intrinsic
 def _node_of(typing_context: Any, pool: Any, slot: Any) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        whole = cgutils.create_struct_proxy(_POOL)(context, builder, args[0])
+        pool_words = cgutils.create_struct_proxy(_POOL)(context, builder, args[0])
         words = cgutils.create_struct_proxy(_NODE)(context, builder)
-        words.block = builder.add(whole.block, builder.mul(args[1], whole.size))
-        words.directory = whole.directory
+        words.block = builder.add(pool_words.block, builder.mul(args[1], pool_words.size))
+        words.directory = pool_words.directory
         return words._getvalue()
 
     return _NODE(_POOL, types.int64), codegen

@@ -1,13 +1,13 @@
-"""The simplex method on the hulls, which finds good multipliers."""
+"""The simplex method on the hulls, which computes good multipliers."""
 
 from __future__ import annotations
 
 import math
 
 from expost.solver.kernels.compiled import compiled
-from expost.solver.kernels.layout import Floats, Ints, Problem, Work
+from expost.solver.kernels.layout import BoxProblem, Floats, Ints, Workspace
 
-__all__ = ["arrange", "pivot", "seat", "simplex", "steepness"]
+__all__ = ["pivot", "place_on_knots", "restore_basis", "simplex", "steepness"]
 
 
 @compiled
@@ -27,24 +27,24 @@ def pivot(tab: Floats, r: int, col: int) -> None:
 
 
 @compiled
-def arrange(problem: Problem, work: Work, again: bool) -> None:
-    """The tableau in which work.labels are nonbasic, as far as that can be.
+def restore_basis(problem: BoxProblem, work: Workspace, again: bool) -> None:
+    """Make the variables in ``labels`` nonbasic in the tableau, as far as possible.
 
     Scores are variables 0..n-1, coordinates n..n+d-1. The last column of the tableau is constant.
     ``again`` if the labels are those of the last time: two halves of a node start alike.
     """
-    tab, rows, cols, wanted = work.tab, work.rows, work.cols, work.wanted
+    tab, rows, cols, label_index = work.tab, work.rows, work.cols, work.label_index
     n, d = problem.A.shape
     for k in range(n + d):
-        wanted[k] = -1
+        label_index[k] = -1
     for j in range(d):
-        wanted[work.labels[j]] = j
-        cols[j] = work.kept_cols[j] if again else n + j
+        label_index[work.labels[j]] = j
+        cols[j] = work.saved_cols[j] if again else n + j
     for i in range(n):
-        rows[i] = work.kept_rows[i] if again else i
+        rows[i] = work.saved_rows[i] if again else i
         for j in range(d):
-            tab[i, j] = work.kept[i, j] if again else problem.A[i, j]
-        tab[i, d] = work.kept[i, d] if again else problem.c[i]
+            tab[i, j] = work.saved_tab[i, j] if again else problem.A[i, j]
+        tab[i, d] = work.saved_tab[i, d] if again else problem.c[i]
     for s in range(0 if again else d):
         i = work.labels[s]
         if i >= n:
@@ -52,25 +52,25 @@ def arrange(problem: Problem, work: Work, again: bool) -> None:
         best = -1
         size = 1e-9
         for j in range(d):
-            if wanted[cols[j]] < 0 and abs(tab[i, j]) > size:
+            if label_index[cols[j]] < 0 and abs(tab[i, j]) > size:
                 best, size = j, abs(tab[i, j])
         if best >= 0:
             pivot(tab, i, best)
             rows[i] = cols[best]
             cols[best] = i
     for i in range(n):
-        work.kept_rows[i] = rows[i]
+        work.saved_rows[i] = rows[i]
         for j in range(d + 1):
-            work.kept[i, j] = tab[i, j]
+            work.saved_tab[i, j] = tab[i, j]
     for j in range(d):
-        work.kept_cols[j] = cols[j]
-        work.y[j] = work.values[wanted[cols[j]]] if wanted[cols[j]] >= 0 else -math.inf
+        work.saved_cols[j] = cols[j]
+        work.y[j] = work.values[label_index[cols[j]]] if label_index[cols[j]] >= 0 else -math.inf
     for j in range(d):
         work.labels[j], work.values[j] = cols[j], work.y[j]
 
 
 @compiled
-def seat(work: Work) -> None:
+def place_on_knots(work: Workspace) -> None:
     """Put every nonbasic variable on the knot nearest to its value."""
     for j in range(len(work.at)):
         k = work.cols[j]
@@ -84,17 +84,17 @@ def seat(work: Work) -> None:
 
 @compiled
 def steepness(rise: Floats, count: Ints, wall: Floats, k: int, cell: int) -> float:
-    """The slope of variable k in a cell of its hull; a wall on either side of its interval."""
+    """Return the slope of variable k in a cell of its hull; a wall outside its interval."""
     if cell < 0:
         return wall[k]
     return rise[k, cell] if cell < count[k] - 1 else -wall[k]
 
 
 @compiled
-def simplex(problem: Problem, work: Work, limit: int) -> None:
+def simplex(problem: BoxProblem, work: Workspace, limit: int) -> None:
     """Maximize the sum of the hulls; the multipliers are left in ``lam``, the point in ``x``.
 
-    Nonbasic variables sit on knots. An edge is followed past knots until going on is a loss.
+    Nonbasic variables sit on knots. An edge is followed past knots as long as that gains.
     """
     tab, rows, cols, at = work.tab, work.rows, work.cols, work.at
     knot, rise, count, z, cell = work.knot, work.rise, work.knots, work.z, work.cell
@@ -133,7 +133,7 @@ def simplex(problem: Problem, work: Work, limit: int) -> None:
         p = at[enter]
         start = knot[k, p]
         rate = best / (knot[k, count[k] - 1] - knot[k, 0])
-        own = abs(knot[k, p + int(up)] - start)
+        to_knot = abs(knot[k, p + int(up)] - start)
         for i in range(n):
             r = up * tab[i, enter]
             s = cell[i] + 1 if r > 0.0 else cell[i]
@@ -142,7 +142,7 @@ def simplex(problem: Problem, work: Work, limit: int) -> None:
                 step[i] = max(0.0, (knot[rows[i], s] - z[i]) / r)
         while True:
             block = -1
-            length = own
+            length = to_knot
             for i in range(n):
                 if step[i] < length:
                     block, length = i, step[i]
@@ -152,7 +152,7 @@ def simplex(problem: Problem, work: Work, limit: int) -> None:
                 rate -= abs(here - steepness(rise, count, wall, k, p - 1 if up > 0.0 else p))
                 if rate <= 0.0 or p == 0 or p == count[k] - 1:
                     break
-                own += abs(knot[k, p + int(up)] - knot[k, p])
+                to_knot += abs(knot[k, p + int(up)] - knot[k, p])
             else:
                 r = up * tab[block, enter]
                 b = rows[block]

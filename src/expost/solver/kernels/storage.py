@@ -1,30 +1,30 @@
-"""Nodes that are kept, and brought back as one of their halves."""
+"""Storing nodes, and loading their halves."""
 
 from __future__ import annotations
 
 import math
 
 from expost.solver.kernels.compiled import compiled
-from expost.solver.kernels.layout import POINT, VARIABLE, Node, Problem, Work
+from expost.solver.kernels.layout import POINT, VARIABLE, BoxProblem, Node, Workspace
 from expost.solver.kernels.links import FLAT
 
-__all__ = ["load", "note", "plant", "store"]
+__all__ = ["init_root", "load_half", "save_multipliers", "store_node"]
 
 
-PLAIN, CURVED, TOUCHING = 0, 1, 2  # how the bound of a node was made
+PLAIN, CURVED, TOUCHING = 0, 1, 2  # how the bound of a node was computed
 
 
 @compiled
-def plant(problem: Problem, work: Work) -> None:
-    """The root: the whole box, with its middle and the corner that most terms would like."""
+def init_root(problem: BoxProblem, work: Workspace) -> None:
+    """Set the root: the box with its middle, and the corner in the direction of the mean slope."""
     n, d = problem.A.shape
     for j in range(d):
         work.l[j], work.u[j] = problem.lo[j], problem.hi[j]
         work.centre[j] = 0.5 * (problem.lo[j] + problem.hi[j])
-        liked = 0.0
+        direction = 0.0
         for i in range(n):
-            liked += problem.m[i] * problem.A[i, j]
-        work.values[j] = problem.hi[j] if liked > 0.0 else problem.lo[j]
+            direction += problem.m[i] * problem.A[i, j]
+        work.values[j] = problem.hi[j] if direction > 0.0 else problem.lo[j]
         work.labels[j] = n + j
     for i in range(n):
         flat = problem.link[i] == FLAT
@@ -34,11 +34,11 @@ def plant(problem: Problem, work: Work) -> None:
 
 
 @compiled
-def load(problem: Problem, work: Work, node: Node, half: int) -> int:
-    """Bring one half of a stored node into ``work``, or the root if half < 0; its mode."""
+def load_half(problem: BoxProblem, work: Workspace, node: Node, half: int) -> int:
+    """Load one half of a stored node into ``work``, or the root if half < 0; return its mode."""
     n, d = problem.A.shape
     if half < 0:
-        plant(problem, work)
+        init_root(problem, work)
         return PLAIN
     for j in range(d):
         work.l[j] = node.l[j]
@@ -67,8 +67,8 @@ def load(problem: Problem, work: Work, node: Node, half: int) -> int:
 
 
 @compiled
-def store(problem: Problem, work: Work, node: Node, mode: int) -> None:
-    """Keep the node at hand."""
+def store_node(problem: BoxProblem, work: Workspace, node: Node, mode: int) -> None:
+    """Store the current node."""
     n, d = problem.A.shape
     for j in range(d):
         node.l[j] = work.l[j]
@@ -89,8 +89,8 @@ def store(problem: Problem, work: Work, node: Node, mode: int) -> None:
 
 
 @compiled
-def note(work: Work) -> None:
-    """Keep what the bound at hand was made of, for a proof."""
+def save_multipliers(work: Workspace) -> None:
+    """Save the multipliers, curvatures, centre and diagonal of the current bound, for a proof."""
     for i in range(len(work.lam)):
         work.best_lam[i] = work.lam[i]
         work.best_q[i] = work.q[i]

@@ -1,6 +1,6 @@
 """Parabolas that touch logistic terms at a point of a node: a bound that needs no simplex.
 
-In a small node the second derivatives of the terms hardly change. Then what they have in common
+In a small node the second derivatives of the terms hardly change. Then their common part
 cancels in Σ q a aᵀ, and the bound is far smaller than that of hulls, and quicker.
 """
 
@@ -12,27 +12,44 @@ import numpy as np
 
 from expost.solver.kernels.bound import dual_bound
 from expost.solver.kernels.compiled import compiled
-from expost.solver.kernels.curvature import dominate
-from expost.solver.kernels.layout import COSH, POINT, SINH, VALUE, VARIABLE, H, Node, Problem, Work
-from expost.solver.kernels.links import LOGISTIC, bend, slope, value
+from expost.solver.kernels.curvature import dominating_diagonal
+from expost.solver.kernels.layout import (
+    COSH,
+    POINT,
+    SINH,
+    VALUE,
+    VARIABLE,
+    BoxProblem,
+    H,
+    Node,
+    Workspace,
+)
+from expost.solver.kernels.links import LOGISTIC, second_derivative, slope, value
 from expost.solver.kernels.points import ascend
-from expost.solver.kernels.storage import TOUCHING, store
+from expost.solver.kernels.storage import TOUCHING, store_node
 
-__all__ = ["grow_touching", "halve", "settle", "smooth", "touch", "touching"]
+__all__ = [
+    "all_logistic",
+    "choose_coordinate",
+    "fit_parabolas",
+    "grow_touching",
+    "optimize_centre",
+    "touching_parabola_bound",
+]
 
 
 @compiled
-def smooth(problem: Problem) -> bool:
-    """Whether all terms are logistic."""
-    others = 0
+def all_logistic(problem: BoxProblem) -> bool:
+    """Return whether all terms are logistic."""
+    different = 0
     for i in range(len(problem.link)):
-        others += problem.link[i] != LOGISTIC
-    return others == 0
+        different += problem.link[i] != LOGISTIC
+    return different == 0
 
 
 @compiled
-def settle(problem: Problem, work: Work, turns: int) -> None:
-    """Lead ``centre`` to where F(x) - ½ Σ D (x - middle of the node)² is largest, about.
+def optimize_centre(problem: BoxProblem, work: Workspace, turns: int) -> None:
+    """Move ``centre`` to approximately where F(x) - ½ Σ D (x - middle of the node)² is largest.
 
     There the bound of touching parabolas is smallest for this D: both ends of a coordinate add
     the same to it, or the centre is at one of them. Newton's steps.
@@ -102,10 +119,10 @@ def settle(problem: Problem, work: Work, turns: int) -> None:
 
 
 @compiled
-def touch(problem: Problem, work: Work) -> bool:
-    """Tangents at ``centre``, and the smallest q by which parabolas are above their terms, about.
+def fit_parabolas(problem: BoxProblem, work: Workspace) -> bool:
+    """Set tangents at ``centre``, and roughly the smallest q with parabolas above their terms.
 
-    False if no D was found for them. ``aside`` is where a parabola touches its term again.
+    Returns False if no D suits them. ``second_contact`` is where a parabola touches its term again.
     """
     A, l, u, centre = problem.A, work.l, work.u, work.centre
     grid, heights, M, scale, scaled = problem.grid, problem.heights, work.M, work.scale, work.y
@@ -126,10 +143,10 @@ def touch(problem: Problem, work: Work) -> bool:
         work.middle[i] = t
         work.lam[i] = m * tangent
         work.q[i] = 0.0
-        work.aside[i] = t
+        work.second_contact[i] = t
         if lo >= hi:
             continue
-        most = bend(problem.par, i, min(hi, max(lo, t)))
+        most = second_derivative(problem.par, i, min(hi, max(lo, t)))
         a, b = 0, problem.sizes[row]
         while a < b:
             half = (a + b) // 2
@@ -145,7 +162,7 @@ def touch(problem: Problem, work: Work) -> bool:
                 needed = 2.0 * (f - here - tangent * away) / (away * away)
                 if needed > most:
                     most = needed
-                    work.aside[i] = far
+                    work.second_contact[i] = far
             if far >= hi:
                 break
             if a < problem.sizes[row] and grid[row, a] < hi:
@@ -162,21 +179,21 @@ def touch(problem: Problem, work: Work) -> bool:
             mass += abs(a_j * scaled[j])
             for k in range(j + 1):
                 M[j, k] += a_j * scaled[k]
-    return dominate(work, mass, 4)
+    return dominating_diagonal(work, mass, 4)
 
 
 @compiled
-def touching(problem: Problem, work: Work, turns: int) -> float:
-    """The bound of parabolas that touch where it is small, near ``centre``."""
-    settle(problem, work, turns)
-    if not touch(problem, work):
+def touching_parabola_bound(problem: BoxProblem, work: Workspace, turns: int) -> float:
+    """Return the bound of parabolas that touch near ``centre``, where it is small."""
+    optimize_centre(problem, work, turns)
+    if not fit_parabolas(problem, work):
         return math.inf
     return dual_bound(problem, work, True)
 
 
 @compiled
-def halve(problem: Problem, work: Work) -> None:
-    """Where to split a node whose bound is above its terms by D alone."""
+def choose_coordinate(problem: BoxProblem, work: Workspace) -> None:
+    """Choose the coordinate to split if D alone is the reason for the gap of a bound."""
     l, u, x = work.l, work.u, work.centre
     n, d = problem.A.shape
     work.branch[VARIABLE] = -1.0
@@ -197,16 +214,16 @@ def halve(problem: Problem, work: Work) -> None:
 
 @compiled
 def grow_touching(
-    problem: Problem, work: Work, child: Node, lower: float, cut: float, tolerance: float
+    problem: BoxProblem, work: Workspace, child: Node, lower: float, cut: float, tolerance: float
 ) -> float:
-    """:func:`nodes.grow_node` for a half of a node whose bound is of touching parabolas."""
-    bound = touching(problem, work, 3)
+    """Make a half of a node whose bound is from touching parabolas, as :func:`nodes.grow_node`."""
+    bound = touching_parabola_bound(problem, work, 3)
     if bound <= cut:
         return bound
     for j in range(len(work.trial)):
         work.trial[j] = np.rint(work.centre[j]) if problem.integer[j] else work.centre[j]
     worth = max(1e-9, 0.02 * tolerance)
-    work.found[VALUE] = ascend(problem, work, lower - 0.3 * (bound - lower), worth)
-    halve(problem, work)
-    store(problem, work, child, TOUCHING)
+    work.outcome[VALUE] = ascend(problem, work, lower - 0.3 * (bound - lower), worth)
+    choose_coordinate(problem, work)
+    store_node(problem, work, child, TOUCHING)
     return bound

@@ -1,6 +1,6 @@
 """Best-first search: the open node with the largest bound is split, until the gap is closed.
 
-It can be left after any node and gone on with later: all that it knows is in its frontier.
+It can stop after any node and continue later: its whole state is in its frontier.
 """
 
 from __future__ import annotations
@@ -26,158 +26,155 @@ from expost.solver.kernels.layout import (
     VALUE,
     VARIABLE,
     WORSE,
+    BoxProblem,
     Frontier,
-    Pool,
-    Problem,
-    Work,
+    NodePool,
+    Workspace,
 )
 from expost.solver.kernels.nodes import grow
 
-__all__ = ["DONE", "FULL", "MORE", "pursue", "search_on"]
+__all__ = ["DONE", "FULL", "PAUSED", "advance", "make_next_node"]
 
-DONE, FULL, MORE = (
-    0,
-    1,
-    2,
-)  # nothing is left to do; there is no room; as many nodes as were asked for
+# Nothing remains to do; there is no room; the steps of the call are used up.
+DONE, FULL, PAUSED = 0, 1, 2
 _STILL, _NOTHING = 0.999, 1e-9
 
 
 @compiled
-def before(frontier: Frontier, one: int, other: int) -> bool:
-    """Whether an open node comes before another one: by its bound, its level, its slot."""
-    a, b = frontier.bounds[one], frontier.bounds[other]
+def precedes(frontier: Frontier, i: int, j: int) -> bool:
+    """Return whether one open node comes before another: by its bound, its level, its slot."""
+    a, b = frontier.bounds[i], frontier.bounds[j]
     if a != b:
         return a > b
-    a, b = frontier.levels[one], frontier.levels[other]
+    a, b = frontier.levels[i], frontier.levels[j]
     if a != b:
         return a < b
-    return frontier.slots[one] < frontier.slots[other]
+    return frontier.slots[i] < frontier.slots[j]
 
 
 @compiled
-def swap(frontier: Frontier, one: int, other: int) -> None:
-    """Exchange two places of the heap."""
+def swap_entries(frontier: Frontier, i: int, j: int) -> None:
+    """Exchange two entries of the heap."""
     bounds, levels, slots = frontier.bounds, frontier.levels, frontier.slots
-    bounds[one], bounds[other] = bounds[other], bounds[one]
-    levels[one], levels[other] = levels[other], levels[one]
-    slots[one], slots[other] = slots[other], slots[one]
+    bounds[i], bounds[j] = bounds[j], bounds[i]
+    levels[i], levels[j] = levels[j], levels[i]
+    slots[i], slots[j] = slots[j], slots[i]
 
 
 @compiled
-def push(frontier: Frontier, bound: float, level: int, slot: int) -> None:
-    """One more open node."""
-    place = frontier.counts[OPEN]
+def push_node(frontier: Frontier, bound: float, level: int, slot: int) -> None:
+    """Add an open node to the heap."""
+    index = frontier.counts[OPEN]
     frontier.counts[OPEN] += 1
-    frontier.bounds[place], frontier.levels[place], frontier.slots[place] = bound, level, slot
-    while place > 0 and before(frontier, place, (place - 1) // 2):
-        swap(frontier, place, (place - 1) // 2)
-        place = (place - 1) // 2
+    frontier.bounds[index], frontier.levels[index], frontier.slots[index] = bound, level, slot
+    while index > 0 and precedes(frontier, index, (index - 1) // 2):
+        swap_entries(frontier, index, (index - 1) // 2)
+        index = (index - 1) // 2
 
 
 @compiled
-def pop(frontier: Frontier) -> None:
-    """Take the first open node out, as the parent whose halves are next."""
-    known, counts = frontier.known, frontier.counts
-    known[ABOVE], known[WORSE] = frontier.bounds[0], -math.inf
+def pop_parent(frontier: Frontier) -> None:
+    """Remove the first open node: it becomes the parent, and its halves come next."""
+    status, counts = frontier.status, frontier.counts
+    status[ABOVE], status[WORSE] = frontier.bounds[0], -math.inf
     counts[LEVEL], counts[PARENT], counts[HALF] = frontier.levels[0], frontier.slots[0], 0
     counts[OPEN] -= 1
     last = counts[OPEN]
-    swap(frontier, 0, last)
-    place = 0
-    while 2 * place + 1 < last:
-        child = 2 * place + 1
-        if child + 1 < last and before(frontier, child + 1, child):
+    swap_entries(frontier, 0, last)
+    index = 0
+    while 2 * index + 1 < last:
+        child = 2 * index + 1
+        if child + 1 < last and precedes(frontier, child + 1, child):
             child += 1
-        if not before(frontier, child, place):
+        if not precedes(frontier, child, index):
             break
-        swap(frontier, place, child)
-        place = child
+        swap_entries(frontier, index, child)
+        index = child
 
 
 @compiled
-def watch(frontier: Frontier) -> None:
+def count_idle_splits(frontier: Frontier) -> None:
     """Count splits in a row that gained nothing.
 
     If coordinates are so large that scores drown in their rounding, there are hundreds of them,
-    and the search is hopeless. Otherwise there are hardly ever two.
+    and the search is hopeless. Otherwise two in a row are rare.
     """
-    known, counts = frontier.known, frontier.counts
+    status, counts = frontier.status, frontier.counts
     top = frontier.bounds[0] if counts[OPEN] > 0 else -math.inf
-    gap = max(known[SETTLED], top) - known[LOWER]
-    if gap < _STILL * known[GAP]:
-        known[GAP] = gap
+    gap = max(status[SETTLED], top) - status[LOWER]
+    if gap < _STILL * status[GAP]:
+        status[GAP] = gap
         counts[IDLE] = 0
-    elif not known[ABOVE] - known[WORSE] > _NOTHING * gap:
+    elif not status[ABOVE] - status[WORSE] > _NOTHING * gap:
         counts[IDLE] += 1
 
 
 @compiled
-def search_on(
-    problem: Problem, work: Work, pool: Pool, frontier: Frontier, rule: int, cutting: bool,
-    tolerance: float,
+def make_next_node(
+    problem: BoxProblem, work: Workspace, pool: NodePool, frontier: Frontier, rule: int,
+    cutting: bool, tolerance: float,
 ) -> None:  # fmt: skip
     """Make the next node: the root, or a half of the parent."""
-    known, counts, spare = frontier.known, frontier.counts, frontier.spare
+    status, counts, spare = frontier.status, frontier.counts, frontier.spare
     root = counts[NODES] == 0
     half = -1 if root else counts[HALF]
     level = 0 if root else counts[LEVEL] + 1
-    above = math.inf if root else known[ABOVE]
-    cut = -math.inf if root else known[LOWER] + tolerance
+    above = math.inf if root else status[ABOVE]
+    cut = -math.inf if root else status[LOWER] + tolerance
     counts[SPARE] -= 1
     slot = spare[counts[SPARE]]
     bound = grow(
         problem, work, pool.node(counts[PARENT]), pool.node(slot), counts[PARENT], half, rule,
-        cutting, level, -1e300 if root else known[LOWER], cut, tolerance, above,
+        cutting, level, -1e300 if root else status[LOWER], cut, tolerance, above,
     )  # fmt: skip
     counts[NODES] += 1
     counts[SLOT] = slot
-    known[BOUND] = bound
-    if work.found[VALUE] > known[LOWER]:
-        known[LOWER] = work.found[VALUE]
+    status[BOUND] = bound
+    if work.outcome[VALUE] > status[LOWER]:
+        status[LOWER] = work.outcome[VALUE]
         for j in range(len(frontier.point)):
             frontier.point[j] = work.trial[j]
-    if work.found[TIGHTENED] != 0.0:
-        known[SETTLED] = max(known[SETTLED], cut)
+    if work.outcome[TIGHTENED] != 0.0:
+        status[SETTLED] = max(status[SETTLED], cut)
     bound = min(bound, above)
     if bound > cut and work.branch[VARIABLE] >= 0.0:
-        push(frontier, bound, level, slot)
+        push_node(frontier, bound, level, slot)
     else:
-        known[SETTLED] = max(known[SETTLED], bound)
+        status[SETTLED] = max(status[SETTLED], bound)
         spare[counts[SPARE]] = slot
         counts[SPARE] += 1
     if root:
         return
-    known[WORSE] = max(known[WORSE], bound)
+    status[WORSE] = max(status[WORSE], bound)
     counts[HALF] += 1
     if half == 1:
         spare[counts[SPARE]] = counts[PARENT]
         counts[SPARE] += 1
-        watch(frontier)
+        count_idle_splits(frontier)
 
 
 @compiled
-def pursue(
-    problem: Problem, work: Work, pool: Pool, frontier: Frontier, rule: int, cutting: bool,
-    nodes: int, patience: int, steps: int, tolerance: float, enough: float,
+def advance(
+    problem: BoxProblem, work: Workspace, pool: NodePool, frontier: Frontier, rule: int,
+    cutting: bool, nodes: int, patience: int, steps: int, tolerance: float, enough: float,
 ) -> int:  # fmt: skip
-    """Up to so many steps of a search; whether it is DONE, its pool FULL, or there is MORE to do.
+    """Take up to ``steps`` steps of a search; return DONE, FULL (its pool) or PAUSED.
 
     It is done if the gap is closed, ``nodes`` are used up, ``enough`` is exceeded, or nothing moves
-    any more. Halves of a node are always made both.
+    any longer. Both halves of a node are always made.
     """
-    known, counts = frontier.known, frontier.counts
+    status, counts = frontier.status, frontier.counts
     for _ in range(steps):
         if counts[NODES] == 0:
-            known[SETTLED] = -math.inf
+            status[SETTLED] = -math.inf
         elif counts[HALF] == 2:
-            closed = max(known[SETTLED], known[LOWER] + tolerance)
+            closed = max(status[SETTLED], status[LOWER] + tolerance)
             if counts[OPEN] == 0 or not frontier.bounds[0] > closed:
                 return DONE
-            if counts[NODES] >= nodes or counts[IDLE] >= patience or known[LOWER] > enough:
+            if counts[NODES] >= nodes or counts[IDLE] >= patience or status[LOWER] > enough:
                 return DONE
             if counts[SPARE] < 2:
                 return FULL
-            pop(frontier)
-        search_on(problem, work, pool, frontier, rule, cutting, tolerance)
-    return MORE
+            pop_parent(frontier)
+        make_next_node(problem, work, pool, frontier, rule, cutting, tolerance)
+    return PAUSED
