@@ -19,7 +19,7 @@ from benchmarks.instances import Instance, draw, health_table, replay
 from benchmarks.peers.paper import DELTA, Found, branch_and_bound
 from benchmarks.ratios import Ratio, median
 from benchmarks.timing import best
-from expost.loss.on_box import BoxLogLikelihood
+from expost.loss._on_box import BoxLogLikelihood
 from expost.reproduce.health import PRINTED
 from expost.solver import BoxSpread, Effort
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import expost as xp
 from benchmarks.timing import once
-from expost.loss.log_likelihood import log_likelihood
-from expost.loss.on_box import BoxLogLikelihood
+from expost.loss import log_likelihood
+from expost.loss._on_box import BoxLogLikelihood
 from expost.solver import BoxSpread
 
 EXCHANGES = 100

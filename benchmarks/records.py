@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import expost as xp
-from expost.loss.log_likelihood import log_likelihood
+from expost.loss import log_likelihood
 from expost.numbers import Nats
 
 ATTRIBUTES, VALUES, EXCHANGES = 30, 10, 200

@@ -13,7 +13,7 @@ import pytest
 
 import expost as xp
 from expost.cards import card
-from expost.loss.peak import peak_shown
+from expost.loss._odometer import peak_shown
 from expost.report._explanation import sentences
 
 SECRET = "<script>secret</script>"
@@ -138,7 +138,7 @@ def test_on_a_box_nothing_is_searched_for(monkeypatch: pytest.MonkeyPatch) -> No
         raise AssertionError("a table is no reason to search")
 
     with monkeypatch.context() as patch:
-        patch.setattr("expost.loss.on_box.spread", search)
+        patch.setattr("expost.loss._on_box.spread", search)
         assert "realized loss" not in cells(session)
         assert "realized loss" not in cells(session.odometer)
         assert "0.25" not in session._repr_html_()

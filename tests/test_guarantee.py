@@ -22,7 +22,7 @@ from hypothesis import HealthCheck, given, settings
 
 import expost as xp
 from expost.filters._filter import Filter
-from expost.loss.odometer import Odometer
+from expost.loss import Odometer
 from expost.numbers import Nats
 from expost.queries import Query
 from support import oracles

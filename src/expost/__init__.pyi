@@ -43,7 +43,7 @@ from expost.filters import SimplifiedFilter as SimplifiedFilter
 from expost.ledger import Ledger as Ledger
 from expost.loss import Odometer as Odometer
 from expost.loss import realized_loss as realized_loss
-from expost.loss.replay import replay as replay
+from expost.loss import replay as replay
 from expost.panel import Panel as Panel
 from expost.queries import channel as channel
 from expost.queries import exponential_mechanism as exponential_mechanism

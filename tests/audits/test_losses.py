@@ -20,7 +20,7 @@ import pytest
 import expost as xp
 from expost.audits import losses as module
 from expost.domains import Domain
-from expost.loss.log_likelihood import LogLikelihood, log_likelihood
+from expost.loss import LogLikelihood, log_likelihood
 from expost.queries import Query
 from expost.transcript import Exchange
 from support import oracles

@@ -19,7 +19,7 @@ from expost.filters import FILTERS
 from expost.filters._approximate import ApproximateFilter
 from expost.filters._composition import CompositionFilter
 from expost.filters.rules import Total
-from expost.loss.odometer import Odometer
+from expost.loss import Odometer
 from expost.numbers import Nats
 from expost.queries import Query
 

@@ -25,7 +25,7 @@ from expost.filters import (
     WorstCase,
     filter_from_json,
 )
-from expost.loss.odometer import Odometer
+from expost.loss import Odometer
 from expost.numbers import Nats, exact
 from expost.queries import Query
 from expost.transcript import readable

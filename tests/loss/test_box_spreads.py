@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 import expost as xp
-from expost.loss import box_spreads
-from expost.loss.box_spreads import all_compared
-from expost.loss.on_box import BoxLogLikelihood
+from expost.loss import _on_box
+from expost.loss._on_box import BoxLogLikelihood, all_compared
 from expost.numbers import Nats
 from expost.solver import (
     Allowance,
@@ -56,16 +55,14 @@ def test_groups_are_left_out_only_where_they_do_not_help() -> None:
         total = BoxLogLikelihood.of(case.box, case.transcript.exchanges)
         effort = xp.solver.Effort(gap=0.001, nodes=generator.choice([1, 4]))
         limit = xp.realized_loss(case.transcript).upper * generator.choice([0.8, 1.0, 1.1])
-        with mock.patch.object(
-            box_spreads, "_together", side_effect=box_spreads._together
-        ) as together:
+        with mock.patch.object(_on_box, "_together", side_effect=_on_box._together) as together:
             (loss,) = all_compared([total.terms], case.box, limit, effort)
         joint = BoxSpread(total.terms, case.box)
         joint.compare(limit, effort)
         if together.called or total.terms.total() <= 10 or not joint.enclosure.upper > limit:
             continue
-        groups = box_spreads._in_groups(total.terms, case.box, 10, effort)
-        assert loss.upper <= box_spreads._together([[(joint, 1)], groups]).upper
+        groups = _on_box._in_groups(total.terms, case.box, 10, effort)
+        assert loss.upper <= _on_box._together([[(joint, 1)], groups]).upper
         skipped += joint.enclosure.lower <= limit
     assert skipped > 1
 
@@ -121,7 +118,7 @@ def test_a_search_that_goes_on_does_not_begin_anew() -> None:
 
 def test_a_glance_at_a_budget_that_is_far_away_is_at_all_terms_together() -> None:
     total = smooth(60)
-    with mock.patch.object(box_spreads, "_start", side_effect=box_spreads._start) as start:
+    with mock.patch.object(_on_box, "_start", side_effect=_on_box._start) as start:
         query = xp.logistic([0.1] * 9, epsilon="0.1")
         worst = total.worst_after(query, 1, Nats(Fraction(3, 2)), xp.solver.Effort())
     assert worst.within(Nats(Fraction(3, 2)))
@@ -200,9 +197,9 @@ def test_groups_of_equal_answers_are_searched_once() -> None:
     box = xp.Box([(-1, 1)] * 2)
     query = xp.logistic([3, -2], epsilon=1)
     terms = BoxLogLikelihood.flat(box).add(query, 1, 400).terms
-    groups = box_spreads._in_groups(terms, box, 10, xp.solver.Effort())
+    groups = _on_box._in_groups(terms, box, 10, xp.solver.Effort())
     assert [times for _, times in groups] == [40]
     single = BoxSpread({query.on(box).term(1): 1}, box)
     single.narrow(xp.solver.Effort(gap=1e-6))
-    found = box_spreads._together([groups])
+    found = _on_box._together([groups])
     assert 400 * single.enclosure.lower <= found.upper <= 400 * single.enclosure.upper + 0.01

@@ -11,7 +11,7 @@ from unittest import mock
 import pytest
 
 import expost as xp
-from expost.loss.sweeps import Sweep
+from expost.loss._sweeps import Sweep
 from expost.proof import certificate, verify
 from support.frames import in_package
 

@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from expost.loss.exponents import Packing, sign_of
+from expost.loss._exponents import Packing, sign_of
 
 BASES = (2, 3, 10**25, 10**25 + 1, 6)
 powers = st.dictionaries(st.sampled_from(BASES), st.integers(-6, 6)).map(Counter)

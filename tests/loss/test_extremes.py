@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 
 import expost as xp
-from expost.loss.extremes import Apart, apart_on_box, exact_ratio
+from expost.loss._log_likelihood import Apart
+from expost.loss._on_box import apart_on_box, exact_ratio
 from support import oracles
 from support.boxes import some_case
 from support.strategies import columns, transcripts

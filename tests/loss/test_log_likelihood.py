@@ -10,8 +10,8 @@ from fractions import Fraction
 import mpmath
 
 import expost as xp
-from expost.loss.on_box import BoxLogLikelihood
-from expost.loss.on_set import SetLogLikelihood
+from expost.loss._on_box import BoxLogLikelihood
+from expost.loss._on_set import SetLogLikelihood
 from expost.numbers import Nats
 from support import oracles
 from support.strategies import finite

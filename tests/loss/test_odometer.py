@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 
 import expost as xp
-from expost.loss.realized import basic_loss
+from expost.loss._realized import basic_loss
 from support.strategies import finite, transcripts
 
 

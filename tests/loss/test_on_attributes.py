@@ -7,11 +7,11 @@ import random
 import pytest
 
 import expost as xp
-from expost.loss import exponents
-from expost.loss.component import Marginals
-from expost.loss.exponents import Products
-from expost.loss.moves import Counted
-from expost.loss.on_attributes import AttributesLogLikelihood
+from expost.loss import _exponents
+from expost.loss._components import Marginals
+from expost.loss._exponents import Products
+from expost.loss._on_attributes import AttributesLogLikelihood
+from expost.loss._sweeps import Counted
 from expost.queries import Query
 from support.records import complaints, some_query, some_records
 
@@ -56,7 +56,7 @@ def test_what_doubles_cannot_tell_apart_and_is_not_compared_is_noticed(
 def test_exponents_that_do_not_fit_into_one_integer_are_compared_all_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(exponents, "_WORD", 4)
+    monkeypatch.setattr(_exponents, "_WORD", 4)
     assert not caught()
 
 

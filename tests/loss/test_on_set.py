@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import expost as xp
-from expost.loss.seen import _BLOCK
+from expost.loss._query_marginal import _BLOCK
 from expost.transcript import Summand
 from support import oracles
 from support.strategies import finite, nearly_tied, vectors

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import expost as xp
-from expost.loss.exact import ExactSums
-from expost.loss.pairs import exact_spread_apart, widest_pair
-from expost.loss.seen import enclose
+from expost.loss._on_set import ExactSums
+from expost.loss._query_marginal import enclose, exact_spread_apart, widest_pair
 from expost.numbers import Nats
 from support import oracles
 from support.strategies import finite, nearly_tied, vectors

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 
 import expost as xp
-from expost.loss.realized import basic_loss
+from expost.loss._realized import basic_loss
 from expost.numbers import INFINITE, Nats
 from support import oracles
 from support.paper import ELEVEN, power

@@ -8,8 +8,8 @@ import random
 import pytest
 
 import expost as xp
-from expost.loss.extremes import Apart
-from expost.loss.on_set import SetLogLikelihood
+from expost.loss._log_likelihood import Apart
+from expost.loss._on_set import SetLogLikelihood
 from expost.numbers import UNIT
 from expost.solver import Effort
 from support.records import likelihoods, listed, matching, some_records

@@ -6,7 +6,7 @@ import random
 from unittest.mock import patch
 
 import expost as xp
-from expost.loss.odometer import Odometer
+from expost.loss import Odometer
 from expost.numbers import Nats
 from expost.queries import Query
 from expost.report._comparison import basic_charges, basic_prefix

@@ -25,8 +25,8 @@ import pytest
 
 import expost as xp
 from expost.domains import Integers
-from expost.loss.on_box import BoxLogLikelihood
-from expost.loss.realized import basic_loss
+from expost.loss._on_box import BoxLogLikelihood
+from expost.loss._realized import basic_loss
 from expost.solver import BoxSpread, _methods, independent_blocks
 from support.boxes import (
     EPSILONS,

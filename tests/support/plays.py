@@ -14,7 +14,7 @@ from expost.filters._approximate import ApproximateFilter
 from expost.filters._composition import CompositionFilter
 from expost.filters._filter import Filter
 from expost.filters.rules import Declared, Mixture, Renyi, Rogers, Rule, Sums, Whitehouse
-from expost.loss.odometer import Odometer
+from expost.loss import Odometer
 from expost.queries import Query
 from support.games import Accepts, Channel, Game, History, exponential
 from support.strategies import columns

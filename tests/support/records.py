@@ -14,7 +14,7 @@ from itertools import islice, pairwise, product
 from typing import Any
 
 import expost as xp
-from expost.loss.log_likelihood import log_likelihood
+from expost.loss import log_likelihood
 from expost.numbers import Enclosure, Nats
 from expost.queries import About, Query
 

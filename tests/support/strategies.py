@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import expost as xp
 from expost.files.reading import parse
-from expost.loss.odometer import Odometer
-from expost.loss.on_set import SetLogLikelihood
+from expost.loss import Odometer
+from expost.loss._on_set import SetLogLikelihood
 from expost.numbers import Nats
 from expost.queries import Query, query_from_json
 from expost.transcript import readable

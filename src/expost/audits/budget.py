@@ -14,7 +14,7 @@ from expost.cards import View, count
 from expost.errors import InvalidInput, expect
 from expost.files.frames import Table
 from expost.filters import Filter
-from expost.loss.odometer import Odometer
+from expost.loss import Odometer
 from expost.numbers import Enclosure
 from expost.solver import Effort
 

@@ -19,10 +19,10 @@ from expost.domains import Attributes, Box, FiniteSet
 from expost.errors import expect
 from expost.files.canonical import plain
 from expost.files.frames import Table, as_lists
-from expost.loss.log_likelihood import log_likelihood
+from expost.loss import log_likelihood, realized_loss
+from expost.loss._realized import total_charge
 from expost.loss.many_records import record_spreads
 from expost.loss.many_sets import finite_spreads
-from expost.loss.realized import realized_loss, total_charge
 from expost.numbers import Enclosure, Nats
 from expost.panel.spent import Grid
 from expost.queries import Query

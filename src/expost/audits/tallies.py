@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from expost._types import Codes, Indices
 from expost.audits.plan import Plan
-from expost.loss.odometer import Odometer
+from expost.loss import Odometer
 from expost.numbers import Enclosure, up
 from expost.queries import Query
 from expost.transcript import Transcript

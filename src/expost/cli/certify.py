@@ -12,7 +12,8 @@ from expost.cli.progress import watched
 from expost.cli.show import show_json, show_lines
 from expost.cli.verify import proved
 from expost.files.kinds import PROOF
-from expost.loss.replay import Replay, replayed
+from expost.loss import Replay
+from expost.loss._replay import replayed
 from expost.proof._certificates import Certificate, certified
 from expost.solver import NODES, Effort
 from expost.transcript import load_transcript

@@ -13,7 +13,7 @@ from expost.cli.show import show_json, show_lines
 from expost.errors import at
 from expost.filters import Filter
 from expost.filters._decision import remaining_text
-from expost.loss.odometer import Odometer
+from expost.loss import Odometer
 from expost.queries import Query
 from expost.report._formatting import response_text, shown, undecided_text
 from expost.solver import Effort

@@ -20,7 +20,7 @@ from expost.filters._basic import BasicFilter
 from expost.filters._bayesian import BayesianFilter
 from expost.filters._filter import Filter
 from expost.knowledge.belief import Belief
-from expost.loss.odometer import Odometer
+from expost.loss import Odometer
 from expost.numbers import Nats
 from expost.queries import Query, perturbation, randomized_response
 from expost.report._comparison import basic_prefix

@@ -15,7 +15,7 @@ from expost.errors import InvalidInput, printable
 from expost.files.kinds import PAGE
 from expost.knowledge.learned import learned
 from expost.knowledge.priors import load_prior
-from expost.loss.replay import replayed
+from expost.loss._replay import replayed
 from expost.report._explanation import Explanation, explain, sentences
 from expost.report._learned_page import learned_page, learned_sentences
 from expost.report._transcript_page import transcript_page

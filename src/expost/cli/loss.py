@@ -11,8 +11,8 @@ from expost.cli.options import as_json, path, searching
 from expost.cli.progress import watched
 from expost.cli.show import show_json, show_lines
 from expost.errors import InvalidInput
-from expost.loss.peak import peak_shown
-from expost.loss.replay import replayed
+from expost.loss._odometer import peak_shown
+from expost.loss._replay import replayed
 from expost.report._formatting import basic_text, budget_text, kept_text, shown
 from expost.solver import Effort
 from expost.transcript import Transcript, load_transcript

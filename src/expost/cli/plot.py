@@ -12,7 +12,7 @@ from expost.cli.progress import watched
 from expost.cli.show import show_json
 from expost.errors import InvalidInput
 from expost.files.canonical import plain
-from expost.loss.odometer import Odometer
+from expost.loss import Odometer
 from expost.report._comparison import costs_within_budget
 from expost.report._plot import odometer_figure, save
 from expost.solver import Effort

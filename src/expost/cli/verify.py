@@ -12,8 +12,9 @@ from expost.cli.show import show_json, show_lines
 from expost.errors import InvalidInput, at
 from expost.files.kinds import PROOF, TRANSCRIPT, check_kind
 from expost.files.regular import read_text
-from expost.loss.peak import peak_shown
-from expost.loss.replay import Replay, replayed
+from expost.loss import Replay
+from expost.loss._odometer import peak_shown
+from expost.loss._replay import replayed
 from expost.proof.verify import NOT_SHOWN, Failed, Verdict, read_file, rounded_up, verify
 from expost.report._formatting import kept_text
 from expost.solver import Effort

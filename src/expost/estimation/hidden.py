@@ -27,7 +27,7 @@ from expost.errors import InvalidInput
 from expost.estimation.atoms import Atoms
 from expost.estimation.observations import Observations, alike_columns, check_values, scaled
 from expost.filters import Filter
-from expost.loss.odometer import Odometer
+from expost.loss import Odometer
 from expost.transcript import Transcript
 
 __all__ = ["observations_of_views"]

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from expost.domains import Variable
 from expost.errors import InvalidInput
-from expost.loss.elimination import plan
-from expost.loss.exact_table import rank
+from expost.loss._elimination import plan, rank
 
 __all__ = ["Factor", "Integers", "connected", "integers", "sum_of_products"]
 

@@ -10,7 +10,7 @@ from expost.errors import InvalidInput, expect
 from expost.knowledge.belief import Belief
 from expost.knowledge.record_belief import RecordBelief
 from expost.knowledge.statement import Statement
-from expost.loss.realized import worst_case_loss
+from expost.loss import worst_case_loss
 from expost.numbers import Enclosure, Nats, double_above, double_below, scaled_exp
 from expost.queries import Query
 from expost.transcript import Transcript

@@ -12,7 +12,7 @@ from expost.knowledge.gain import allowed_confidence, nats_of
 from expost.knowledge.record_belief import RecordBelief
 from expost.knowledge.samples import Samples, estimated_gain
 from expost.knowledge.statement import Statement
-from expost.loss.replay import Replay
+from expost.loss import Replay
 from expost.numbers import Enclosure, Nats
 from expost.queries import About
 from expost.transcript import Transcript

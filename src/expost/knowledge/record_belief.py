@@ -2,7 +2,7 @@
 
 A belief is a product of tables of integers, each over a few variables; what was answered is more
 such tables. How likely something is are two sums of products, worked out variable by variable with
-the plans of :mod:`expost.loss.elimination`. A history is a chain of states, each a value and how
+the plans of :mod:`expost.loss._elimination`. A history is a chain of states, each a value and how
 often it has changed so far. Proof: docs/theory/knowledge.md.
 """
 
@@ -20,7 +20,7 @@ from expost.knowledge.belief import Belief, likelihoods_on
 from expost.knowledge.factors import Factor, Integers, connected, integers, sum_of_products
 from expost.knowledge.histories import allowed, copies, over_states, over_values
 from expost.knowledge.statement import Statement
-from expost.loss.exact_table import rank
+from expost.loss._elimination import rank
 from expost.queries import About
 from expost.queries.words import listed
 from expost.transcript import Summand, Transcript

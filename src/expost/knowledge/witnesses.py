@@ -14,9 +14,8 @@ from expost.files.canonical import plain
 from expost.knowledge.belief import Belief, exact_likelihoods
 from expost.knowledge.gain import nats_of
 from expost.knowledge.statement import Statement
-from expost.loss.extremes import exact_ratio
-from expost.loss.on_attributes import AttributesLogLikelihood
-from expost.loss.on_box import BoxLogLikelihood
+from expost.loss._on_attributes import AttributesLogLikelihood
+from expost.loss._on_box import BoxLogLikelihood, exact_ratio
 from expost.numbers import INFINITE, Enclosure, ExactLike, Nats, exact, positive
 from expost.queries import About, Query, check_query
 from expost.queries.likelihood import BySufficientTerms, FiniteLikelihood

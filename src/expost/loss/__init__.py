@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from expost.loss.odometer import Odometer
-from expost.loss.realized import realized_loss, utilization, worst_case_loss
-from expost.loss.replay import Replay
+from expost.loss._log_likelihood import LogLikelihood, log_likelihood
+from expost.loss._odometer import Odometer
+from expost.loss._realized import realized_loss, utilization, worst_case_loss
+from expost.loss._replay import Replay, replay
 
 __all__ = [
+    "LogLikelihood",
     "Odometer",
     "Replay",
+    "log_likelihood",
     "realized_loss",
+    "replay",
     "utilization",
     "worst_case_loss",
 ]

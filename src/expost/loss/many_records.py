@@ -17,11 +17,10 @@ import numpy as np
 
 from expost._types import Floats, Indices
 from expost.domains import Attributes, Variable
-from expost.loss.component import link
-from expost.loss.elimination import Plan, eliminate, plan
-from expost.loss.exact_table import rank
+from expost.loss._components import link
+from expost.loss._elimination import Plan, eliminate, plan, rank
+from expost.loss._sweeps import State
 from expost.loss.many_sets import Bounds, row_sums, table_of
-from expost.loss.sweeps import State
 from expost.queries import PartLikelihood
 
 __all__ = ["record_spreads"]

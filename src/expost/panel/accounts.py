@@ -11,8 +11,7 @@ import numpy as np
 from expost._types import Bools, Indices
 from expost.filters._account import WorstCase
 from expost.filters._account_arrays import Accounts, Amounts, Case, Settled
-from expost.loss.log_likelihood import LogLikelihood, log_likelihood
-from expost.loss.odometer import Odometer
+from expost.loss import LogLikelihood, Odometer, log_likelihood
 from expost.numbers import Nats
 from expost.panel.places import Chosen
 from expost.panel.question import FiniteQuestion

@@ -18,10 +18,9 @@ import numpy as np
 from expost._types import Floats, Indices
 from expost.domains import Attributes, Variable
 from expost.errors import InvalidInput
-from expost.loss.component import link
-from expost.loss.elimination import eliminate, plan
-from expost.loss.exact_table import rank
-from expost.loss.sweeps import State as Swept
+from expost.loss._components import link
+from expost.loss._elimination import eliminate, plan, rank
+from expost.loss._sweeps import State as Swept
 from expost.numbers import Nats
 from expost.panel.finite import FiniteState
 from expost.panel.places import Chosen

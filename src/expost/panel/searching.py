@@ -11,7 +11,7 @@ from typing import Any
 
 from expost.domains import Domain
 from expost.errors import InvalidInput
-from expost.loss.odometer import Odometer
+from expost.loss import Odometer
 from expost.numbers import Enclosure, Nats
 from expost.queries import Query
 from expost.solver import Effort

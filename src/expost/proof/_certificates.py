@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from expost.domains import Box
 from expost.errors import InvalidInput
-from expost.loss.log_likelihood import check_length, log_likelihood
+from expost.loss import log_likelihood
+from expost.loss._log_likelihood import check_length
 from expost.proof import verify
 from expost.proof._tangents import tangents
 from expost.queries.noise.gaussian import Gaussian

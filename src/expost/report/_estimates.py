@@ -33,7 +33,7 @@ from expost.estimation.support import Points
 from expost.files.canonical import plain
 from expost.filters import Filter
 from expost.knowledge import Samples
-from expost.loss.odometer import Odometer
+from expost.loss import Odometer
 from expost.numbers import ExactLike
 from expost.queries import About
 from expost.queries.words import listed

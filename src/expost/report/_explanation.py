@@ -15,11 +15,9 @@ from expost.errors import printable
 from expost.files.canonical import plain
 from expost.filters._filter import Filter
 from expost.filters._large_budgets import is_large, sure_text
-from expost.loss.extremes import Apart
-from expost.loss.odometer import Odometer
-from expost.loss.replay import Replay
-from expost.loss.replay import replay as replay_of
-from expost.loss.shares import PartLoss, part_of, share_between
+from expost.loss import Odometer, Replay
+from expost.loss import replay as replay_of
+from expost.loss._log_likelihood import Apart, PartLoss, part_of, share_between
 from expost.numbers import Enclosure
 from expost.report._formatting import (
     basic_text,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from expost.cards import percent
-from expost.loss.odometer import Odometer
+from expost.loss import Odometer
 from expost.numbers import Enclosure
 from expost.report._chart import Across, Axis, Chart, Dots, Line, Mark, Range, Rows, Upright
 from expost.report._comparison import basic_charges

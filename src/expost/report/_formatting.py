@@ -21,7 +21,7 @@ from expost.domains import (
 from expost.errors import printable
 from expost.filters import Filter
 from expost.filters._large_budgets import is_large, sure_text
-from expost.loss.replay import Replay
+from expost.loss import Replay
 from expost.numbers import Enclosure, decimal_text
 from expost.queries import About, Query, RandomizedResponse
 from expost.queries.words import listed

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from expost.cards import percent
 from expost.errors import printable
 from expost.knowledge.learned import Learned
-from expost.loss.replay import Replay
+from expost.loss import Replay
 from expost.numbers._enclosure import NEGLIGIBLE
 from expost.report._figures import scale
 from expost.report._formatting import budget_text, in_nats, kept_text, shown

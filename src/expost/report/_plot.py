@@ -16,7 +16,7 @@ from expost.errors import InvalidInput, printable
 from expost.estimation import Distribution, Frequencies, Intervals, Mean
 from expost.estimation.answers import level_text
 from expost.filters._account import account_of
-from expost.loss.odometer import Odometer
+from expost.loss import Odometer
 from expost.numbers import Enclosure, ExactLike, Nats
 from expost.report._comparison import Comparison, basic_charges, costs_within_budget
 from expost.report._estimates import Estimate, Estimated, rows_of

@@ -8,8 +8,8 @@ from fractions import Fraction
 
 from expost.cards import percent
 from expost.knowledge.gain import allowed_confidence
-from expost.loss.peak import peak_shown
-from expost.loss.replay import Replay
+from expost.loss import Replay
+from expost.loss._odometer import peak_shown
 from expost.numbers import Enclosure
 from expost.report._formatting import basic_text, in_nats, shown
 

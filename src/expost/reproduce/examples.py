@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from expost.domains import FiniteSet
 from expost.filters._bayesian import BayesianFilter
-from expost.loss.odometer import Odometer
+from expost.loss import Odometer
 from expost.queries import Channel, Query, channel, randomized_response
 from expost.transcript import Transcript
 

@@ -8,8 +8,7 @@ from typing import Any
 from expost.domains import Domain
 from expost.filters import Account, WorstCase
 from expost.filters.rules import Rule, Total
-from expost.loss.odometer import Odometer
-from expost.loss.realized import worst_case_loss
+from expost.loss import Odometer, worst_case_loss
 from expost.numbers import Added, Enclosure, Nats
 from expost.queries import Query
 from expost.solver import Effort

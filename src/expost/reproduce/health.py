@@ -12,7 +12,7 @@ from typing import Any
 from expost.domains import Box, integers
 from expost.filters._bayesian import BayesianFilter
 from expost.filters._simplified import SimplifiedFilter
-from expost.loss.odometer import Odometer
+from expost.loss import Odometer
 from expost.numbers import Enclosure
 from expost.queries import Query, linear, logistic
 from expost.solver import NODES, Effort

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from expost.filters import BayesianFilter, Filter, SimplifiedFilter
-from expost.loss.odometer import Odometer
-from expost.loss.realized import worst_case_loss
+from expost.loss import Odometer, worst_case_loss
 from expost.numbers import Enclosure
 from expost.queries import Query
 from expost.reproduce.groups import Groups

@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from expost.domains import Box
-from expost.loss.extremes import exact_ratio
-from expost.loss.on_box import BoxLogLikelihood
+from expost.loss._on_box import BoxLogLikelihood, exact_ratio
 from expost.numbers import Nats
 from expost.solver import Effort
 from expost.transcript import Transcript

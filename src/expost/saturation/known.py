@@ -21,7 +21,7 @@ from expost._types import Indices
 from expost.domains import Attributes, Box, Domain, FiniteSet, Part, Variable
 from expost.domains.attributes import MOST_COMBINATIONS
 from expost.errors import InvalidInput
-from expost.loss.on_attributes import AttributesLogLikelihood
+from expost.loss._on_attributes import AttributesLogLikelihood
 from expost.queries import FiniteLikelihood
 from expost.queries.lifted import Lifted
 from expost.saturation.products import written_out

@@ -14,7 +14,7 @@ from expost.errors import InvalidInput, at, expect
 from expost.files.durable import followed, locked, replace
 from expost.files.growing import Growing
 from expost.files.regular import contents, read_text
-from expost.loss.odometer import Odometer
+from expost.loss import Odometer
 from expost.queries import Query
 from expost.sampling import Source
 from expost.session._history import HistoryFile

@@ -14,7 +14,7 @@ from expost.cards import card, nats
 from expost.domains import Domain, Value
 from expost.errors import BudgetExceeded, InvalidInput, at, expect
 from expost.filters import Decision, Filter
-from expost.loss.odometer import Odometer
+from expost.loss import Odometer
 from expost.numbers import Enclosure
 from expost.queries import Query, check_query
 from expost.sampling import Source, SystemSource, draw

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import expost as xp
-from expost.loss.odometer import Odometer
+from expost.loss import Odometer
 from expost.numbers import Nats
 from expost.queries.noise.geometric import ClampedNoise
 from expost.queries.noise.integer import NoisyInteger

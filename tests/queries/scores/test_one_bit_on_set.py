@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import expost as xp
-from expost.loss.on_set import SetLogLikelihood
+from expost.loss._on_set import SetLogLikelihood
 from expost.queries.scores.one_bit_on_set import OneBitOnSet
 
 EPSILONS = ["0.001", "0.1", "1", "1", "20", "400"]

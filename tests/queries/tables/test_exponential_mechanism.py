@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import expost as xp
-from expost.loss.odometer import Odometer
+from expost.loss import Odometer
 from expost.numbers import Nats
 from expost.queries.tables.exponential_mechanism import Levels, exponential_weights
 from support import oracles

@@ -33,7 +33,9 @@ __all__ = [
     "winners",
 ]
 
+
 Integers = NDArray[np.int64]
+
 Rows = Integers
 """Exponents: a row for each combination, a column for each base."""
 

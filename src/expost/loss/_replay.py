@@ -3,23 +3,65 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from expost.cards import card
 from expost.errors import at, expect
 from expost.files.canonical import plain
 from expost.filters import Filter
-from expost.loss.headroom import Headroom
-from expost.loss.log_likelihood import check_length
-from expost.loss.odometer import EXCHANGE, Odometer
-from expost.loss.peak import peak_shown
-from expost.numbers import Enclosure, Nats
+from expost.loss._log_likelihood import check_length
+from expost.loss._odometer import EXCHANGE, Odometer, peak_shown
+from expost.numbers import Enclosure, Nats, down, up
 from expost.queries import Query
 from expost.solver import GAP, Effort
 from expost.transcript import Transcript, transcript_of
 
-__all__ = ["Replay", "replay", "replayed"]
+__all__ = ["Headroom", "Replay", "replay", "replayed"]
+
+
+_GLANCE = 16
+
+_AHEAD = 16
+
+_LONGEST_WAIT = 64
+
+
+class Headroom:
+    """What bounds the loss of a replay so far, for a filter that compares the loss with a budget.
+
+    Proof: docs/theory/filters.md.
+    """
+
+    def __init__(self, filter_: Filter) -> None:
+        self._budget = filter_.budget.enclosure
+        self._most = 0.0
+        self._wait = 0
+        self._patience = 1
+
+    def fits(self, odometer: Odometer, query: Query) -> bool:
+        """Whether the loss so far and the epsilon of a query are surely within the budget."""
+        charge = query.ceiling(odometer.domain).enclosure.upper
+        if up(self._most + charge) <= self._budget.lower:
+            return True
+        if self._wait or odometer.effort.used_up:
+            self._wait = max(0, self._wait - 1)
+            return False
+        # A glance is enough to see that the budget is far away; near to it, it seldom is.
+        effort = replace(odometer.effort, nodes=min(_GLANCE, odometer.effort.node_limit))
+        far = down(self._budget.lower - _AHEAD * charge)
+        self._most = min(self._most, odometer.with_effort(effort).loss_against(far).upper)
+        fits = up(self._most + charge) <= self._budget.lower
+        self._patience = 1 if fits else min(2 * self._patience, _LONGEST_WAIT)
+        self._wait = 0 if fits else self._patience
+        return fits
+
+    def answered(self, query: Query, odometer: Odometer, *, accepted: bool) -> None:
+        """An exchange more; what a pure filter accepts ends within the budget."""
+        self._most = up(self._most + query.ceiling(odometer.domain).enclosure.upper)
+        if accepted:
+            self._most = min(self._most, self._budget.upper)
+
 
 # Shares of the work that is left: for the loss, then for the peak.
 _LOSS, _PEAK = 0.6, 0.6

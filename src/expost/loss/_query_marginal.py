@@ -1,30 +1,131 @@
-"""What a query on a finite domain can lead to at worst, from ℓ as the query sees it.
+"""The worst case of a query on a finite domain, from ℓ as the query sees it.
 
 A query about a part of a record sees many records as one. What counts of these are the largest and
-the smallest ℓ; on a plain set both are ℓ itself. Proofs: docs/theory/filters.md,
-docs/theory/attributes.md.
+the smallest ℓ; on a plain set both are ℓ itself. Values that no response of a query tells apart are
+in one class. For randomized response and its relatives four values decide, whatever the number of
+classes: the extremes of ℓ, and those outside of the class of the first two. Proofs:
+docs/theory/filters.md, docs/theory/attributes.md.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from expost._types import Floats
 from expost.filters import WorstCase
-from expost.loss.pairs import ToldFrom, widest_pair
-from expost.loss.shares import capped
-from expost.numbers import UNIT, Enclosure, Nats, down, up
+from expost.loss._log_likelihood import capped
+from expost.numbers import INFINITE, UNIT, Enclosure, Nats, down, up
 from expost.queries import FiniteLikelihood, Query
 from expost.queries.likelihood import BySufficientTerms
 from expost.queries.values.pairwise import Pairwise
 from expost.terms import Term
 from expost.transcript import Summand
 
-__all__ = ["Seen", "enclose", "repeated", "rounded_sum_error"]
+__all__ = [
+    "Candidate",
+    "ExactExtremes",
+    "Seen",
+    "ToldFrom",
+    "enclose",
+    "exact_spread_apart",
+    "repeated",
+    "rounded_sum_error",
+    "signed",
+    "widest_pair",
+]
+
+
+class Candidate(NamedTuple):
+    """A value, and the powers by which its likelihood differs from that of another one."""
+
+    value: int
+    powers: Counter[int]
+
+
+class ExactExtremes(Protocol):
+    """The extremes of ℓ as a query sees it, exactly."""
+
+    @property
+    def is_infinite(self) -> bool:
+        """Whether some value cannot have given the responses."""
+        ...
+
+    def extremes(self, among: NDArray[np.bool_] | None = None) -> tuple[Candidate, Candidate]:
+        """A value with the largest ℓ and one with the smallest, of these values, exactly."""
+        ...
+
+    def apart(self, first: Candidate, second: Candidate) -> Nats:
+        """By how much the largest ℓ of one value is above the smallest of another."""
+        ...
+
+
+def signed(
+    sums: NDArray[np.float64], sign: int, among: NDArray[np.bool_] | None
+) -> NDArray[np.float64]:
+    """Sums or their negatives; values that are not among these cannot be extreme."""
+    result = sums if sign > 0 else -sums
+    return result if among is None else np.where(among, result, -np.inf)
+
+
+ToldFrom = Callable[[int], NDArray[np.bool_]]
+"""The values that can be told from a given one: those outside its class."""
+
+
+def widest_pair(
+    highs: NDArray[np.float64], lows: NDArray[np.float64], told_from: ToldFrom
+) -> tuple[int, int]:
+    """Two values that can be told apart and whose high and low doubles differ most.
+
+    If no two values can be told apart, those of the largest high and the smallest low.
+    """
+
+    def extremes(among: NDArray[np.bool_] | None = None) -> tuple[Candidate, Candidate]:
+        if among is None:  # nothing of the size of the domain is copied in the usual case
+            high, low = highs.argmax(), lows.argmin()
+        else:
+            high, low = signed(highs, 1, among).argmax(), signed(lows, -1, among).argmax()
+        return Candidate(int(high), Counter()), Candidate(int(low), Counter())
+
+    def width(pair: tuple[int, int]) -> float:
+        return float(highs[pair[0]]) - float(lows[pair[1]])
+
+    pairs = _widest_pairs(extremes, told_from)
+    return max(((high.value, low.value) for high, low in pairs), key=width)
+
+
+def exact_spread_apart(exact: ExactExtremes, told_from: ToldFrom, apart: Nats) -> Nats:
+    """max ℓ(x) - ℓ(x') over all pairs, plus ``apart`` where the two can be told apart, exactly."""
+    if exact.is_infinite:
+        return INFINITE
+    pairs = _widest_pairs(exact.extremes, told_from)
+    (high, _), (_, low) = pairs[0], pairs[-1]
+    return max(exact.apart(high, low), *(exact.apart(*pair) + apart for pair in pairs))
+
+
+class _Extremes(Protocol):
+    def __call__(self, among: NDArray[np.bool_] | None = None) -> tuple[Candidate, Candidate]:
+        """A value with the largest ℓ and one with the smallest, of these values."""
+        ...
+
+
+def _widest_pairs(extremes: _Extremes, told_from: ToldFrom) -> list[tuple[Candidate, Candidate]]:
+    """One or two pairs among which is a widest one of those that are told apart.
+
+    If both extremes are in one class, one of them and a value outside that class.
+    """
+    high, low = extremes()
+    others = told_from(high.value)
+    if others[low.value] or not others.any():
+        return [(high, low)]
+    highest, lowest = extremes(others)
+    return [(high, lowest), (highest, low)]
 
 
 # A block of two operands and a result stays in the second-level cache, so a pass reads each

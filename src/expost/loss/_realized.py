@@ -7,19 +7,13 @@ from typing import overload
 
 from expost.domains import Domain
 from expost.errors import InvalidInput, expect
-from expost.loss.log_likelihood import flat, log_likelihood
+from expost.loss._log_likelihood import flat, log_likelihood
 from expost.numbers import Enclosure, Nats
 from expost.queries import Query, check_query
 from expost.solver import GAP, Effort, Progress
 from expost.transcript import Transcript, transcript_of
 
-__all__ = [
-    "basic_loss",
-    "realized_loss",
-    "total_charge",
-    "utilization",
-    "worst_case_loss",
-]
+__all__ = ["basic_loss", "realized_loss", "total_charge", "utilization", "worst_case_loss"]
 
 
 def realized_loss(
@@ -83,8 +77,12 @@ def total_charge(charges: Iterable[tuple[Nats, int]]) -> Nats:
 
 @overload
 def utilization(asked: Query, domain: Domain) -> Enclosure: ...
+
+
 @overload
 def utilization(asked: Transcript) -> Enclosure: ...
+
+
 def utilization(asked: Query | Transcript, domain: Domain | None = None) -> Enclosure:
     """The share of its guarantee that a query or a transcript uses (paper, section 3.3).
 

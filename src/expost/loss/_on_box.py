@@ -10,30 +10,221 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property
 from operator import itemgetter
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
 
 from expost.domains import Box, Point
 from expost.filters import WorstCase
-from expost.loss.box_spreads import all_compared, found_points, glanced, spread
-from expost.loss.extremes import Apart, apart_on_box
-from expost.loss.shares import capped, part_of
-from expost.loss.tallied import Tallied
-from expost.numbers import Added, Enclosure, Nats, down
-from expost.queries import Query
+from expost.loss._log_likelihood import Apart, Tallied, capped, part_of
+from expost.numbers import Added, Enclosure, Nats, down, up
+from expost.queries import BoxLikelihood, Query
 from expost.solver import Effort, root_work
 from expost.terms import ScoreTerm
 from expost.transcript import Exchange, Tally
 
-__all__ = ["BoxLogLikelihood"]
+if TYPE_CHECKING:
+    from expost.solver import BoxSpread
+
+__all__ = [
+    "BoxLogLikelihood",
+    "all_compared",
+    "apart_on_box",
+    "exact_ratio",
+    "found_points",
+    "glanced",
+    "spread",
+]
+
+
+# It is a courtesy, and takes a pass over all terms for each coordinate.
+_MOST_WORK = 100_000
+
+_ANY = 10
+
+Given = list[tuple[BoxLikelihood, int, int]]
+"""Responses by their positions, and how often each was given."""
+
+
+def exact_ratio(tally: Tally, box: Box, above: Point, below: Point) -> Fraction:
+    """How much likelier the responses are at one point of a box than at another, exactly."""
+    ratio = Fraction(1)
+    for likelihood, position, times in _given(tally, box):
+        high, low = (likelihood.pmf(point).weight(position) for point in (above, below))
+        ratio *= Fraction(high, low) ** times
+    return ratio
+
+
+def apart_on_box(tally: Tally, box: Box, above: Point, below: Point) -> Apart | None:
+    """Two points as values of a box; None if nothing tells them apart."""
+    given = _given(tally, box)
+    high, low = _logs(given, above, below)
+    if not high > low:
+        return None
+    work = len(given) * (_ANY + len(box.columns))
+    for place in box.places[: _MOST_WORK // max(1, work)]:
+        # Coordinates that make no difference get the same value in both.
+        closer = tuple(above[j] if j in place else x for j, x in enumerate(below))
+        (log,) = _logs(given, closer)
+        if log <= low:
+            below, low = closer, log
+    return Apart(box.value(above), box.value(below), high - low, None, example=True)
+
+
+def _given(tally: Tally, box: Box) -> Given:
+    return [(part.query.on(box), part.position, part.times) for part in tally.summands]
+
+
+def _logs(given: Given, *points: Point) -> list[float]:
+    """The log-likelihoods of points, up to a constant."""
+    columns = [np.array(column, dtype=float) for column in zip(*points, strict=True)]
+    logs = [times * likelihood.logs(position, columns) for likelihood, position, times in given]
+    return [math.fsum(column) for column in np.array(logs).reshape(-1, len(points)).T.tolist()]
+
+
+_GROUP = 10
+
+_GLANCE = 16
+
+_STAGES = (_GLANCE, 128)
+
+_MOST_AT_ONCE = 0.8
+"""Of the work that is left, for all terms together; the rest is for groups, if they help."""
+
+_ANYTHING = Enclosure(0.0, math.inf)
+
+Terms = Counter[ScoreTerm]
+"""How often each term occurs, in a canonical order: within its gap, a search depends on it."""
+
+Parts = list[tuple["BoxSpread", int]]
+"""A partition of terms: the spread of each group, and how often it is there."""
+
+
+def spread(terms: Terms, box: Box, effort: Effort) -> Enclosure:
+    """An enclosure of max ℓ - min ℓ."""
+    if effort.used_up:
+        return _ANYTHING
+    if effort.group is not None:
+        return _together([_in_groups(terms, box, effort.group, effort)])
+    joint = _start(terms, box, effort)
+    joint.narrow(effort.with_share(_MOST_AT_ONCE))
+    if terms.total() > _GROUP and joint.unsettled > effort.gap:
+        return _together([[(joint, 1)], _in_groups(terms, box, _GROUP, effort)])
+    return joint.enclosure
+
+
+def glanced(terms: Terms, box: Box, limit: float, effort: Effort) -> Enclosure:
+    """What a short look at all terms together says: enough to see that a limit is far away."""
+    if effort.used_up:
+        return _ANYTHING
+    joint = _start(terms, box, effort)
+    joint.compare(limit, effort.with_node_limit(_GLANCE))
+    return joint.enclosure
+
+
+def found_points(terms: Terms, box: Box, effort: Effort) -> tuple[Point, Point]:
+    """The points with the largest and the smallest value that a search finds, by columns."""
+    joint = _start(terms, box, effort)
+    joint.narrow(effort)
+    return joint.highest_at, joint.lowest_at
+
+
+def all_compared(
+    several: Sequence[Terms], box: Box, limit: float, effort: Effort
+) -> list[Enclosure]:
+    """Enclosures that are on one side of a limit, if that can be shown; up to the first above it.
+
+    One good point shows that a loss is above the limit, but many nodes are needed to show that it
+    is within. So each gets a short look before much is spent on any.
+    """
+    if effort.used_up:
+        return [_ANYTHING for _ in several]
+    joints = [_start(terms, box, effort) for terms in several]
+    for nodes in (*_STAGES, effort.node_limit):
+        for joint in joints:
+            joint.compare(limit, effort.with_node_limit(nodes))
+            if joint.enclosure.lower > limit:
+                return [joint.enclosure for joint in joints]
+    pairs = zip(several, joints, strict=True)
+    return [_with_groups(terms, box, joint, limit, effort) for terms, joint in pairs]
+
+
+def _with_groups(
+    terms: Terms, box: Box, joint: BoxSpread, limit: float, effort: Effort
+) -> Enclosure:
+    loss = joint.enclosure
+    open_still = loss.lower <= limit < loss.upper and not effort.used_up
+    if open_still and terms.total() > _GROUP:
+        # Usually a look at the groups shows that they cannot help, whatever is spent on them.
+        glance = _in_groups(terms, box, _GROUP, effort.with_node_limit(1))
+        sums = [math.fsum(n * part.lowers[side] for part, n in glance) for side in (0, 1)]
+        if any(low < high for low, high in zip(sums, joint.uppers, strict=True)):
+            return _together([[(joint, 1)], _in_groups(terms, box, _GROUP, effort)])
+    return loss
+
+
+def _start(terms: Iterable[ScoreTerm], box: Box, effort: Effort) -> BoxSpread:
+    from expost.solver import BoxSpread, load_kernels
+
+    load_kernels()
+    search = BoxSpread(terms, box)
+    effort.charge_work(search.setup_work)
+    return search
+
+
+def _in_groups(terms: Terms, box: Box, size: int, effort: Effort) -> Parts:
+    """Groups of terms that follow each other, each searched on its own.
+
+    None at all if the work is used up before all of them are known.
+    """
+    each = list(terms.elements())
+    # What was answered very often fills many groups, which are all alike.
+    groups = Counter(tuple(each[start : start + size]) for start in range(0, len(each), size))
+    shared, parts = effort.divide_gap(groups.total()), []
+    for group, times in groups.items():
+        if effort.used_up:
+            return []
+        part = _start(group, box, effort)
+        part.narrow(shared)
+        parts.append((part, times))
+    return parts
+
+
+def _together(partitions: Sequence[Parts]) -> Enclosure:
+    """What several partitions of the same terms say about their sum.
+
+    The largest sum is at most the sum of the largest parts, and likewise for its negative: for each
+    of the two, the best partition counts. Only a partition into one part gives a lower bound.
+    """
+    known = [parts for parts in partitions if parts]
+    if not known:
+        return _ANYTHING
+    uppers = [
+        min(up(math.fsum(_times(n, part.uppers[side]) for part, n in parts)) for parts in known)
+        for side in (0, 1)
+    ]
+    error = up(math.fsum(_times(n, part.error) for part, n in known[0]))
+    upper = up(up(math.fsum(uppers)) + error)
+    whole = [parts[0][0].enclosure.lower for parts in known if [n for _, n in parts] == [1]]
+    lower = max(whole, default=0.0)
+    return Enclosure(lower, max(lower, upper))
+
+
+def _times(n: int, number: float) -> float:
+    return number if n == 1 else up(n * number)
+
 
 # What doubles lose of a sum of epsilons is far less.
 _SURELY = 1 - 1e-9
+
 # Work that is done even where none is left.
 _NO_MATTER = 4_000
+
 _NODES_FOR_POINTS = 400
 
 Entry = tuple[tuple[object, ...], ScoreTerm, int]

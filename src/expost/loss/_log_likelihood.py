@@ -1,0 +1,312 @@
+r"""The log-likelihood ℓ of the responses so far, over any kind of domain.
+
+.. math:: \ell(x) = \sum_i \log P[Q_i(x) = y_i]
+
+The realized loss is its spread, max ℓ - min ℓ. Callers use the protocol :class:`LogLikelihood`;
+only :func:`log_likelihood` and :func:`check_length` know which kinds of domains there are.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import ClassVar, Generic, Protocol, Self, TypeVar, assert_never
+
+from expost.domains import Attributes, Box, Domain, FiniteSet, Record, Value
+from expost.filters import WorstCase
+from expost.numbers import Added, Enclosure, Nats, down, up
+from expost.queries import FiniteLikelihood, Query
+from expost.solver import Effort
+from expost.transcript import Exchange, Tally
+
+__all__ = [
+    "Apart",
+    "ExactLogLikelihood",
+    "LogLikelihood",
+    "PartLoss",
+    "Tallied",
+    "capped",
+    "check_length",
+    "flat",
+    "log_likelihood",
+    "part_of",
+    "share_between",
+    "share_of",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class PartLoss:
+    """The loss about some attributes that no question ties to any others: such losses add up."""
+
+    names: tuple[str, ...]
+    loss: Enclosure
+
+
+def share_of(used: Nats, whole: Nats) -> Enclosure:
+    """How much of a whole was used, from 0 to 1; 0 of 0 is 0."""
+    if used == whole and not whole.is_infinite:
+        used_up = 1.0 if whole > Nats() else 0.0
+        return Enclosure(used_up, used_up)
+    if used == Nats() or (whole.is_infinite and not used.is_infinite):
+        return Enclosure(0.0, 0.0)
+    return part_of(used.enclosure, whole.enclosure)
+
+
+def part_of(used: Enclosure, whole: Enclosure) -> Enclosure:
+    """The same, given enclosures."""
+    share = share_between(used, whole)
+    return Enclosure(min(1.0, share.lower), min(1.0, share.upper))
+
+
+def share_between(used: Enclosure, whole: Enclosure) -> Enclosure:
+    """The same for a budget: what counts against it may be above it, or infinite."""
+    if used.upper == 0 or whole.upper == 0:
+        return Enclosure(0.0, 0.0)
+    if whole.upper == math.inf:  # infinity can be any share of infinity
+        return Enclosure(0.0, math.inf)
+    if used.lower == math.inf:
+        return used
+    most = up(used.upper / whole.lower) if whole.lower > 0 else math.inf
+    return Enclosure(max(0.0, down(used.lower / whole.upper)), most)
+
+
+def capped(loss: Enclosure, most: Enclosure) -> Enclosure:
+    """The loss, which rounding or an unfinished search never lifts above basic composition."""
+    return Enclosure(loss.lower, max(loss.lower, min(loss.upper, most.upper)))
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """A value for which the responses are likeliest, and one for which they are least likely."""
+
+    likeliest: Value | Record
+    unlikeliest: Value | Record
+    difference: float
+    """How far apart their log-likelihoods are, about; infinite if the second is ruled out."""
+    others: tuple[int, int] | None
+    """How many other values are as likely as either, as far as doubles can tell; None if they are
+    not counted, as on a box or of records."""
+    example: bool = False
+    """Whether others may be further apart, because these are what a search has found."""
+
+
+class LogLikelihood(Protocol):
+    """ℓ of some responses over a domain. Immutable; an effort matters only if there is a search."""
+
+    @property
+    def searched(self) -> bool:
+        """Whether every loss costs a search, and is never exact."""
+        ...
+
+    @property
+    def tally(self) -> Tally:
+        """The responses, counted."""
+        ...
+
+    @property
+    def charged(self) -> Added:
+        """The sum of the epsilons, which no loss exceeds."""
+        ...
+
+    @property
+    def spent(self) -> Enclosure:
+        """The same in doubles."""
+        ...
+
+    @property
+    def exact_spent(self) -> Nats:
+        """The same exactly."""
+        ...
+
+    @property
+    def different(self) -> int:
+        """How many different exchanges an exact loss goes through."""
+        ...
+
+    def add(self, query: Query, position: int) -> Self:
+        """ℓ after one more response."""
+        ...
+
+    def loss(self, effort: Effort) -> Enclosure:
+        """The realized loss, as closely as it is known without much work."""
+        ...
+
+    def closest(self, effort: Effort) -> Enclosure:
+        """The same as closely as possible: the nearest doubles around an exact number."""
+        ...
+
+    def loss_against(self, limit: float, effort: Effort) -> Enclosure:
+        """The same, searched for until it is on one side of a limit."""
+        ...
+
+    @property
+    def exact_loss(self) -> Nats:
+        """The same exactly, unless it is searched for."""
+        ...
+
+    def worst_after(self, query: Query, times: int, budget: Nats, effort: Effort) -> WorstCase:
+        """The realized loss after some more queries, at worst over responses."""
+        ...
+
+    def plus_epsilon(self, query: Query, times: int, budget: Nats, effort: Effort) -> WorstCase:
+        """The same before the last of these queries, plus its epsilon."""
+        ...
+
+    @property
+    def by_part(self) -> tuple[PartLoss, ...]:
+        """Of records: the losses about attributes that no question ties together, which add up."""
+        ...
+
+    def most_apart(self, effort: Effort) -> Apart | None:
+        """The two values that the responses tell apart most, if any; None if no work is left."""
+        ...
+
+    def utilization(self, loss: Enclosure) -> Enclosure:
+        """A loss as a share of the sum of the epsilons."""
+        ...
+
+    def epsilon_of(self, query: Query) -> Enclosure:
+        """The worst case of a query on this domain, from its probabilities."""
+        ...
+
+    def utilization_of(self, query: Query) -> Enclosure:
+        """The least share of its epsilon that a query uses on this domain."""
+        ...
+
+
+def flat(domain: Domain) -> LogLikelihood:
+    """ℓ before anything is asked."""
+    return log_likelihood(domain, ())
+
+
+def log_likelihood(domain: Domain, exchanges: Iterable[Exchange]) -> LogLikelihood:
+    """Return ℓ of some exchanges."""
+    # Imported here, because loading the modules of all kinds takes longer than most losses.
+    match domain:
+        case FiniteSet():
+            from expost.loss._on_set import SetLogLikelihood
+
+            return SetLogLikelihood.of(domain, exchanges)
+        case Attributes():
+            from expost.loss._on_attributes import AttributesLogLikelihood
+
+            return AttributesLogLikelihood.of(domain, exchanges)
+        case Box():
+            from expost.loss._on_box import BoxLogLikelihood
+
+            return BoxLogLikelihood.of(domain, exchanges)
+        case _:
+            assert_never(domain)
+
+
+def check_length(domain: Domain, exchanges: Iterable[Exchange]) -> None:
+    """Refuse exchanges whose ℓ would take too long; only attributes that change have a limit."""
+    if isinstance(domain, Attributes):
+        from expost.loss import _components
+
+        _components.check_length(domain, exchanges)
+
+
+D = TypeVar("D", FiniteSet, Attributes, Box)
+
+
+@dataclass(frozen=True, eq=False)
+class Tallied(Generic[D]):
+    """Counted responses over a domain, and the sum of their epsilons, which bounds the loss."""
+
+    domain: D
+    tally: Tally
+    _charged: Added | None = field(repr=False)
+    """If it is known from the exchange before; otherwise it is summed when first needed."""
+
+    @cached_property
+    def charged(self) -> Added:
+        if self._charged is not None:
+            return self._charged
+        total = Added()
+        for part in self.tally:
+            total += Added.of(part.query.ceiling(self.domain)) * part.times
+        return total
+
+    def _charged_with(self, query: Query, times: int = 1) -> Added:
+        return self.charged + Added.of(query.ceiling(self.domain)) * times
+
+    @property
+    def by_part(self) -> tuple[PartLoss, ...]:
+        return ()
+
+    @cached_property
+    def spent(self) -> Enclosure:
+        return self.charged.enclosure
+
+    @property
+    def exact_spent(self) -> Nats:
+        return Nats.total((part.query.ceiling(self.domain), part.times) for part in self.tally)
+
+
+F = TypeVar("F", FiniteSet, Attributes)
+
+
+@dataclass(frozen=True, eq=False)
+class ExactLogLikelihood(Tallied[F]):
+    """What sets and records have in common."""
+
+    searched: ClassVar[bool] = False
+
+    @property
+    @abstractmethod
+    def spread(self) -> Enclosure:
+        """An enclosure of max ℓ - min ℓ."""
+
+    @property
+    @abstractmethod
+    def exact_loss(self) -> Nats:
+        """max ℓ - min ℓ, exactly."""
+
+    @abstractmethod
+    def worst_after(self, query: Query, times: int, budget: Nats, effort: Effort) -> WorstCase:
+        """The realized loss after some more queries, at worst over responses."""
+
+    @abstractmethod
+    def _seen(self, query: Query) -> FiniteLikelihood:
+        """The likelihood of a query over what it sees of a value."""
+
+    @property
+    def different(self) -> int:
+        return len(self.tally)
+
+    def loss(self, effort: Effort) -> Enclosure:
+        return self._loss
+
+    @cached_property
+    def _loss(self) -> Enclosure:
+        return capped(self.spread, self.spent)
+
+    def closest(self, effort: Effort) -> Enclosure:
+        return self.exact_loss.enclosure
+
+    def loss_against(self, limit: float, effort: Effort) -> Enclosure:
+        return self._loss
+
+    def plus_epsilon(self, query: Query, times: int, budget: Nats, effort: Effort) -> WorstCase:
+        epsilon = self._seen(query).epsilon
+        before = WorstCase(self._loss, exact=lambda: self.exact_loss)
+        if times > 1:
+            before = self.worst_after(query, times - 1, budget, effort)
+        exact = before.exact
+        assert exact is not None, "over a finite domain everything is exact"
+        return WorstCase(before.loss + epsilon.enclosure, exact=lambda: exact() + epsilon)
+
+    def epsilon_of(self, query: Query) -> Enclosure:
+        return self._seen(query).epsilon.enclosure
+
+    def utilization(self, loss: Enclosure) -> Enclosure:
+        return share_of(self.exact_loss, self.exact_spent)
+
+    def utilization_of(self, query: Query) -> Enclosure:
+        likelihood = self._seen(query)
+        return share_of(likelihood.least_loss, likelihood.epsilon)
