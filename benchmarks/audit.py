@@ -63,7 +63,7 @@ def _beside_bare(log: Path, queries: Path, runs: int) -> float:
     print(
         f"  audit            {ours / bare:5.2f} × the bare read, sort and group (limit {LIMIT:g})"
     )
-    print(f"  not kept         {found.broken:,} subjects, {found.exhausted:,} with nothing left")
+    print(f"  not respected    {found.broken:,} subjects, {found.exhausted:,} with nothing left")
     return ours / bare
 
 

@@ -105,7 +105,7 @@ def test_thousands_of_answers_on_a_box_are_replayed() -> None:
     exchanges = [exchange("logistic", i % 2, **asked) for i in range(2500)]
     document = text({"box": {"age": [10, 100]}}, exchanges, {**BUDGET, "epsilon": "251"})
     with quickly():
-        assert xp.replay(xp.Transcript.from_json(document)).kept
+        assert xp.replay(xp.Transcript.from_json(document)).respected
 
 
 def test_thousands_of_queries_on_a_box_that_all_differ_are_replayed_by_few_searches() -> None:
@@ -119,7 +119,7 @@ def test_thousands_of_queries_on_a_box_that_all_differ_are_replayed_by_few_searc
     with quickly():
         found = xp.replay(transcript)
         told = xp.report.explain(found)
-    assert found.kept
+    assert found.respected
     assert found.loss.upper <= found.peak.upper <= 180
     assert told.loss == found.loss
     with quickly():
@@ -292,7 +292,7 @@ def test_ever_new_queries_are_replayed_and_not_all_of_them_compared() -> None:
     ]
     with quickly():
         transcript = go_through(text({"values": ["a", "b"]}, exchanges, {**BUDGET, "epsilon": "5"}))
-        assert xp.replay(transcript).kept
+        assert xp.replay(transcript).respected
         with pytest.raises(xp.InvalidInput, match="3,001 different queries; at most 3,000"):
             xp.report.compare(xp.Odometer(transcript))
 

@@ -84,7 +84,7 @@ def test_a_session_does_not_show_its_value(session: xp.Session, tmp_path: Path) 
         assert "secret" not in subject._repr_html_()
 
 
-def test_a_session_that_kept_its_budget_shows_no_peak_above_it() -> None:
+def test_a_session_that_respected_its_budget_shows_no_peak_above_it() -> None:
     box, guard = xp.Box([(-1, 1)] * 3), xp.BayesianFilter(epsilon=1)
     noise, effort = xp.sampling.InsecureSource(0), xp.solver.Effort(gap=0.5)
     session = xp.Session(box, [0.0] * 3, filter=guard, source=noise, effort=effort)

@@ -168,7 +168,7 @@ def test_the_study_of_the_tutorial_can_be_run_and_drawn_at_any_size() -> None:
     health = figure_program("health")
     names = health.study(20)
     audit: xp.audits.Audit = names["audit"]
-    assert (len(audit), audit.kept) == (20, 20)
+    assert (len(audit), audit.respected) == (20, 20)
     assert len(names["refused"]) == 12
     assert int(audit.to_polars()["exchanges"].sum()) == 20 * 12 - sum(names["refused"])
     assert len(health.draw(names["refused"], audit).axes) == 2
@@ -183,8 +183,8 @@ def test_the_health_study_reports_the_numbers_of_its_program() -> None:
     assert row[1:] == ["0", *(f"{count:,}" for count in found["refused"][8:])]
     assert patients * 12 - sum(found["refused"]) == found["answers"]
     text = one_line(name)
-    assert (found["kept"], found["undecided"]) == (patients, 0)
-    assert f"{found['kept']:,} budgets kept, none undecided" in text
+    assert (found["respected"], found["undecided"]) == (patients, 0)
+    assert f"{found['respected']:,} budgets respected, none undecided" in text
     assert f"{found['twelve']:,} answered all twelve questions" in text
     assert f"there are {found['answers']:,} answers" in text
     assert f"The median loss at the end is {found['median']:.2f}" in text

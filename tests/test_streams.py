@@ -29,7 +29,7 @@ def test_at_most_two_percent_of_a_stream_stay_undecided(outcomes: list[Outcome])
 
 @pytest.mark.slow
 def test_a_replay_confirms_what_a_session_accepted(outcomes: list[Outcome]) -> None:
-    assert xp.replay(outcomes[1].transcript).kept
+    assert xp.replay(outcomes[1].transcript).respected
 
 
 @pytest.mark.slow

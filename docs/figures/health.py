@@ -86,7 +86,7 @@ def main() -> None:
         "refused": names["refused"],
         "answers": int(frame["exchanges"].sum()),
         "twelve": int((frame["exchanges"] == 12).sum()),
-        "kept": found.kept,
+        "respected": found.respected,
         "undecided": found.undecided,
         "median": frame["upper"].median(),
         "largest": frame["peak"].max(),

@@ -68,7 +68,7 @@ def test_the_end_says_nothing_of_the_way() -> None:
     assert held(answers, guard).over == (False,)
     first, second = answers.transcript(1).exchanges
     asked = xp.Transcript(values, guard).add(first.query, first.response)
-    assert xp.replay(asked.add(second.query, second.response)).kept is False
+    assert xp.replay(asked.add(second.query, second.response)).respected is False
 
 
 def test_on_a_box_what_a_search_cannot_tell_is_undecided() -> None:

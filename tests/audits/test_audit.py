@@ -30,7 +30,7 @@ def test_an_audit_says_of_every_subject_what_a_replay_says(
     for row in found.to_polars().iter_rows(named=True):
         replayed = xp.replay(logged.transcript(row["subject"], guard))
         assert row["exchanges"] == len(replayed.odometer)
-        assert row["budget_kept"] == replayed.kept
+        assert row["budget_respected"] == replayed.respected
         assert row["first_refused"] == replayed.first_refused
         exact = replayed.odometer.exact_loss.enclosure
         assert row["lower"] <= exact.upper
@@ -54,21 +54,21 @@ def test_an_audit_says_of_every_subject_what_a_replay_says(
 def test_an_audit_on_a_box_says_what_a_replay_says(guard: Filter, tmp_path: Path) -> None:
     logged = some_log(random.Random(5), "box", subjects=6, most=5)
     found = audit(logged, guard, tmp_path)
-    assert found.kept
+    assert found.respected
     assert found.broken
     for row in found.to_polars().iter_rows(named=True):
         replayed = xp.replay(logged.transcript(row["subject"], guard))
-        assert row["budget_kept"] == replayed.kept
+        assert row["budget_respected"] == replayed.respected
         assert row["first_refused"] == replayed.first_refused
         assert row["lower"] <= replayed.loss.upper
         assert row["upper"] >= replayed.loss.lower
         assert row["peak"] >= replayed.peak.lower
         assert row["basic"] == replayed.basic.enclosure.upper
-        if guard.pure and row["budget_kept"]:
+        if guard.pure and row["budget_respected"]:
             assert row["peak"] <= guard.budget.enclosure.upper
 
 
-def test_what_a_search_cannot_tell_is_null_and_nobody_is_said_to_have_kept_it(
+def test_what_a_search_cannot_tell_is_null_and_nobody_is_said_to_have_respected_it(
     tmp_path: Path,
 ) -> None:
     generator = random.Random(1)
@@ -115,7 +115,7 @@ def test_a_row_does_not_depend_on_the_order_of_rows_nor_on_who_else_is_there(
 
 
 def planted(subjects: int) -> Logged:
-    """Everybody kept a budget of 1 but one, whose answers took the loss to 2 and back to 0."""
+    """Everybody respected a budget of 1 but one, whose answers took the loss to 2 and back to 0."""
     query = xp.randomized_response(epsilon="0.5")
     rows: list[tuple[Any, int, str, Any]] = []
     for number in range(subjects):
@@ -132,7 +132,7 @@ def test_a_client_that_ignored_its_filter_and_ended_well_is_found_by_the_audit_a
     logged, guard = planted(200), xp.BayesianFilter(epsilon="1")
     found = audit(logged, guard, tmp_path)
     assert found.broken_subjects() == ["s017"]
-    assert (found.broken, found.kept) == (1, 199)
+    assert (found.broken, found.respected) == (1, 199)
     row = found.to_polars().row(17, named=True)
     assert row["first_refused"] == 3
     assert row["peak"] == pytest.approx(2)

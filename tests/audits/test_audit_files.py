@@ -74,7 +74,7 @@ def test_numbers_name_subjects_and_spell_responses_and_lists_are_responses(tmp_p
     lines = ['{"subject": "b", "order": 1, "query": "2", "response": [2, "s"]}',
              '{"subject": "b", "order": 2, "query": 1, "response": 2.0}']  # fmt: skip
     (tmp_path / "log.jsonl").write_text("\n".join(lines))
-    assert xp.audit(tmp_path / "log.jsonl", tmp_path / "q.json", filter=GUARD).kept == 1
+    assert xp.audit(tmp_path / "log.jsonl", tmp_path / "q.json", filter=GUARD).respected == 1
 
 
 BAD = {

@@ -263,7 +263,7 @@ def test_people_who_gave_the_same_responses_are_all_audited_and_named(tmp_path: 
     for name in ("eve", "max"):
         start.save(tmp_path / f"{name}.json")
     found = xp.audit(tmp_path, filter=GUARD)
-    assert (len(found), found.kept) == (4, 4)
+    assert (len(found), found.respected) == (4, 4)
     assert found.files is not None
     assert (found.files.number, found.files.unasked) == (6, 2)
     assert found.files.identical == (("ann", "person (1)", "person (2)"),)

@@ -99,7 +99,7 @@ def paper(folder: Path) -> str:
 
 
 def audit(folder: Path) -> str:
-    """Some who kept their budgets, one with a long name who did not."""
+    """Some who respected their budgets, one with a long name who did not."""
     guard, query = xp.BayesianFilter(epsilon="1"), xp.randomized_response(epsilon="0.25")
     source = xp.sampling.InsecureSource(3)
     panel = xp.Panel(WORDS, filter=guard, subjects=range(300), source=source)

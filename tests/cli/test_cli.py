@@ -248,13 +248,13 @@ def test_a_budget_that_was_broken_on_the_way_is_broken_whatever_the_end(
     transcript.save(path)
     for command in ("loss", "explain"):
         told = json.loads(run(command, path, "--json")[1])
-        assert (told["budget_kept"], told["first_refused"]) == (False, 2)
+        assert (told["budget_respected"], told["first_refused"]) == (False, 2)
         assert told["loss"]["upper"] < 1e-9
         assert 2.99 < told["peak"]["lower"] <= told["peak"]["upper"] < 3.01
         assert "within_budget" not in told
     assert "the filter refuses exchange 2" in run("loss", path)[1]
     words = run("explain", path)[1]
-    assert "was not kept: the filter refuses exchange 2." in words
+    assert "was not respected: the filter refuses exchange 2." in words
     assert "At its peak the loss was 3 nats; that it is 0 now is no excuse." in words
 
 

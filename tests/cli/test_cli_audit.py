@@ -37,19 +37,20 @@ def files(logged: Logged, folder: Path) -> list[Any]:
     return ["audit", folder / "log.csv", "--queries", queries, "--policy", policy]
 
 
-def test_an_audit_of_those_who_kept_their_budgets_writes_what_it_found(
+def test_an_audit_of_those_who_respected_their_budgets_writes_what_it_found(
     run: Run, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
     code, told, err = run(*files(some_honest(20), tmp_path), "-o", out)
     assert (code, err) == (0, "")
-    assert "kept               20 subjects, at every exchange" in told
-    assert "not kept           nobody" in told
+    assert "respected          20 subjects, at every exchange" in told
+    assert "not respected      nobody" in told
     names = ["audit.html", "losses.parquet", "summary.json"]
     assert sorted(file.name for file in out.iterdir()) == names
     table = polars.read_parquet(out / "losses.parquet")
     assert table.columns == [
-        "subject", "exchanges", "lower", "upper", "peak", "basic", "budget_kept", "first_refused",
+        "subject", "exchanges", "lower", "upper", "peak", "basic", "budget_respected",
+        "first_refused",
         "remaining",
     ]  # fmt: skip
     assert table["subject"].to_list() == [f"s{number:03}" for number in range(20)]
@@ -61,7 +62,7 @@ def test_a_budget_that_was_broken_is_exit_code_1_and_the_first_hundred_are_named
     code, told, err = run(*files(some_honest(200, cheats=150), tmp_path), "--json")
     found = json.loads(told)
     assert (code, err) == (1, "")
-    assert (found["subjects"], found["kept"], found["undecided"]) == (200, 50, 0)
+    assert (found["subjects"], found["respected"], found["undecided"]) == (200, 50, 0)
     assert found["broken"] == [f"s{number:03}" for number in range(100)]
     assert found["broken_number"] == 150
     assert sum(found["histogram"]["counts"]) == 200
@@ -162,8 +163,8 @@ def test_the_page_says_what_was_found_in_words_figures_and_tables(run: Run, tmp_
     assert run(*arguments, "-o", out, "--date", "2026-11-17")[0] == 1
     text = (out / "audit.html").read_text("utf-8")
     page = Page(text)
-    assert "2 people's budgets were not kept" in page.words
-    assert "For 28 of 30 people the budget was kept at every question." in page.words
+    assert "2 people's budgets were not respected" in page.words
+    assert "For 28 of 30 people the budget was respected at every question." in page.words
     assert "a factor of 2.72" in page.words
     charts = [attributes for tag, attributes in page.tags if attributes.get("role") == "img"]
     assert len(charts) == 3

@@ -78,7 +78,7 @@ def test_the_loss_of_a_box_transcript_is_within_the_gap(run: Run, file: Path) ->
     assert (code, err) == (0, "")
     assert result["loss"]["lower"] <= result["loss"]["upper"] <= result["loss"]["lower"] + 0.0001
     assert result["loss"]["upper"] < result["basic"] == 2
-    assert result["budget_kept"] is True
+    assert result["budget_respected"] is True
     assert result["first_refused"] is None
 
 

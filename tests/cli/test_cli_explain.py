@@ -39,7 +39,7 @@ The subject's value is one of 2: no or yes.
 Somebody who sees all of these responses has learned at most 0.5 nats; basic composition says 1.5.
 That is, odds change by a factor of at most 1.65, e to the number of nats: \
 somebody undecided (50 %) is at most 62 % sure; the budget allows 73 %.
-The budget of 1 (bayesian filter) was kept at every exchange; now 0.5 of it is used: 50 %.
+The budget of 1 (bayesian filter) was respected at every exchange; now 0.5 of it is used: 50 %.
 The responses are 1.649 times as likely for yes as for no; no two values are further apart.
 """  # fmt: skip
 
@@ -55,7 +55,7 @@ def test_a_breach_comes_first_and_nothing_soothes(run: Run, file: Path) -> None:
     code, out, _ = run("explain", file, "--html", page)
     assert code == 0
     first = [
-        "The budget of 1 (bayesian filter) was not kept: the filter refuses exchange 2.",
+        "The budget of 1 (bayesian filter) was not respected: the filter refuses exchange 2.",
         "At its peak the loss was 2 nats; that it is 0 now is no excuse.",
         "That is, odds changed by a factor of at most 7.39, e to the number of nats: "
         "somebody undecided (50 %) was at most 88 % sure then; the budget allows 73 %.",
@@ -76,7 +76,8 @@ def test_a_breach_at_a_finite_sum_of_a_basic_filter_is_a_breach(run: Run, file: 
     transcript.add(YES, "yes").add(YES, "no").save(file)
     lines = run("explain", file)[1].splitlines()
     assert (
-        lines[0] == "The budget of 0.5 (basic filter) was not kept: the filter refuses exchange 2."
+        lines[0]
+        == "The budget of 0.5 (basic filter) was not respected: the filter refuses exchange 2."
     )
     assert lines[1] == "At its peak the loss was 0.5 nats; that it is 0 now is no excuse."
 
@@ -89,12 +90,12 @@ def test_an_account_for_programs(run: Run, file: Path) -> None:
     result = json.loads(out)
     assert (code, err) == (0, "")
     assert list(result) == [
-        "exchanges", "left_out", "steps", "loss", "basic", "budget", "used", "budget_kept",
+        "exchanges", "left_out", "steps", "loss", "basic", "budget", "used", "budget_respected",
         "first_refused", "peak", "most_apart",
     ]  # fmt: skip
     assert [step["change"] for step in result["steps"]] == ["up", "up"]
     assert list(result["steps"][0]) == ["number", "asked", "response", "loss", "change"]
-    assert (result["basic"], result["budget"], result["budget_kept"]) == (1, 2, True)
+    assert (result["basic"], result["budget"], result["budget_respected"]) == (1, 2, True)
     assert result["used"]["lower"] <= 0.5 <= result["used"]["upper"] + 1e-9
     pair = result["most_apart"]
     assert (pair["likeliest"], pair["unlikeliest"], pair["others"]) == ("b", "a", [0, 1])
@@ -146,7 +147,7 @@ def test_degenerate_accounts(
     code, out, _ = run("explain", file)
     assert code == 0
     assert out.splitlines()[-1].endswith(sentence)
-    assert out.startswith("The budget of 1 (bayesian filter) was not kept") == (
+    assert out.startswith("The budget of 1 (bayesian filter) was not respected") == (
         sentence[0] in "iN" and "found" not in sentence
     )
     json.loads(run("explain", file, "--json")[1])

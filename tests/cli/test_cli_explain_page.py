@@ -46,7 +46,7 @@ def test_the_page_of_a_transcript_has_all_that_it_is_about(run: Run, file: Path)
         "at its peak": "1.5, first after query 3",
         "basic composition": "2.5",
         "budget": "2 (bayesian filter)",
-        "kept": "at every exchange",
+        "budget respected": "yes, at every exchange",
         "left": "1",
     }
     asked = "a score from 0 to 10: 0 for never, 3 for sometimes and 10 for often, at epsilon 1"
@@ -76,7 +76,7 @@ def test_the_page_of_a_transcript_has_all_that_it_is_about(run: Run, file: Path)
         ),
     ],
 )
-def test_whoever_sees_a_part_is_bounded_by_a_budget_that_was_kept_and_no_loss(
+def test_whoever_sees_a_part_is_bounded_by_a_budget_that_was_respected_and_no_loss(
     run: Run, tmp_path: Path, guard: xp.filters.Filter | None, bound: str
 ) -> None:
     file, page = tmp_path / "subject.json", tmp_path / "page.html"

@@ -57,7 +57,7 @@ def test_numbers_for_programs(run: Run, file: Path, prior: Path) -> None:
     assert code == 0
     assert list(result) == [
         "statement", "before", "after", "gain", "gain_nats", "loss", "floor", "ceiling", "budget",
-        "budget_kept", "first_refused", "peak",
+        "budget_respected", "first_refused", "peak",
     ]  # fmt: skip
     assert result["before"] == 0.23
     assert result["floor"] < result["before"] < result["after"] < result["ceiling"]
@@ -77,16 +77,18 @@ def test_without_a_filter_the_loss_is_the_limit(run: Run, file: Path, prior: Pat
     )
 
 
-def test_a_budget_that_was_not_kept_allows_nothing_by_itself(
+def test_a_budget_that_was_not_respected_allows_nothing_by_itself(
     run: Run, file: Path, prior: Path
 ) -> None:
     transcript = xp.Transcript(AGES, xp.BayesianFilter(epsilon="0.1")).add(QUERY, 20)
     transcript.save(file, overwrite=True)
     options = ("explain", file, "--prior", prior, "--statement", "age >= 60")
     out = run(*options)[1]
-    assert out.startswith("The budget of 0.1 (bayesian filter) was not kept: the filter refuses ")
+    assert out.startswith(
+        "The budget of 0.1 (bayesian filter) was not respected: the filter refuses "
+    )
     assert "\nBefore: 23 %. After these answers: 18 %. A loss as large as at its peak, 0.5, " in out
-    assert json.loads(run(*options, "--json")[1])["budget_kept"] is False
+    assert json.loads(run(*options, "--json")[1])["budget_respected"] is False
 
 
 def test_after_a_breach_the_range_is_that_of_the_peak(
@@ -105,8 +107,8 @@ def test_after_a_breach_the_range_is_that_of_the_peak(
     assert "A loss as large as at its peak, 2.19722, allows between 3.2 % and 73 %." in out
     found = checked(page.read_text(encoding="utf-8"))
     (lead,) = found.all("p", "breach")
-    assert "was not kept: the filter refuses exchange 2." in lead.text
-    assert found.facts["kept"] == "no: the filter refuses exchange 2"
+    assert "was not respected: the filter refuses exchange 2." in lead.text
+    assert found.facts["budget respected"] == "no: the filter refuses exchange 2"
     tree = json.loads(run(*options, "--json")[1])
     assert tree["ceiling"] == pytest.approx(0.23 * 9 / (0.23 * 9 + 0.77))
 
@@ -158,7 +160,7 @@ def test_a_page_that_needs_nothing_from_outside(
         "date": "2023-11-14, when the file was last written",
         "content id": xp.load_transcript(file).content_id,
         "budget": "1 (bayesian filter)",
-        "kept": "at every exchange",
+        "budget respected": "yes, at every exchange",
         "prior": "prior.csv",
         "realized loss": "0.5",
         "at its peak": "0.5",
@@ -179,7 +181,7 @@ def test_a_page_that_needs_nothing_from_outside(
         (None, "with such a loss"),
     ],
 )
-def test_the_drawing_says_allowed_only_of_a_budget_that_was_kept(
+def test_the_drawing_says_allowed_only_of_a_budget_that_was_respected(
     run: Run, file: Path, prior: Path, tmp_path: Path, guard: xp.filters.Filter | None, words: str
 ) -> None:
     page = tmp_path / "out.html"

@@ -192,7 +192,7 @@ def test_subjects_over_a_budget_are_counted_by_the_end(
     assert out.splitlines()[-3:] == [
         "budget              0.4 (bayesian filter)",
         "over it at the end  1 subject",
-        "kept on the way     not looked at here; for each transcript, expost loss FILE says it",
+        "budget respected    not looked at here; for each transcript, expost loss FILE says it",
     ]
     with saved.open(newline="") as file:
         assert [(row["subject"], row["over"]) for row in csv.DictReader(file)] == [

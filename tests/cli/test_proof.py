@@ -136,7 +136,9 @@ def test_a_proof_that_fails_is_exit_code_one_with_the_place(
     assert json.loads(out)["verified"] is False
 
 
-def test_a_good_end_is_no_excuse_for_a_budget_that_was_not_kept(run: Run, tmp_path: Path) -> None:
+def test_a_good_end_is_no_excuse_for_a_budget_that_was_not_respected(
+    run: Run, tmp_path: Path
+) -> None:
     once = xp.randomized_response(epsilon=1)
     transcript = xp.Transcript(xp.FiniteSet(["no", "yes"]), xp.BayesianFilter(epsilon=1))
     for response in ("yes", "yes", "no", "no"):
@@ -151,11 +153,13 @@ def test_a_good_end_is_no_excuse_for_a_budget_that_was_not_kept(run: Run, tmp_pa
     program = [sys.executable, "-I", "-S", verify.__file__, str(file), str(proof)]
     alone = subprocess.run(program, capture_output=True, text=True, check=False)
     assert alone.returncode == 0
-    said = "whether the budget was kept on the way is not checked here"
+    said = "whether the budget was respected on the way is not checked here"
     assert alone.stdout.splitlines()[-1] == said
 
 
-def test_a_budget_with_a_delta_that_was_not_kept_is_exit_code_one(run: Run, tmp_path: Path) -> None:
+def test_a_budget_with_a_delta_that_was_not_respected_is_exit_code_one(
+    run: Run, tmp_path: Path
+) -> None:
     rule = xp.filters.Renyi(order="12.5")
     guard = xp.ApproximateFilter(epsilon="1", delta="1e-6", inner=rule)
     transcript = xp.Transcript(xp.FiniteSet(["no", "yes"]), guard)
@@ -215,7 +219,7 @@ def test_a_proof_of_the_end_comes_with_what_a_replay_says_of_the_way(
     for command in (("certify", file, "-o", proof), ("verify", file, proof)):
         told = json.loads(run(*command, "--json")[1])
         assert told["shows_end_within_budget"] is True
-        assert (told["budget_kept"], told["first_refused"]) == (False, 2)
+        assert (told["budget_respected"], told["first_refused"]) == (False, 2)
         assert 2.99 < told["peak"]["upper"] < 3.01
         assert "no: the filter refuses exchange 2" in run(*command)[1]
 

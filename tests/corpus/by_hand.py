@@ -192,7 +192,7 @@ def _on_a_box() -> Iterator[Case]:
         yield _case(f"person, undecided at {epsilon}", again, *decided, query=_SLEEP)
         asked = _tree(_BODY, [*exchanges, (_SLEEP, 12)], guard)
         told = ((*_LOSS, *few), (*_LOSS, *few, "--json"), (*_EXPLAIN, *few))
-        yield _case(f"person, not known whether it kept {epsilon}", asked, *told)
+        yield _case(f"person, not known whether it respected {epsilon}", asked, *told)
     every = (_CERTIFY, _VERIFY, _CHECKER, (*_VERIFY, "--json"), (*_COMPARE, "--delta", "1e-6"))
     yield _case("person, proved", tree, *every)
     broken = _tree(_BODY, exchanges, _budget("bayesian", "1"))

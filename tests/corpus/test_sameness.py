@@ -11,9 +11,10 @@ from corpus.cases import Case, Found, Kept
 from corpus.sameness import differences
 
 OLD = {"loss": {"lower": 1.0, "upper": 1.008}, "exchanges": 2, "largest_epsilon": "2.5"}
-TEXT = (
-    "realized loss      1.00800\nutilization        50.4 %\nkept               at every exchange\n"
-)
+TEXT = """realized loss      1.00800
+utilization        50.4 %
+budget respected   yes, at every exchange
+"""
 
 
 def same(old: str, new: str, *options: str, on_box: bool = True, code: int = 0) -> bool:

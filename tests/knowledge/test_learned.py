@@ -17,10 +17,10 @@ FLIP = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]], responses=["no", "yes"])
 PRIOR = xp.knowledge.Belief(TWO, {"no": "0.75", "yes": "0.25"})
 
 
-def test_the_budget_says_what_is_allowed_where_it_is_kept() -> None:
+def test_the_budget_says_what_is_allowed_where_it_is_respected() -> None:
     transcript = xp.Transcript(TWO, xp.BayesianFilter(ratio=9)).add(FLIP, "yes")
     found = learned(xp.replay(transcript), PRIOR, 'value == "yes"')
-    assert (found.before, found.after, found.state) == (Fraction(1, 4), 0.5, "kept")
+    assert (found.before, found.after, found.state) == (Fraction(1, 4), 0.5, "respected")
     assert found.allowed.lower == pytest.approx(1 / 28)
     assert found.allowed.upper == pytest.approx(3 / 4)
     assert found.gain == pytest.approx(0.6931471805599453)
@@ -32,7 +32,7 @@ def test_else_the_loss_does(guard: object) -> None:
     found = learned(xp.replay(transcript), PRIOR, 'value == "yes"')
     assert found.first_refused == (None if guard is None else 1)
     assert found.peak.upper == pytest.approx(1.0986122886681098)
-    assert found.state == ("none" if guard is None else "not kept")
+    assert found.state == ("none" if guard is None else "not respected")
     assert found.allowed.lower == pytest.approx(0.1)
     assert found.allowed.upper == pytest.approx(0.5)
 

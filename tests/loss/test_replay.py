@@ -1,4 +1,4 @@
-"""Replays: a budget is kept by every decision, and an honest transcript is never above its own."""
+"""Replays: every decision respects the budget, and an honest transcript never exceeds it."""
 
 from __future__ import annotations
 
@@ -40,21 +40,21 @@ def answered(responses: str, guard: Filter | None) -> xp.Transcript:
 @pytest.mark.parametrize("kind", PURE)
 def test_a_lucky_end_does_not_make_up_for_what_the_filter_refuses(kind: type[Filter]) -> None:
     found = xp.replay(answered("yyynnn", kind(epsilon=1)))
-    assert (found.kept, found.first_refused) == (False, 2)
+    assert (found.respected, found.first_refused) == (False, 2)
     assert found.loss.upper < 1e-9
     assert 2.99 < found.peak.lower <= found.peak.upper < 3.01
 
 
 def test_without_a_filter_there_is_a_peak_and_no_verdict() -> None:
     found = xp.replay(answered("yyn", None))
-    assert (found.kept, found.first_refused, found.filter) == (None, None, None)
+    assert (found.respected, found.first_refused, found.filter) == (None, None, None)
     assert found.peak.upper == pytest.approx(2)
     assert found.loss.upper == pytest.approx(1)
 
 
-def test_an_empty_transcript_is_kept() -> None:
+def test_an_empty_transcript_is_respected() -> None:
     found = xp.replay(answered("", xp.BayesianFilter(epsilon=1)))
-    assert (found.kept, found.peak) == (True, xp.numbers.Enclosure(0.0, 0.0))
+    assert (found.respected, found.peak) == (True, xp.numbers.Enclosure(0.0, 0.0))
 
 
 def test_a_query_with_a_delta_is_refused_by_a_pure_filter() -> None:
@@ -68,7 +68,7 @@ def test_the_order_decides(end: tuple[str, ...]) -> None:
     found = xp.replay(answered("".join(end), xp.BayesianFilter(epsilon=2)))
     losses = [abs("".join(end[:i]).count("y") * 2 - i) for i in range(3)]
     refused = [i + 1 for i, loss in enumerate(losses) if loss + 1 > 2]
-    assert found.kept is not bool(refused)
+    assert found.respected is not bool(refused)
     assert found.first_refused == (refused[0] if refused else None)
 
 
@@ -83,7 +83,7 @@ def test_a_replay_is_every_decision_on_its_prefix(transcript: xp.Transcript) -> 
             for exchange in transcript.exchanges:
                 again = again.add(exchange.query, exchange.response)
             found = xp.replay(again)
-            assert (found.kept, found.first_refused) == guards.kept_exactly(again)
+            assert (found.respected, found.first_refused) == guards.respected_exactly(again)
             assert found.loss.upper <= found.peak.upper
 
 
@@ -116,20 +116,20 @@ def test_an_honest_transcript_is_never_above_its_budget(run: Run, tmp_path: Path
     assert again.loss.upper <= 0.5
     assert again.decide(xp.logistic([1, 1, 1], epsilon=1)).loss.upper <= 0.5
     found = xp.replay(transcript, gap=0.05)
-    assert found.kept
+    assert found.respected
     assert found.loss.upper <= found.peak.upper <= 0.5
     account = explain(xp.replay(transcript, gap=0.05))
     assert all(step.loss.upper <= 0.5 for step in account.steps)
     path = tmp_path / "honest.json"
     transcript.save(path)
     told = json.loads(run("loss", path, "--gap", "0.05", "--json")[1])
-    assert told["budget_kept"] is True
+    assert told["budget_respected"] is True
     assert told["loss"]["upper"] <= told["peak"]["upper"] <= 0.5
 
 
 def test_more_nodes_only_decide_what_was_undecided() -> None:
     transcript = near_the_limit()
-    verdicts = [xp.replay(transcript, nodes=nodes).kept for nodes in (1, 30, 100_000)]
+    verdicts = [xp.replay(transcript, nodes=nodes).respected for nodes in (1, 30, 100_000)]
     assert verdicts[0] is None
     assert verdicts[-1] is True
     assert False not in verdicts
@@ -161,16 +161,17 @@ def test_a_loss_above_the_budget_is_not_undecided(run: Run, tmp_path: Path) -> N
     transcript = xp.Transcript(TWO, xp.BayesianFilter(ratio=3)).add(flip, 0)
     transcript = transcript.add(blind, 0).add(blind, 0)
     # Three exact comparisons, and a node for each.
-    assert xp.replay(transcript, nodes=1).kept is None
+    assert xp.replay(transcript, nodes=1).respected is None
     transcript = transcript.add(flip, 0)
     assert xp.replay(transcript).first_refused == 4
     found = xp.replay(transcript, nodes=1)
-    assert (found.kept, found.first_refused) == (False, None)
+    assert (found.respected, found.first_refused) == (False, None)
     path = tmp_path / "t.json"
     transcript.save(path)
     assert "no: on the way the loss was above it" in run("loss", path, "--nodes", 1)[1]
     assert (
-        "was not kept: on the way the loss was above it." in run("explain", path, "--nodes", 1)[1]
+        "was not respected: on the way the loss was above it."
+        in run("explain", path, "--nodes", 1)[1]
     )
 
 
@@ -181,7 +182,7 @@ def test_a_budget_with_a_delta_bounds_no_single_confidence(run: Run, tmp_path: P
     for _ in range(99):
         transcript = transcript.add(tenth, "y")
     found = learned(xp.replay(transcript), xp.knowledge.Belief.uniform(TWO), 'value == "y"')
-    assert found.state == "kept with a delta"
+    assert found.state == "respected with a delta"
     assert found.allowed.lower <= found.after <= found.allowed.upper
     path, prior = tmp_path / "t.json", tmp_path / "prior.csv"
     transcript.save(path)
@@ -250,9 +251,9 @@ def test_many_exact_ties_of_many_different_queries_are_given_up_and_nothing_is_c
         rows = [[3 * k, 2 * k, rest], [2 * k, 3 * k, rest], [2 * k + 1, 3 * k - 1, rest]]
         query = xp.channel([[Fraction(weight, total) for weight in row] for row in rows])
         transcript = transcript.add(query, i % 2)
-    assert xp.replay(transcript).kept
+    assert xp.replay(transcript).respected
     given_up = xp.replay(transcript, nodes=100)
-    assert (given_up.kept, given_up.first_refused) == (None, None)
+    assert (given_up.respected, given_up.first_refused) == (None, None)
     assert given_up.peak.upper == pytest.approx(math.log(3 / 2))
 
 
@@ -284,7 +285,7 @@ def test_another_filter_decides_on_the_same_exchanges(
         transcript = transcript.add(query, response)
     found = xp.replay(transcript, filter=guard)
     assert found.first_refused == first_refused
-    assert found.kept is (first_refused is None)
+    assert found.respected is (first_refused is None)
     assert found.filter == (guard or transcript.filter)
     assert found.odometer.transcript == transcript  # which still names its own
     with pytest.raises(xp.InvalidInput, match="filter: must be a filter"):

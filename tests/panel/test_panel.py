@@ -126,8 +126,8 @@ def test_what_devices_sent_is_kept_and_closes_who_went_too_far() -> None:
     assert panel.decide(weak).accepted.tolist() == [False, False, True]
     assert panel.decide(weak).remaining.tolist()[:2] == [0, 0]
     assert panel.ask(weak, ["no"] * 3).refused == ("a", "b")
-    kept = xp.replay(panel.transcript("b"))
-    assert (kept.kept, kept.first_refused) == (False, 2)
+    respected = xp.replay(panel.transcript("b"))
+    assert (respected.respected, respected.first_refused) == (False, 2)
 
 
 def test_two_responses_of_one_subject_in_one_call_are_decided_one_after_the_other() -> None:

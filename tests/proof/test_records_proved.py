@@ -387,7 +387,7 @@ def test_commands_certify_and_verify_with_the_exit_codes_of_other_domains(
     transcript = history(person())
     transcript.save(file)
     code, out, _ = run("certify", file, "-o", proof)
-    assert (code, "kept" in out, "at its peak" in out) == (0, True, True)
+    assert (code, "respected" in out, "at its peak" in out) == (0, True, True)
     assert run("verify", file, proof)[:2] == (0, "\n".join(out.splitlines()[:-2]) + "\n")
     other = tmp_path / "other.json"
     history(person(smokes=xp.changing(["no", "yes"]))).save(other)

@@ -135,7 +135,7 @@ def test_every_step_that_is_told_has_the_loss_of_its_prefix(transcript: xp.Trans
         became = exact_ratio(transcript, step.number)
         assert step.change == ("same" if was == became else "up" if became > was else "down")
         assert step.change != "up" or after.upper >= before.lower
-    assert (account.guard, account.used, account.replay.kept) == (None, None, None)
+    assert (account.guard, account.used, account.replay.respected) == (None, None, None)
 
 
 def test_the_odometer_goes_up_and_down_in_words() -> None:
@@ -143,7 +143,7 @@ def test_the_odometer_goes_up_and_down_in_words() -> None:
     assert [step.change for step in account.steps] == ["up", "down", "up"]
     assert account.used is not None
     assert account.used.lower <= 0.25 <= account.used.upper + 1e-12
-    assert account.replay.kept is True
+    assert account.replay.respected is True
     assert account.basic == 1.5
     assert account.apart is not None
     assert (account.apart.likeliest, account.apart.unlikeliest) == ("no", "yes")
@@ -203,7 +203,7 @@ def test_what_the_basic_filter_holds_is_what_is_used() -> None:
 
 def test_more_than_the_budget_is_more_than_all_of_it() -> None:
     transcript = told(DOMAIN, *[(YES, "yes")] * 5)
-    assert xp.replay(transcript).kept is False
+    assert xp.replay(transcript).respected is False
     used = explain(xp.replay(transcript)).used
     assert used is not None
     assert used.lower <= 1.25 <= used.upper + 1e-9

@@ -129,7 +129,7 @@ def test_shares_largest_epsilons_comparisons_and_cards_are_those_of_the_same_fin
                 odometer.log_likelihood.utilization_of(query),
                 decision.accepted,
                 decision.largest_epsilon,
-                replay.kept,
+                replay.respected,
                 replay.first_refused,
                 xp.report.compare(odometer).tree(),
             )

@@ -235,17 +235,17 @@ def complaints(case: Guarded) -> Iterator[str]:
     yield from _outside("the peak", box.peak, points.peak)
     once = xp.replay(box.transcript, nodes=case.nodes)
     truth = xp.replay(points.transcript)
-    if once.kept is not None and once.kept is not truth.kept:
-        yield f"replayed as kept: {once.kept}"
+    if once.respected is not None and once.respected is not truth.respected:
+        yield f"replayed as respected: {once.respected}"
     if once.first_refused is not None and (truth.first_refused or math.inf) > once.first_refused:
         yield f"replayed as refused at {once.first_refused}"
     yield from _outside("the loss of the replay", once.loss, truth.loss)
     yield from _outside("the peak of the replay", once.peak, truth.peak)
-    if once.kept and case.guard.pure and once.peak.upper > case.guard.budget.enclosure.upper:
+    if once.respected and case.guard.pure and once.peak.upper > case.guard.budget.enclosure.upper:
         yield "an honest peak is above its budget"
 
 
-def kept_exactly(transcript: xp.Transcript) -> tuple[bool, int | None]:
+def respected_exactly(transcript: xp.Transcript) -> tuple[bool, int | None]:
     """Whether the condition holds on every prefix, by the filter alone, exchange by exchange."""
     assert transcript.filter is not None
     guard = transcript.filter

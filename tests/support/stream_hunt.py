@@ -80,9 +80,9 @@ def violations(stream: Stream, seed: int) -> Iterator[str]:
             if "sum of the epsilons" not in wrong:  # the budget may be above it
                 yield f"after query {number}: {wrong}"
     replay = xp.replay(odometer.transcript, nodes=stream.nodes)
-    if replay.kept is False:
+    if replay.respected is False:
         yield f"a replay refuses exchange {replay.first_refused}"
-    if stream.nodes is None and not replay.kept:
+    if stream.nodes is None and not replay.respected:
         yield "a replay does not confirm what the default accepted"
 
 

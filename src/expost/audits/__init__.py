@@ -1,4 +1,4 @@
-"""Many subjects at once: their losses, whether their budgets were kept, and tables of both."""
+"""Many subjects at once: their losses, whether their budgets were respected, and tables of both."""
 
 from __future__ import annotations
 

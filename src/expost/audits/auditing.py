@@ -1,4 +1,4 @@
-"""An audit: was everybody's budget kept at every exchange?"""
+"""An audit: was everybody's budget respected at every exchange?"""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def audit(
     >>> answers = xp.Answers(xp.FiniteSet(["no", "yes"]), {"q": query}, table)
     >>> xp.audit(answers, filter=xp.BayesianFilter(epsilon="1.5"))
     Audit(2 subjects, 1 over the budget of 1.5)
-    subject  exchanges  loss  peak  kept                 remaining
+    subject  exchanges  loss  peak  respected            remaining
     a        1          1     1     yes                  0.5
     b        2          0     1     no, from exchange 2  1.5
     """

@@ -28,7 +28,7 @@ COLUMNS = (
     "upper",
     "peak",
     "basic",
-    "budget_kept",
+    "budget_respected",
     "first_refused",
     "remaining",
 )
@@ -54,7 +54,7 @@ def _framed(whole: Whole, found: Verdicts) -> DataFrame:
     import polars
 
     count = polars.Series(whole.starts)
-    kept = polars.Series(found.kept)
+    respected = polars.Series(found.respected)
     refused = polars.Series(found.first_refused)
     columns = {
         "subject": whole.subjects,
@@ -63,7 +63,7 @@ def _framed(whole: Whole, found: Verdicts) -> DataFrame:
         "upper": found.upper,
         "peak": found.peak,
         "basic": found.basic,
-        "budget_kept": kept.cast(polars.Boolean).set(kept < 0, None),
+        "budget_respected": respected.cast(polars.Boolean).set(respected < 0, None),
         "first_refused": refused.set(refused == 0, None),
         "remaining": found.remaining,
     }

@@ -74,7 +74,7 @@ class FilesRead:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Audit(Table):
-    """Whether everybody's budget was kept at every exchange, and what each has lost.
+    """Whether everybody's budget was respected at every exchange, and what each has lost.
 
     :func:`audit` returns it. Subjects are in ascending order. Losses are in nats.
 
@@ -84,7 +84,7 @@ class Audit(Table):
         the largest loss on the way, at most.
     ``basic``
         what basic composition says: the sum of the epsilons, rounded up.
-    ``budget_kept``
+    ``budget_respected``
         whether the filter accepts every exchange, given those before; null where a search on a box
         could not tell.
     ``first_refused``
@@ -113,29 +113,29 @@ class Audit(Table):
         return self.frame.__arrow_c_stream__(requested_schema)
 
     @cached_property
-    def kept(self) -> int:
-        """How many kept the budget at every exchange."""
-        return int(self.frame["budget_kept"].sum() or 0)
+    def respected(self) -> int:
+        """How many subjects' budgets were respected at every exchange."""
+        return int(self.frame["budget_respected"].sum() or 0)
 
     @cached_property
     def undecided(self) -> int:
         """Of how many that is not known."""
-        return self.frame["budget_kept"].null_count()
+        return self.frame["budget_respected"].null_count()
 
     @property
     def broken(self) -> int:
         """How many did not keep it."""
-        return len(self) - self.kept - self.undecided
+        return len(self) - self.respected - self.undecided
 
     @cached_property
     def exhausted(self) -> int:
-        """How many kept the budget and have less than a thousandth of it left."""
+        """How many budgets were respected and have less than a thousandth remaining."""
         used_up = self.frame["remaining"] < self.guard.budget.nearest / 1000
-        return int((used_up & self.frame["budget_kept"].fill_null(False)).sum())
+        return int((used_up & self.frame["budget_respected"].fill_null(False)).sum())
 
     def broken_subjects(self, most: int = _NAMED) -> list[Any]:
         """The first of those who did not keep it."""
-        return self.frame.filter(~self.frame["budget_kept"])["subject"].head(most).to_list()
+        return self.frame.filter(~self.frame["budget_respected"])["subject"].head(most).to_list()
 
     def worst(self, most: int = _WORST) -> list[dict[str, Any]]:
         """The rows of those with the largest peaks, the largest first."""
@@ -183,7 +183,7 @@ class Audit(Table):
                 "exchanges": int(frame["exchanges"].sum()),
                 "filter": self.guard.kind,
                 "budget": self.guard.budget.nearest,
-                "kept": self.kept,
+                "respected": self.respected,
                 "undecided": self.undecided,
                 "broken": self.broken_subjects(),
                 "broken_number": self.broken,
@@ -214,15 +214,14 @@ class Audit(Table):
     def _view(self) -> View:
         def row(place: int) -> tuple[object, ...]:
             each = self.frame.row(place, named=True)
-            kept = {True: "yes", False: f"no, from exchange {each['first_refused']}", None: "?"}
-            if each["first_refused"] is None:
-                kept[False] = "no"
+            first = each["first_refused"]
+            no = "no" if first is None else f"no, from exchange {first}"
             return (
                 each["subject"],
                 each["exchanges"],
                 Enclosure(each["lower"], each["upper"]).shown(),
                 nats(each["peak"]),
-                kept[each["budget_kept"]],
+                {True: "yes", False: no, None: "?"}[each["budget_respected"]],
                 nats(each["remaining"]) if each["remaining"] > _NOTHING else "0",
             )
 
@@ -230,7 +229,7 @@ class Audit(Table):
             f"Audit({len(self):,} subjects, {self.broken:,} over the budget of {self.guard.limit}"
         )
         title += f", {self.undecided:,} undecided)" if self.undecided else ")"
-        names = ("subject", "exchanges", "loss", "peak", "kept", "remaining")
+        names = ("subject", "exchanges", "loss", "peak", "respected", "remaining")
         return View(title, {}, names, len(self), row)
 
 

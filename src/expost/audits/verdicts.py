@@ -42,8 +42,8 @@ class Verdicts:
     upper: Floats
     peak: Floats
     basic: Floats
-    kept: NDArray[np.int8]
-    """1 where the filter was kept, 0 where not, -1 where a search could not tell."""
+    respected: NDArray[np.int8]
+    """1 where the filter was respected, 0 where not, -1 where a search could not tell."""
     first_refused: NDArray[np.int64]
     """The number of the first exchange that the filter certainly refuses; 0 where there is none."""
     remaining: Floats
@@ -104,12 +104,12 @@ def _block(
     lower, upper = state.losses(everyone)
     least, peak = state.peaks(everyone)
     sums = state.spent.around(everyone, None)
-    guard, kept = kernel.filter, refused == 0
-    basic = guard.cap_spent(*sums, kept)
-    upper = guard.cap_accepted(lower, upper, kept)
-    peak = guard.cap_accepted(least, peak, kept)
+    guard, respected = kernel.filter, refused == 0
+    basic = guard.cap_spent(*sums, respected)
+    upper = guard.cap_accepted(lower, upper, respected)
+    peak = guard.cap_accepted(least, peak, respected)
     left = _remaining(guard, kernel.losses(state).upper)
-    return np.array([lower, np.maximum(lower, upper), peak, basic, kept, refused, left])
+    return np.array([lower, np.maximum(lower, upper), peak, basic, respected, refused, left])
 
 
 def _remaining(guard: Filter, held: Floats) -> Floats:
@@ -130,15 +130,15 @@ def _by_tally(given: Given, codes: Codes, starts: Indices, plan: Plan, tell: Tel
         ends = {tally: _end(tallies, tally, guard) for tally in set(course.tally.tolist())}
         rows = np.array([ends[tally] for tally in course.tally.tolist()])
         lower, upper, basic, left = rows.T
-        peak, kept = course.peak_upper, np.where(course.unknown, -1, 1)
-        kept[course.refused > 0] = 0
+        peak, respected = course.peak_upper, np.where(course.unknown, -1, 1)
+        respected[course.refused > 0] = 0
         if guard.pure:
             # A loss above the budget at any point broke it, even if no decision is known.
-            kept[course.peak_lower > limit] = 0
-        upper = guard.cap_accepted(lower, upper, kept == 1)
-        peak = guard.cap_accepted(course.peak_lower, peak, kept == 1)
+            respected[course.peak_lower > limit] = 0
+        upper = guard.cap_accepted(lower, upper, respected == 1)
+        peak = guard.cap_accepted(course.peak_lower, peak, respected == 1)
         upper, peak = np.maximum(lower, upper), np.maximum(lower, peak)
-        table[:, own] = lower, upper, peak, basic, kept, course.refused, left
+        table[:, own] = lower, upper, peak, basic, respected, course.refused, left
         tell(start + len(own))
     return _of(table)
 
@@ -152,5 +152,6 @@ def _end(tallies: Tallies, tally: int, guard: Filter) -> tuple[float, float, flo
 
 
 def _of(table: Floats) -> Verdicts:
-    lower, upper, peak, basic, kept, refused, left = np.ascontiguousarray(table)
-    return Verdicts(lower, upper, peak, basic, kept.astype(np.int8), refused.astype(np.int64), left)
+    lower, upper, peak, basic, respected, refused, left = np.ascontiguousarray(table)
+    verdicts, refusals = respected.astype(np.int8), refused.astype(np.int64)
+    return Verdicts(lower, upper, peak, basic, verdicts, refusals, left)

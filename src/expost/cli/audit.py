@@ -1,4 +1,4 @@
-"""``expost audit``: whether everybody's budget was kept at every exchange."""
+"""``expost audit``: whether everybody's budget was respected at every exchange."""
 
 from __future__ import annotations
 
@@ -88,11 +88,11 @@ def command(
     effort: Effort,
     as_json: bool,
 ) -> None:
-    """Whether the budget of everybody in a log was kept at every exchange.
+    """Whether the budget of everybody in a log was respected at every exchange.
 
     ANSWERS is a log (CSV, JSONL or Parquet, or a folder of these) with the columns subject, order,
-    query and response, or a folder of transcripts. Exits with 1 if a budget was not kept. An audit
-    that was interrupted goes on in the same OUT.
+    query and response, or a folder of transcripts. Exits with 1 if a budget was not respected. An
+    audit that was interrupted goes on in the same OUT.
     """
     if not answers.exists():
         raise InvalidInput("cannot be read: No such file or directory", os.fspath(answers))
@@ -218,8 +218,8 @@ def audit_lines(found: Audit) -> Iterator[tuple[str, str]]:
     yield "exchanges", f"{told['exchanges']:,}"
     yield "budget", budget_text(found.guard)
     yield "compared", f"{found.guard.compares}, at every exchange"
-    yield "kept", f"{_subjects(found.kept)}, at every exchange"
-    yield "not kept", _subjects(found.broken)
+    yield "respected", f"{_subjects(found.respected)}, at every exchange"
+    yield "not respected", _subjects(found.broken)
     if found.undecided:
         yield "undecided", f"{_subjects(found.undecided)}; more nodes (--nodes) may tell"
     used = f"{_subjects(found.exhausted)}, with less than a thousandth of it left"
@@ -230,12 +230,14 @@ def audit_lines(found: Audit) -> Iterator[tuple[str, str]]:
     yield "basic composition", f"{basic['mean']} on average, {basic['largest']} largest"
     yield from _histogram(found)
     for number, row in enumerate(found.worst(5)):
-        kept = {True: "kept", False: "not kept", None: "undecided"}[row["budget_kept"]]
+        verdicts = {True: "respected", False: "not respected", None: "undecided"}
+        verdict = verdicts[row["budget_respected"]]
         if row["first_refused"] is not None:
-            kept = f"not kept from exchange {row['first_refused']:,}"
+            verdict = f"not respected from exchange {row['first_refused']:,}"
         now = Enclosure(row["lower"], row["upper"]).shown()
         who = printable(str(row["subject"]))
-        yield "" if number else "largest peaks", f"{who}: {shown(row['peak'])}, now {now}, {kept}"
+        text = f"{who}: {shown(row['peak'])}, now {now}, {verdict}"
+        yield "" if number else "largest peaks", text
 
 
 def _files(read: FilesRead) -> Iterator[tuple[str, str]]:

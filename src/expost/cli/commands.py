@@ -25,7 +25,7 @@ COMMANDS = {
     "new": "Write the first transcript of a subject.",
     "query": "Write a query as JSON, from options.",
     "loss": "The most that anybody who sees all responses of a subject, or of many, has learned.",
-    "audit": "Whether the budget of everybody in a log was kept at every exchange.",
+    "audit": "Whether the budget of everybody in a log was respected at every exchange.",
     "decide": "Whether the filter of a transcript would accept one more query.",
     "ask": "Ask one query of the subject of a transcript, and record it.",
     "next": "Go on to the next step of the subject of a transcript.",

@@ -130,7 +130,7 @@ def _budget(against: AgainstBudget) -> Iterator[tuple[str, str]]:
     yield "over it at the end", f"{over:,} subject{'' if over == 1 else 's'}"
     if against.undecided:
         yield "undecided", f"{against.undecided:,} subjects; more nodes (--nodes) may tell"
-    yield "kept on the way", "not looked at here; for each transcript, expost loss FILE says it"
+    yield "budget respected", "not looked at here; for each transcript, expost loss FILE says it"
 
 
 def _range(numbers: Any) -> str:

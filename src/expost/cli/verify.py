@@ -16,7 +16,7 @@ from expost.loss import Replay
 from expost.loss._odometer import peak_shown
 from expost.loss._replay import replayed
 from expost.proof.verify import NOT_SHOWN, Failed, Verdict, read_file, rounded_up, verify
-from expost.report._formatting import kept_text
+from expost.report._formatting import respected_text
 from expost.solver import Effort
 from expost.transcript import Transcript
 
@@ -32,7 +32,7 @@ def command(file: Path, proof: Path, as_json: bool) -> None:
 
     PROOF is what certify has written. Exit code 1 if it fails, with the place; 3 if it holds but
     does not show that the loss is within a budget without a delta; 1 also if it holds and the
-    budget was not kept on the way.
+    budget was not respected on the way.
     """
     with at(str(file)):
         document = read_text(file)
@@ -60,18 +60,18 @@ def command(file: Path, proof: Path, as_json: bool) -> None:
         show_lines(proved(verdict, way))
     if verdict.shows_end_within_budget is False:
         raise click.exceptions.Exit(NOT_SHOWN)
-    if way.kept is False:
+    if way.respected is False:
         raise click.exceptions.Exit(1)  # a good end is no excuse
 
 
 def proved(verdict: Verdict, way: Replay, hint: str = "") -> list[tuple[str, str]]:
-    """What a proof proves, and how the budget was kept on the way, for people."""
+    """What a proof proves, and how the budget was respected on the way, for people."""
     lines = [("proved", f"the realized loss is at most {rounded_up(verdict.loss)}")]
     if verdict.about_budget:
         lines.append(("budget", verdict.about_budget + hint))
     if way.filter is not None:
         # No proof about the end shows it, so it is decided again here.
-        lines.append(("kept", kept_text(way)))
+        lines.append(("budget respected", respected_text(way)))
     return [*lines, ("at its peak", peak_shown(way.peak, way.loss))]
 
 

@@ -23,7 +23,7 @@ __all__ = ["CompositionFilter"]
 
 @dataclass(frozen=True, init=False, repr=False)
 class CompositionFilter(Filter):
-    """Accept a query while a composition rule says that an (epsilon, delta) budget is kept.
+    """Accept a query while a composition rule says that an (epsilon, delta) budget is respected.
 
     ``loss`` and ``loss_at_worst`` are the least epsilon at which the rule accepts all queries, at
     this delta. Proof: docs/theory/approximate.md.

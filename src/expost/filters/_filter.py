@@ -130,7 +130,7 @@ class Filter(ABC):
     def holds(self, account: Account) -> bool | None:
         """Whether what counts so far is within the budget; None if that is not known.
 
-        This is about the end; :func:`replay` says whether the budget was kept on the way.
+        This is about the end; :func:`replay` says whether the budget was respected on the way.
         """
         loss, limit = self.loss(account), self.budget.enclosure
         if loss.upper <= limit.lower or account.exact_spent <= self.budget:

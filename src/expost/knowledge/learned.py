@@ -19,9 +19,9 @@ from expost.transcript import Transcript
 
 __all__ = ["Learned", "learned"]
 
-State = Literal["kept", "kept with a delta", "not kept", "undecided", "none"]
+State = Literal["respected", "respected with a delta", "not respected", "undecided", "none"]
 
-_KEPT = {"kept": True, "kept with a delta": True, "not kept": False}
+_RESPECTED = {"respected": True, "respected with a delta": True, "not respected": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +43,13 @@ class Learned:
     first_refused: int | None
     """The number of the first exchange, from 1, that the filter certainly refuses."""
     state: State
-    """Whether the filter's budget was kept at every exchange, so that it bounds what is learned."""
+    """Whether the filter's budget was respected at every exchange, and bounds what is learned."""
     allowed: Enclosure
     """The range that the confidence cannot leave within the budget.
 
     It follows from the realized loss instead if there is no budget, if it is undecided whether it
-    was kept, or if it has a delta, because such a budget bounds no single outcome. If the budget
-    was not kept it follows from the peak: the loss at the end would hide the breach.
+    was respected, or if it has a delta, because such a budget bounds no single outcome. If the
+    budget was not respected it follows from the peak: the loss at the end would hide the breach.
     """
     assumed: str = ""
     """Of records: what the prior takes attributes to be that it gives no probabilities of."""
@@ -66,7 +66,7 @@ class Learned:
             "floor": self.allowed.lower,
             "ceiling": self.allowed.upper,
             "budget": None if self.budget is None else self.budget.nearest,
-            "budget_kept": _KEPT.get(self.state),
+            "budget_respected": _RESPECTED.get(self.state),
             "first_refused": self.first_refused,
             "peak": self.peak,
         }
@@ -97,9 +97,9 @@ def learned(replay: Replay, prior: Belief | RecordBelief | Samples, statement: s
             gain = _away_from_zero(nats_of(exact_after / before))
     guard, state = replay.filter, _state(replay)
     limit: Nats | Enclosure = replay.loss
-    if guard is not None and state == "kept":
+    if guard is not None and state == "respected":
         limit = guard.budget
-    elif state == "not kept":
+    elif state == "not respected":
         limit = replay.peak
     return Learned(
         statement=statement,
@@ -134,11 +134,11 @@ def _names(transcript: Transcript, claim: Statement) -> set[str]:
 def _state(replay: Replay) -> State:
     if replay.filter is None:
         return "none"
-    if replay.kept is None:
+    if replay.respected is None:
         return "undecided"
-    if not replay.kept:
-        return "not kept"
-    return "kept" if replay.filter.pure else "kept with a delta"
+    if not replay.respected:
+        return "not respected"
+    return "respected" if replay.filter.pure else "respected with a delta"
 
 
 def _away_from_zero(gain: Enclosure) -> float:

@@ -176,13 +176,13 @@ def _decisions(engine: Engine, history: History) -> tuple[int, list[str]]:
     found = verdicts(given, history.responses - 1, history.starts, plan, lambda done: None)
     suspended = _first_suspensions(engine)
     problems = []
-    for place in np.flatnonzero(found.kept == 0).tolist():
+    for place in np.flatnonzero(found.respected == 0).tolist():
         subject, refused = history.subjects[place], int(found.first_refused[place])
         commit = int(history.commits[int(history.starts[place]) + refused - 1])
         # An answer that is not within the budget suspends its subject in the same commit.
         if not refused or suspended.get(subject.name, commit + 1) > commit:
             problems.append(f"{subject.name}: exchange {refused} is not within the budget")
-    return int((found.kept < 0).sum()), problems
+    return int((found.respected < 0).sum()), problems
 
 
 class _States(NamedTuple):

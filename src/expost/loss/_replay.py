@@ -69,18 +69,18 @@ _LOSS, _PEAK = 0.6, 0.6
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """Whether a budget was kept at every exchange, and the largest loss on the way.
+    """Whether a budget was respected at every exchange, and the largest loss on the way.
 
-    :func:`replay` returns it. ``kept`` is a fact about the transcript: whether the condition of its
-    filter held at every exchange, given those before. It is None if a search could not tell, or if
-    the transcript names no filter. Proof: docs/theory/filters.md.
+    :func:`replay` returns it. ``respected`` is a fact about the transcript: whether the
+    condition of its filter held at every exchange, given those before. It is None if a search could
+    not tell, or if the transcript names no filter. Proof: docs/theory/filters.md.
     """
 
-    kept: bool | None
+    respected: bool | None
     first_refused: int | None
     """The number of the first exchange, from 1, that the filter certainly refuses.
 
-    None also where the budget was not kept and the search for that exchange ran out of nodes.
+    None also where the budget was not respected and the search for that exchange ran out of nodes.
     """
     loss: Enclosure
     """The realized loss at the end."""
@@ -107,7 +107,7 @@ class Replay:
         return self.odometer.log_likelihood.utilization(self.loss)
 
     def tree(self) -> dict[str, Any]:
-        """The loss, what was kept and what was used, as JSON."""
+        """The loss, the budget and whether it was respected, as JSON."""
         transcript = self.odometer.transcript
         return plain(
             {
@@ -125,7 +125,7 @@ class Replay:
         """The part of it that is about the course, not the end."""
         return plain(
             {
-                "budget_kept": self.kept,
+                "budget_respected": self.respected,
                 "first_refused": self.first_refused,
                 "peak": self.peak,
             }
@@ -135,7 +135,7 @@ class Replay:
         facts: dict[str, object] = {"budget": "none" if self.filter is None else self.filter.limit}
         if self.filter is not None:
             words = {True: "yes, at every exchange", False: "no", None: "undecided"}
-            facts["kept"] = words[self.kept]
+            facts["respected"] = words[self.respected]
         if self.first_refused is not None:
             facts["first refused"] = f"exchange {self.first_refused}"
         facts["realized loss at the end"] = self.loss.shown()
@@ -151,22 +151,23 @@ def replay(
     nodes: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Replay:
-    """Check whether a transcript kept its budget, by deciding every exchange again.
+    """Check whether the budget of a transcript was respected, by deciding every exchange again.
 
     ``asked`` is a transcript, a session or an odometer. With another ``filter`` it is what that one
     would have made of these queries and responses: it accepts all before ``first_refused``.
     On a box, ``gap`` is for the losses, and all decisions together share ``nodes``. More nodes can
-    turn undecided into kept or not kept, and never one of those into the other. On a finite domain
-    everything is decided, unless the exact comparisons of a very long transcript take more than
-    ``nodes``: each counts as one for every four different responses, and as 12 for every step of a
-    value that changes. ``progress`` is called with the number of exchanges decided and their total.
+    turn undecided into respected or not respected, and never one of those into the other. On a
+    finite domain everything is decided, unless the exact comparisons of a very long transcript take
+    more than ``nodes``: each counts as one for every four different responses, and as 12 for every
+    step of a value that changes. ``progress`` is called with the number of exchanges decided and
+    their total.
 
     >>> import expost as xp
     >>> query = xp.randomized_response(epsilon=1)
     >>> start = xp.Transcript(xp.FiniteSet(["no", "yes"]), xp.BayesianFilter(epsilon=1))
     >>> up_and_down = start.add(query, "yes").add(query, "yes").add(query, "no")
     >>> found = xp.replay(up_and_down)
-    >>> found.kept, found.first_refused
+    >>> found.respected, found.first_refused
     (False, 2)
     >>> round(found.peak.upper, 6), round(found.loss.upper, 6)
     (2.0, 1.0)
@@ -191,7 +192,7 @@ def replayed(
     )
     odometer = odometer.with_effort(deciding)
     bounded.charge_work(EXCHANGE * len(transcript))
-    kept, first_refused = True, None
+    respected, first_refused = True, None
     decide = None if filter_ is None else _decider(filter_, searched=odometer.searched)
     for number, exchange in enumerate(transcript.exchanges, start=1):
         if progress is not None:
@@ -199,7 +200,7 @@ def replayed(
         if decide is not None and first_refused is None:
             accepted = decide(odometer, exchange.query)
             first_refused = number if accepted is False else None
-            kept = kept and accepted is True
+            respected = respected and accepted is True
         odometer = odometer.answered(exchange.query, exchange.position)
     # The loss shares its nodes with nobody, and leaves some of the work.
     odometer = odometer.with_effort(bounded.with_share(_LOSS))
@@ -211,13 +212,13 @@ def replayed(
     odometer = odometer.with_effort(effort).knowing(odometer)
     if filter_ is None:
         return Replay(None, None, loss, peak, None, odometer, peak_exchange)
-    if kept and filter_.pure:
+    if respected and filter_.pure:
         # What was accepted ended within the budget, wherever the searches for a report stop.
         loss, peak = filter_.capped(loss), filter_.capped(peak)
     peak = Enclosure(max(peak.lower, loss.lower), peak.upper)
-    # What was above the budget on the way was not kept, also where no single decision is known.
+    # A loss above the budget on the way broke it, even where no single decision is known.
     above = filter_.pure and peak.lower > filter_.budget.enclosure.upper
-    verdict = False if first_refused is not None or above else kept or None
+    verdict = False if first_refused is not None or above else respected or None
     return Replay(verdict, first_refused, loss, peak, filter_, odometer, peak_exchange)
 
 

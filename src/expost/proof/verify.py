@@ -8,9 +8,9 @@ finite domains and attributes that is all it needs. Over a box it takes from the
 the domain into parts, and which multipliers and tangents to use in each. Whatever those are, the
 bound that they give is valid. The proof holds if that is as stated.
 
-The proof is about the end of a transcript, not about whether a budget was kept on the way. Exit
-codes: 0 the proof holds, 1 it fails, 2 a file cannot be read, 3 it holds but does not show that the
-loss at the end is within the budget of the transcript's filter, 70 this program is broken.
+The proof is about the end of a transcript, not about whether a budget was respected on the way.
+Exit codes: 0 the proof holds, 1 it fails, 2 a file cannot be read, 3 it holds but does not show
+that the loss at the end is within the budget of the transcript's filter, 70 this program is broken.
 
 Sums and products are exact here. Quotients, exponentials and logarithms have 40 digits, and every
 bound is raised by 1e-27 of what it is made of, which is far more than those can lose. A loss that
@@ -1552,7 +1552,7 @@ def main(arguments: list[str]) -> int:
     if verdict.about_budget:
         print(verdict.about_budget)
     if verdict.shows_end_within_budget:
-        print("whether the budget was kept on the way is not checked here")
+        print("whether the budget was respected on the way is not checked here")
     return NOT_SHOWN if verdict.shows_end_within_budget is False else 0
 
 

@@ -1,4 +1,4 @@
-"""An audit as a page: whose budget was kept, how much was given away, and what that means."""
+"""An audit as a page: whose budget was respected, how much was given away, and what that means."""
 
 from __future__ import annotations
 
@@ -62,18 +62,18 @@ def people(number: int) -> str:
 def verdict(found: Audit) -> str:
     """What the audit found, in one or two sentences."""
     of = people(len(found))
-    if found.kept == len(found):
+    if found.respected == len(found):
         whose = "The budget was" if len(found) == 1 else f"The budgets of all {of} were"
-        return f"{whose} kept, at every question that was answered."
+        return f"{whose} respected, at every question that was answered."
     parts = []
     if found.broken:
         was = "person's budget was" if found.broken == 1 else "people's budgets were"
         parts.append(
-            f"{found.broken:,} {was} not kept: a question was answered that had to be refused."
+            f"{found.broken:,} {was} not respected: a question was answered that had to be refused."
         )
     if found.undecided:
         parts.append(f"For {people(found.undecided)} it could not be decided.")
-    parts.append(f"For {found.kept:,} of {of} the budget was kept at every question.")
+    parts.append(f"For {found.respected:,} of {of} the budget was respected at every question.")
     return " ".join(parts)
 
 
@@ -83,8 +83,8 @@ def _facts(found: Audit) -> Iterator[tuple[str, str]]:
         yield "files read", f"{found.files.number:,}"
     yield "people", f"{len(found):,}"
     yield "answers", f"{int(frame['exchanges'].sum()):,}"
-    yield "kept", people(found.kept)
-    yield "not kept", people(found.broken)
+    yield "respected", people(found.respected)
+    yield "not respected", people(found.broken)
     if found.undecided:
         yield "undecided", people(found.undecided)
     yield "used up", f"{people(found.exhausted)}, with less than a thousandth left"
@@ -109,7 +109,7 @@ def promise(guard: Filter) -> Iterator[str]:
     factor = f"{math.exp(limit):.3g}" if limit < 700 else "more than 10^300"
     if guard.pure:
         yield paragraph(
-            f"The budget bounds the loss: {guard.limit}. If it is kept, then whoever sees all "
+            f"The budget bounds the loss: {guard.limit}. If it is respected, then whoever sees all "
             "answers of a person, whatever else they know, cannot have changed the odds of "
             f"anything about that person by more than a factor of {factor}. Odds of one to "
             f"one become at most {factor} to one."
@@ -120,7 +120,7 @@ def promise(guard: Filter) -> Iterator[str]:
             f"outcomes, its probability under one value is at most {factor} times its probability "
             "under another, plus delta. This bounds no single transcript. The loss that is shown "
             "here belongs to the answers that were really given, and it may be above the budget "
-            "although the budget was kept."
+            "although the budget was respected."
         )
     yield paragraph(
         f"Before every question, the {guard.kind} filter compares with the budget: "
@@ -212,29 +212,30 @@ def _broken(found: Audit) -> list[str]:
                 numbers=table(["question", "people"], rows),
             )
         )
-    listed = found.frame.filter(~found.frame["budget_kept"]).head(_LISTED)
+    listed = found.frame.filter(~found.frame["budget_respected"]).head(_LISTED)
     more = found.broken - len(listed)
     first = f"The first {len(listed):,}; {more:,} more are in the table of losses."
     caption = first if more else ""
     those = [_row(each) for each in listed.iter_rows(named=True)]
-    return [section("Budgets that were not kept", *parts, table(_HEAD, those, caption=caption))]
+    listing = table(_HEAD, those, caption=caption)
+    return [section("Budgets that were not respected", *parts, listing)]
 
 
-_HEAD = ["person", "answers", "loss now", "largest", "basic", "kept", "left"]
+_HEAD = ["person", "answers", "loss now", "largest", "basic", "respected", "left"]
 
 
 def _row(row: dict[str, Any]) -> tuple[str, ...]:
-    kept = {True: "yes", False: "no", None: "undecided"}[row["budget_kept"]]
+    respected = {True: "yes", False: "no", None: "undecided"}[row["budget_respected"]]
     if row["first_refused"] is not None:
-        kept = f"no, from question {row['first_refused']:,}"
+        respected = f"no, from question {row['first_refused']:,}"
     now = shown(Enclosure(row["lower"], row["upper"]))
     who, answers = printable(str(row["subject"])), f"{row['exchanges']:,}"
-    return who, answers, now, shown(row["peak"]), shown(row["basic"]), kept, _left(row)
+    return who, answers, now, shown(row["peak"]), shown(row["basic"]), respected, _left(row)
 
 
 def _left(row: dict[str, Any]) -> str:
     """What is left, rounded down; hardly anything is nothing, and of a broken budget none is."""
-    if row["budget_kept"] is False:
+    if row["budget_respected"] is False:
         return "–"
     return shown(row["remaining"]) if row["remaining"] > _NOTHING else "0"
 
@@ -289,6 +290,6 @@ def _scope(found: Audit) -> str:
     if found.undecided:
         lines.append(
             "Undecided means that the search for the exact limit was stopped: such a budget may "
-            "have been kept or not. More nodes (--nodes) can decide it."
+            "have been respected or not. More nodes (--nodes) can decide it."
         )
     return bullets(lines)

@@ -85,11 +85,11 @@ class Explanation:
     basic: float
     """What basic composition says: the sum of the epsilons."""
     replay: Replay
-    """Whether the budget was kept at every exchange, and the largest loss on the way."""
+    """Whether the budget was respected at every exchange, and the largest loss on the way."""
     held: Enclosure
     """What the filter holds against its budget; the loss, if there is no filter."""
     used: Enclosure | None
-    """That, as a share of the budget; above 1 if it was not kept, and more is held."""
+    """That, as a share of the budget; above 1 if it was not respected, and more is held."""
     apart: Apart | None
     parts: tuple[PartLoss, ...]
     """Of records: the losses about attributes that no question ties together."""
@@ -162,8 +162,8 @@ def explain(asked: object) -> Explanation:
     guard, known = replay.filter, replay.odometer
     odometer = known.with_effort(known.effort.with_work_limit()).knowing(known)
     transcript, exchanges = odometer.transcript, len(odometer)
-    # Where the budget was kept no loss on the way exceeded it, wherever the searches stop.
-    kept = guard is not None and guard.pure and replay.kept
+    # Where the budget was respected no loss on the way exceeded it, wherever the searches stop.
+    respected = guard is not None and guard.pure and replay.respected
     told = list(range(1, exchanges + 1))
     if exchanges > 2 * _SHOWN + 1:
         notable = {replay.peak_exchange, replay.first_refused or 0} - {0}
@@ -173,11 +173,11 @@ def explain(asked: object) -> Explanation:
         for answered in (number - 1, number):
             if answered not in losses:
                 loss = odometer.with_effort(odometer.effort.with_share(_EACH)).loss_after(answered)
-                losses[answered] = guard.capped(loss) if guard is not None and kept else loss
+                losses[answered] = guard.capped(loss) if guard is not None and respected else loss
     held = replay.loss
     if guard is not None and not (guard.pure and guard.by_loss and odometer.searched):
         held = guard.loss(odometer)  # elsewhere that is what the replay has searched for
-    share = part_of if replay.kept else share_between
+    share = part_of if replay.respected else share_between
     return Explanation(
         domain=domain_in_words(transcript.domain),
         exchanges=exchanges,
@@ -238,7 +238,7 @@ def sentences(found: Explanation) -> Iterator[str]:
 def closing(found: Explanation) -> Iterator[str]:
     """What somebody has learned, what is left, and which values are far apart.
 
-    Of a budget that was not kept it says no more: :func:`breach` does that, before all else.
+    Of a budget that was not respected it says no more: :func:`breach` does that, before all else.
     """
     transcript = found.replay.odometer.transcript
     n, domain = found.exchanges, transcript.domain
@@ -250,7 +250,7 @@ def closing(found: Explanation) -> Iterator[str]:
         )
         # On a box the search for the peak may have gone further than the one for the loss.
         higher = peak.upper > loss.upper and shown(peak) != shown(loss)
-        if found.replay.kept is not False:
+        if found.replay.respected is not False:
             yield from in_odds(found.replay)
             if higher:
                 first = f"at most {shown(peak)}, the peak"
@@ -310,11 +310,11 @@ def _budget(found: Explanation) -> Iterator[str]:
     replay, used = found.replay, shown(found.held)
     if not found.exchanges:
         yield f"{budget} is untouched."
-    elif replay.kept:
+    elif replay.respected:
         share = "0 %" if found.held.negligible else f"{100 * found.used.upper:.3g} %"
-        yield f"{budget} was kept at every exchange; now {used} of it is used: {share}."
-    elif replay.kept is None:
-        yield f"{budget}: whether it was kept at every exchange was not decided; more nodes"
+        yield f"{budget} was respected at every exchange; now {used} of it is used: {share}."
+    elif replay.respected is None:
+        yield f"{budget}: whether it was respected at every exchange was not decided; more nodes"
         yield f"may tell (--nodes). At the end {used} is held against it."
 
 

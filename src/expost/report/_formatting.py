@@ -33,10 +33,10 @@ __all__ = [
     "budget_text",
     "domain_in_words",
     "in_nats",
-    "kept_text",
     "query_in_words",
     "record_in_words",
     "records_text",
+    "respected_text",
     "response_text",
     "shown",
     "undecided_text",
@@ -71,13 +71,14 @@ def budget_text(guard: Filter | None) -> str:
     return f"{guard.limit} ({guard.kind} filter){large}"
 
 
-def kept_text(found: Replay) -> str:
-    """Whether a budget was kept at every exchange."""
+def respected_text(found: Replay) -> str:
+    """Whether a budget was respected at every exchange."""
     if found.first_refused is not None:
         return f"no: the filter refuses exchange {found.first_refused:,}"
-    if found.kept is False:
+    if found.respected is False:
         return "no: on the way the loss was above it"
-    return "at every exchange" if found.kept else "not decided; more nodes may tell (--nodes)"
+    undecided = "not decided; more nodes may tell (--nodes)"
+    return "yes, at every exchange" if found.respected else undecided
 
 
 def undecided_text(effort: Effort) -> str:

@@ -11,7 +11,7 @@ from expost.knowledge.learned import Learned
 from expost.loss import Replay
 from expost.numbers._enclosure import NEGLIGIBLE
 from expost.report._figures import scale
-from expost.report._formatting import budget_text, in_nats, kept_text, shown
+from expost.report._formatting import budget_text, in_nats, respected_text, shown
 from expost.report._page import Header, figure, page, paragraph, table
 from expost.report._sentences import NOISY, breach, factor_text
 
@@ -28,11 +28,12 @@ def learned_sentences(found: Learned, replay: Replay) -> Iterator[str]:
 def _sentence(found: Learned) -> str:
     floor, ceiling = percent(found.allowed.lower), percent(found.allowed.upper)
     who = {
-        "kept": "The budget allows",
-        "kept with a delta": "A budget with a delta bounds no single outcome; "
+        "respected": "The budget allows",
+        "respected with a delta": "A budget with a delta bounds no single outcome; "
         "a loss as large as that of these answers allows",
-        "not kept": f"A loss as large as at its peak, {shown(found.peak)}, allows",
-        "undecided": "Whether the budget was kept is undecided; the loss of these answers allows",
+        "not respected": f"A loss as large as at its peak, {shown(found.peak)}, allows",
+        "undecided": "Whether the budget was respected is undecided; "
+        "the loss of these answers allows",
         "none": "There is no budget; a loss as large as that of these answers allows",
     }[found.state]
     return (
@@ -101,15 +102,15 @@ def learned_page(found: Learned, replay: Replay, *, name: str, prior: str, date:
         content_id=transcript.content_id,
         budget=budget_text(guard),
         facts=[
-            *([] if guard is None else [("kept", kept_text(replay))]),
+            *([] if guard is None else [("budget respected", respected_text(replay))]),
             ("prior", printable(prior)),
             ("realized loss", shown(found.loss)),
             ("at its peak", shown(found.peak)),
             ("queries answered", f"{len(transcript):,}"),
         ],
     )
-    # Only a budget that was kept allows anything.
-    between = {"kept": "allowed", "not kept": "with the loss at its peak"}.get(
+    # Only a budget that was respected allows anything.
+    between = {"respected": "allowed", "not respected": "with the loss at its peak"}.get(
         found.state, "with such a loss"
     )
     before, after = float(found.before), found.after

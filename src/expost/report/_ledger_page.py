@@ -14,7 +14,7 @@ from expost.ledger import Round
 from expost.numbers import Enclosure
 from expost.report._audit_page import histogram, people, promise
 from expost.report._explanation import Explanation, closing
-from expost.report._formatting import budget_text, kept_text, shown
+from expost.report._formatting import budget_text, respected_text, shown
 from expost.report._page import (
     Header,
     beside,
@@ -96,7 +96,7 @@ def _alarms(study: StudySummary) -> Iterator[str]:
 
 def _verdict(found: Audit) -> str:
     """Say in one to three sentences whose budgets were respected."""
-    if found.kept == len(found):
+    if found.respected == len(found):
         all_ = f"The budgets of all {people(len(found))} who answered were"
         whose = "The budget was" if len(found) == 1 else all_
         return f"{whose} respected, at every question that was answered."
@@ -108,7 +108,7 @@ def _verdict(found: Audit) -> str:
         )
     if found.undecided:
         parts.append(f"For {people(found.undecided)} it could not be decided.")
-    parts.append(f"For {found.kept:,} of {people(len(found))} the budget was respected.")
+    parts.append(f"For {found.respected:,} of {people(len(found))} the budget was respected.")
     return " ".join(parts)
 
 
@@ -156,7 +156,7 @@ def _facts(study: StudySummary) -> Iterator[tuple[str, str]]:
     yield "refusals", f"{refused:,}"
     if waiting:
         yield "not answered yet", f"{waiting:,}"
-    yield "respected", people(found.kept)
+    yield "respected", people(found.respected)
     yield "not respected", people(found.broken)
     if found.undecided:
         yield "undecided", people(found.undecided)
@@ -216,7 +216,7 @@ def _subject(subject: OneSubject) -> str:
             paragraph(*breach(found.replay)),
             paragraph(*closing(found)),
             odometer_figure(found, subject.losses),
-            paragraph(f"Respected: {kept_text(found.replay)}. {NOISY}"),
+            paragraph(f"Budget respected: {respected_text(found.replay)}. {NOISY}"),
             learned_table(found),
         ]
     return section(f"One person: {printable(subject.name)}", *body)

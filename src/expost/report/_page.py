@@ -121,7 +121,7 @@ class Header:
     facts: Sequence[tuple[str, str]] = ()
     """More of the same, by name."""
     first: Sequence[str] = ()
-    """Sentences that nobody must miss, such as that a budget was not kept."""
+    """Sentences that nobody must miss, such as that a budget was not respected."""
 
 
 def page(header: Header, *body: str) -> str:

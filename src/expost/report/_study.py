@@ -158,7 +158,7 @@ def budget_shares(study: StudySummary) -> BudgetShares:
         # An audit writes the names of subjects as strings if some of them are.
         names = [str(name) for name in frame["subject"].to_list()]
         answered = set(names)
-        broken = (~frame["budget_kept"].fill_null(True)).to_list()
+        broken = (~frame["budget_respected"].fill_null(True)).to_list()
         suspended |= {name for name, over in zip(names, broken, strict=True) if over}
         counted = [name not in suspended and name not in unconfirmed for name in names]
         remaining = frame["remaining"].to_numpy()[np.array(counted, dtype=np.bool_)]

@@ -25,8 +25,8 @@ _ZERO = Enclosure(0.0, 0.0)
 class Groups(Account):
     """The sum of the losses of groups of queries, an upper bound (paper, appendix C).
 
-    If it does not show that a budget is kept, the sum of the epsilons decides, so that it is never
-    worse than basic composition.
+    If it does not show that a budget is respected, the sum of the epsilons decides, so that it is
+    never worse than basic composition.
     """
 
     full: Enclosure

@@ -473,7 +473,7 @@ def test_a_session_asks_until_the_budget_is_used_and_can_be_explained() -> None:
     assert len(session.transcript) >= 4
     assert session.loss.upper <= 2
     account = explain(xp.replay(session.transcript))
-    assert account.replay.kept
+    assert account.replay.respected
     assert (
         account.steps[0].asked
         == "a score from 0 to 120 of age (1) and sex (5), with noise, at epsilon 0.5"

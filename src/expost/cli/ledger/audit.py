@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 import click
 
-from expost.audits.result import Audit
 from expost.cli.audit import audit_lines
 from expost.cli.ledger.options import Open, ledger
 from expost.cli.options import as_json
@@ -20,7 +18,6 @@ from expost.ledger import StudyAudit
 __all__ = ["command"]
 
 _LISTED = 5
-_VERDICT = re.compile(r"\bkept(?=$| from exchange [\d,]+$)")
 
 
 @click.command("audit")
@@ -45,8 +42,6 @@ def command(open_: Open, as_json: bool) -> None:
 
 def _tree(result: StudyAudit) -> dict[str, Any]:
     summary = {} if result.audit is None else result.audit.summary()
-    if "kept" in summary:
-        summary["respected"] = summary.pop("kept")
     return {
         **summary,
         "suspended": result.suspended,
@@ -75,7 +70,7 @@ def _lines(result: StudyAudit) -> Iterator[tuple[str, str]]:
     if result.audit is None:
         yield "answers", "none so far"
     else:
-        yield from _verdicts(result.audit)
+        yield from audit_lines(result.audit)
     for name in ("suspended", "unconfirmed", "reserved"):
         yield name, f"{len(getattr(result, name)):,}"
     yield "quarantined", f"{len(result.quarantined):,}"
@@ -94,9 +89,3 @@ def _lines(result: StudyAudit) -> Iterator[tuple[str, str]]:
     yield "lost imports", f"{result.lost_imports:,}"
     for row, mark in enumerate(result.marks):
         yield "" if row else "what happened", mark
-
-
-def _verdicts(audit: Audit) -> Iterator[tuple[str, str]]:
-    """Yield the lines of an audit, which has another word for a respected budget."""
-    for name, text in audit_lines(audit):
-        yield name.replace("kept", "respected"), _VERDICT.sub("respected", text)
