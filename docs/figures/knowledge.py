@@ -11,8 +11,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 import expost as xp
+from expost._format import format_percent
 from expost.report._chart import Chart, svg_file
-from expost.report._figures import percent, scale
+from expost.report._figures import scale
 from expost.report._palette import ALLOWED, BASIC, REALIZED
 
 STATIC = Path(__file__).parent.parent / "_static"
@@ -41,7 +42,7 @@ def by_confidence() -> str:
     """What an epsilon of 2 allows, from where one starts."""
     return svg_file(
         *(
-            scale_of(f"somebody who was {percent(float(before))} sure", before, "2")
+            scale_of(f"somebody who was {format_percent(float(before))} sure", before, "2")
             for before in ("0.01", "0.23", "0.5", "0.9")
         ),
         alt="Four scales from 0 to 100 %: what an epsilon of 2 allows, from where one starts.",
@@ -89,7 +90,7 @@ def what_happens() -> Figure:
         after, bins=np.linspace(*ends, 36).tolist(), color=REALIZED, label="after all answers"
     )
     axes.axvline(
-        float(before), color=BASIC, linewidth=2.5, label=f"before: {percent(float(before))}"
+        float(before), color=BASIC, linewidth=2.5, label=f"before: {format_percent(float(before))}"
     )
     axes.set_xlim(0, 1)
     axes.xaxis.set_major_formatter(PercentFormatter(1))

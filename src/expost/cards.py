@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TypeVar
 
-__all__ = ["View", "card", "count", "nats", "percent"]
+__all__ = ["View", "card"]
 
 T = TypeVar("T")
 
@@ -101,36 +100,6 @@ def _ends(size: int) -> tuple[range, int, range]:
     if left_out <= 1:
         return range(size), 0, range(0)
     return range(_SHOWN), left_out, range(size - _SHOWN, size)
-
-
-def count(number: int, thing: str) -> str:
-    """So many of a thing.
-
-    >>> count(1, "subject"), count(5000, "subject")
-    ('1 subject', '5,000 subjects')
-    """
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
-
-
-def nats(amount: float) -> str:
-    """An amount of privacy in nats, as people read it.
-
-    >>> nats(1.0986122886681098)
-    '1.09861'
-    """
-    return f"{amount:.6g}"
-
-
-def percent(share: float) -> str:
-    """A share for people: whole percentages, with more digits only close to 0 and 100."""
-    if share in (0, 1):
-        return f"{share * 100:.0f} %"
-    rest = min(share, 1 - share)
-    # Two digits of the smaller part: 23 %, 0.12 %, 99.97 %.
-    if rest < 1e-6:
-        return "under 0.0001 %" if share < 0.5 else "over 99.9999 %"
-    text = f"{100 * share:.{max(0, -1 - math.floor(math.log10(rest)))}f}"
-    return f"{text.rstrip('0').rstrip('.') if '.' in text else text} %"
 
 
 def _row(cells: Sequence[object]) -> str:

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
-from expost.cards import card, count
+from expost._format import format_count
+from expost.cards import card
 from expost.chain import Chain
 from expost.domains import Domain, Value, domain_from_json
 from expost.errors import InvalidInput, at, expect
@@ -227,7 +228,7 @@ class Transcript:
         return len(self.exchanges)
 
     def __repr__(self) -> str:
-        return f"Transcript({self.domain}, {count(len(self), 'exchange')})"
+        return f"Transcript({self.domain}, {format_count(len(self), 'exchange')})"
 
     def _repr_html_(self) -> str:
         filter_ = self.filter
@@ -298,8 +299,8 @@ class Transcript:
         kept = Transcript.from_json(document) if document else self
         if not self.continues(kept):
             raise InvalidInput(
-                f"holds a transcript, with {count(len(kept), 'exchange')}, that this one, with "
-                f"{len(self):,}, does not continue; overwrite=True replaces it"
+                f"holds a transcript, with {format_count(len(kept), 'exchange')}, that this one, "
+                f"with {len(self):,}, does not continue; overwrite=True replaces it"
             )
 
     @classmethod

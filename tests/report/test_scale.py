@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from expost.cards import percent
+from expost._format import format_percent
 from expost.report._figures import scale
 
 SHARES = st.floats(0, 1)
@@ -23,13 +23,13 @@ SHARES = st.floats(0, 1)
      (1 - 1e-9, "over 99.9999 %"), (0.29999999, "30 %")],
 )  # fmt: skip
 def test_a_share_for_people(share: float, text: str) -> None:
-    assert percent(share) == text
+    assert format_percent(share) == text
 
 
 @given(SHARES)
 def test_only_what_is_certain_is_said_to_be(share: float) -> None:
-    assert (percent(share) == "0 %") == (share == 0)
-    assert (percent(share) == "100 %") == (share == 1)
+    assert (format_percent(share) == "0 %") == (share == 0)
+    assert (format_percent(share) == "100 %") == (share == 1)
 
 
 @given(SHARES, st.none() | SHARES, SHARES, SHARES)
@@ -45,7 +45,7 @@ def test_marks_are_where_the_shares_are(
     (allowed,) = root.iter("rect")
     left, width = (float(allowed.attrib[name].rstrip("%")) for name in ("x", "width"))
     assert (left, left + width) == pytest.approx((100 * lower, 100 * upper), abs=1e-3)
-    assert f"before: {percent(before)}" in [label for _, label in chart.legend]
+    assert f"before: {format_percent(before)}" in [label for _, label in chart.legend]
 
 
 def test_the_scales_in_the_docs_are_what_their_script_draws() -> None:

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._format import format_count
 from expost._types import Indices
 from expost.answers.columns import columns_of, distinct, read_each
 from expost.answers.part import part_of
 from expost.answers.responses import check_spelled, response_position
 from expost.answers.shown import answers_card
-from expost.cards import count
 from expost.domains import Domain, some
 from expost.errors import InvalidInput, at, expect, meant
 from expost.files.reading import items
@@ -318,7 +318,7 @@ class Answers:
         return len(self.subjects)
 
     def __repr__(self) -> str:
-        size = f"{count(len(self), 'subject')}, {count(len(self.codes), 'response')}"
+        size = f"{format_count(len(self), 'subject')}, {format_count(len(self.codes), 'response')}"
         return f"Answers({size})" if self.complete else f"Answers({size}, incomplete)"
 
     def _repr_html_(self) -> str:

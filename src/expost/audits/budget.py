@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._format import format_count
 from expost.answers import Answers, Subject
 from expost.audits.losses import Losses
-from expost.cards import View, count
+from expost.cards import View
 from expost.errors import InvalidInput, expect
 from expost.files.frames import Table
 from expost.filters import Filter
@@ -73,7 +74,7 @@ class AgainstBudget(Table):
 
         undecided = f", {self.undecided:,} undecided" if self.undecided else ""
         return View(
-            f"AgainstBudget({self.over_budget:,} of {count(len(self), 'subject')} over "
+            f"AgainstBudget({self.over_budget:,} of {format_count(len(self), 'subject')} over "
             f"{self.guard.limit}{undecided})",
             {"filter": self.guard.kind, "when": "at the end; on the way is for replay"},
             ("subject", "over", "loss", "exchanges"),

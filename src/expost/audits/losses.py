@@ -12,9 +12,10 @@ from typing import Any, assert_never
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._format import format_count, format_nats
 from expost._types import Floats, Indices
 from expost.answers import Answers, Subject
-from expost.cards import View, count, nats
+from expost.cards import View
 from expost.domains import Attributes, Box, FiniteSet
 from expost.errors import expect
 from expost.files.canonical import plain
@@ -76,10 +77,10 @@ class Losses(Table):
         def row(place: int) -> tuple[object, ...]:
             loss = Enclosure(float(self.lower[place]), float(self.upper[place]))
             number, charge = int(self.exchanges[place]), float(self.basic[place])
-            return self.subjects[place], loss.shown(), number, nats(charge)
+            return self.subjects[place], loss.shown(), number, format_nats(charge)
 
         largest = Enclosure(float(self.lower.max()), float(self.upper.max()))
-        title = f"Losses({count(len(self), 'subject')}, at most {largest.shown()})"
+        title = f"Losses({format_count(len(self), 'subject')}, at most {largest.shown()})"
         return View(title, {}, ("subject", "loss", "exchanges", "basic"), len(self), row)
 
     def columns(self) -> dict[str, Any]:

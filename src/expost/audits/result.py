@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._format import format_nats
 from expost.audits.policy import filter_to_json
-from expost.cards import View, nats
+from expost.cards import View
 from expost.files.canonical import plain
 from expost.files.frames import Table
 from expost.filters import Filter
@@ -220,9 +221,9 @@ class Audit(Table):
                 each["subject"],
                 each["exchanges"],
                 Enclosure(each["lower"], each["upper"]).shown(),
-                nats(each["peak"]),
+                format_nats(each["peak"]),
                 {True: "yes", False: no, None: "?"}[each["budget_respected"]],
-                nats(each["remaining"]) if each["remaining"] > _NOTHING else "0",
+                format_nats(each["remaining"]) if each["remaining"] > _NOTHING else "0",
             )
 
         title = (

@@ -7,9 +7,9 @@ from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import Any, assert_never
 
+from expost._format import format_count
 from expost.answers import Answers, View
 from expost.answers.attempts import REFUSED
-from expost.cards import count
 from expost.domains import Attributes, Box, FiniteSet, Part, some
 from expost.errors import InvalidInput, at, expect
 from expost.filters import Filter
@@ -78,11 +78,12 @@ class Used:
 
     def amount(self) -> str:
         """How much it was made from, for people."""
-        return f"{count(self.responses, 'response')} of {count(self.subjects, 'subject')}"
+        responses = format_count(self.responses, "response")
+        return f"{responses} of {format_count(self.subjects, 'subject')}"
 
     def facts(self) -> dict[str, str]:
         """The same for people."""
-        refused = None if self.refused is None else count(self.refused, "subject")
+        refused = None if self.refused is None else format_count(self.refused, "subject")
         return {
             "used": self.amount(),
             **({} if refused is None else {"refused": refused}),

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._format import format_count
 from expost._types import Floats
 from expost.answers import views_of
-from expost.cards import View, count
+from expost.cards import View
 from expost.domains import Domain, FiniteSet
 from expost.errors import InvalidInput, at
 from expost.estimation.answers import Used, as_answers, filter_of
@@ -88,7 +89,7 @@ class Distribution(Table):
     def _view(self) -> View:
         size = len(self.domain)
         return View(
-            f"Distribution({size:,} values, {count(self.subjects, 'subject')})",
+            f"Distribution({size:,} values, {format_count(self.subjects, 'subject')})",
             {
                 "gap": f"{self.gap:.1e} nats at most",
                 "intervals": "from .intervals()",

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._format import format_count
 from expost._types import Floats
 from expost.answers import Answers
-from expost.cards import View, count
+from expost.cards import View
 from expost.domains import FiniteSet
 from expost.errors import at
 from expost.estimation.answers import Used, as_answers, finite, level_text
@@ -64,7 +65,7 @@ class Frequencies(Table):
     def _view(self) -> View:
         size, numbers = len(self.domain), (self.frequency, self.lower, self.upper)
         return View(
-            f"Frequencies({size:,} values, {count(self.subjects, 'subject')})",
+            f"Frequencies({size:,} values, {format_count(self.subjects, 'subject')})",
             {"intervals": level_text(self.confidence), **self.used.facts()},
             (*value_heads(self.domain, self._numbers()), "frequency", "lower", "upper"),
             size,

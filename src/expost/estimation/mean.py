@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._format import format_count
 from expost._types import Floats
 from expost.answers import Answers, no_such_query
-from expost.cards import View, count
+from expost.cards import View
 from expost.domains import Domain
 from expost.errors import InvalidInput, at, expect
 from expost.estimation.answers import Used, as_answers, level_text
@@ -69,7 +70,7 @@ class Mean(Table):
         cells = [f"{number:.4g}" for number in numbers]
         facts = {"interval": level_text(self.confidence), **self.used.facts()}
         return View(
-            f"Mean({count(self.subjects, 'subject')})",
+            f"Mean({format_count(self.subjects, 'subject')})",
             facts,
             ("mean", "lower", "upper"),
             1,

@@ -8,7 +8,8 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from expost.cards import card, nats
+from expost._format import format_nats
+from expost.cards import card
 from expost.domains import Value
 from expost.files.canonical import plain
 from expost.numbers import Enclosure, Nats, down
@@ -164,4 +165,4 @@ def remaining_text(amount: float, budget: Nats) -> str:
     Weights are rounded so that a query reveals a little less than its epsilon. What that leaves of
     a budget that is spent is shown as 0.
     """
-    return "0" if amount < NEGLIGIBLE * budget.nearest else nats(amount)
+    return "0" if amount < NEGLIGIBLE * budget.nearest else format_nats(amount)

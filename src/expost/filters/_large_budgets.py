@@ -7,7 +7,7 @@ import sys
 import warnings
 from fractions import Fraction
 
-from expost.cards import percent
+from expost._format import format_percent
 from expost.errors import LargeBudgetWarning
 from expost.numbers import Nats
 
@@ -28,7 +28,7 @@ def sure_text(epsilon: Nats) -> str:
     'someone undecided (50 %) may become 99.9983 % sure'
     """
     sure = 1 / (1 + math.exp(-epsilon.enclosure.upper))
-    return f"someone undecided (50 %) may become {percent(sure)} sure"
+    return f"someone undecided (50 %) may become {format_percent(sure)} sure"
 
 
 def large_text(what: str, epsilon: Nats) -> str:

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._format import format_nats
 from expost._types import Ints
 from expost.answers import Answers, Subject
-from expost.cards import View, nats
+from expost.cards import View
 from expost.errors import InvalidInput
 from expost.files.frames import Table
 from expost.ledger.batch import subject_of
@@ -95,7 +96,7 @@ class Status(Table):
                 self.subjects[place],
                 int(self.exchanges[place]),
                 self.loss.shown(place),
-                nats(remaining) if remaining > _NOTHING else "0",
+                format_nats(remaining) if remaining > _NOTHING else "0",
                 self.states[place] + (", reserved" if self.reserved[place] else ""),
             )
 

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.cards import card, count
+from expost._format import format_count
+from expost.cards import card
 from expost.chain import Chain
 from expost.domains import Domain
 from expost.errors import expect
@@ -326,7 +327,7 @@ class Odometer(Account):
 
     def __repr__(self) -> str:
         # No loss here: over a box it would be searched for.
-        return f"Odometer({count(len(self.__dict__.get('transcript', ())), 'exchange')})"
+        return f"Odometer({format_count(len(self.__dict__.get('transcript', ())), 'exchange')})"
 
     def _repr_html_(self) -> str:
         facts: dict[str, object] = {

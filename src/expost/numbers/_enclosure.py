@@ -6,7 +6,8 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from expost.cards import card, nats
+from expost._format import format_nats
+from expost.cards import card
 
 __all__ = ["NEGLIGIBLE", "UNIT", "Enclosure", "down", "up"]
 
@@ -94,7 +95,7 @@ class Enclosure:
         return card(
             "Enclosure",
             {
-                name: little if end > 0 and self.negligible else nats(end)
+                name: little if end > 0 and self.negligible else format_nats(end)
                 for name, end in facts.items()
             },
         )

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._format import format_nats
 from expost._types import Bools, Floats
 from expost.answers import Subject
-from expost.cards import View, nats
+from expost.cards import View
 from expost.files.frames import Table
 from expost.numbers import Enclosure
 
@@ -71,7 +72,7 @@ class Decisions(Table):
             outcome = "accepted" if self.accepted[place] else "refused"
             if self.undecided[place]:
                 outcome = "undecided"
-            left = nats(float(self.remaining[place]))
+            left = format_nats(float(self.remaining[place]))
             return self.subjects[place], outcome, self.loss_at_worst.shown(place), left
 
         title = f"Decisions({len(self):,} subjects, {int(self.accepted.sum()):,} accepted)"

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from expost.cards import View, count, nats
+from expost._format import format_count, format_nats
+from expost.cards import View
 from expost.errors import InvalidInput
 from expost.files.canonical import plain
 from expost.files.frames import Table
@@ -81,11 +82,13 @@ class Standing:
         rule = self.guard.rule if isinstance(self.guard, CompositionFilter) else None
         words = []
         if isinstance(rule, Renyi):
-            words.append(f"order {nats(float(rule.order))}")
+            words.append(f"order {format_nats(float(rule.order))}")
         if isinstance(rule, Mixture):
-            words.append(f"{len(rule.lambdas)} lambdas from {nats(float(min(rule.lambdas)))}")
+            words.append(
+                f"{len(rule.lambdas)} lambdas from {format_nats(float(min(rule.lambdas)))}"
+            )
         if isinstance(rule, Whitehouse | Renyi | Mixture) and rule.delta_prime is not None:
-            words.append(f"delta' {nats(float(rule.delta_prime))}")
+            words.append(f"delta' {format_nats(float(rule.delta_prime))}")
         return ", ".join(words)
 
 
@@ -147,12 +150,12 @@ class Comparison(Table):
             said = columns["says"][place]
             return names[place], said, spent, count, columns["parameters"][place]
 
-        allowed = f"budget {self.budget} at delta {nats(float(self.delta))}"
+        allowed = f"budget {self.budget} at delta {format_nats(float(self.delta))}"
         facts: dict[str, object] = {"more": "of the last query, whatever the responses"}
         facts |= self.missing
         if self.beyond:
             facts["note"] = self.beyond
-        title = f"Comparison({allowed}, {count(self.exchanges, 'exchange')})"
+        title = f"Comparison({allowed}, {format_count(self.exchanges, 'exchange')})"
         head = ("accounting", "says", "spent", "more", "parameters")
         return View(title, facts, head, len(names), row)
 

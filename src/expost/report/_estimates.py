@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._format import format_count
 from expost.answers import Answers, no_such_query
-from expost.cards import count
 from expost.domains import FiniteSet, Part, finite
 from expost.errors import InvalidInput, at
 from expost.estimation import (
@@ -310,7 +310,7 @@ def estimated_by_likelihood(
     if left_out := _left_out(answers):
         doubts.append(left_out)
     if len(answers) < _FEW:
-        few = f"Only {count(len(answers), 'subject')}: too few for intervals"
+        few = f"Only {format_count(len(answers), 'subject')}: too few for intervals"
         doubts.append(f"{few}{'' if around.repetitions is None else ' by resampling them'}.")
     unknown = sum(not row.identified for row in rows)
     if unknown:

@@ -9,7 +9,8 @@ from html import escape
 from itertools import pairwise
 from typing import Any, Literal
 
-from expost.cards import card, count
+from expost._format import format_count
+from expost.cards import card
 from expost.domains import Domain, Record, Value, some
 from expost.errors import printable
 from expost.files.canonical import plain
@@ -348,7 +349,7 @@ def _apart(found: Explanation, domain: Domain) -> Iterator[str]:
 def _value(value: Value | Record, domain: Domain, others: int | None) -> str:
     assert not isinstance(value, dict), "of records there are two"
     text = value_text(value, domain)
-    return f"{text} (and {count(others, 'other value')} alike)" if others else text
+    return f"{text} (and {format_count(others, 'other value')} alike)" if others else text
 
 
 def _times(apart: Apart) -> str:

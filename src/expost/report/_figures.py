@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from expost.cards import percent
+from expost._format import format_percent
 from expost.loss import Odometer
 from expost.numbers import Enclosure
 from expost.report._chart import Across, Axis, Chart, Dots, Line, Mark, Range, Rows, Upright
@@ -70,12 +70,17 @@ def scale(
     ``between`` says what it is that can be between ``lower`` and ``upper``.
     """
     marks: list[Mark] = [
-        Rows([(lower, upper)], "allowed", f"{between}: {percent(lower)} to {percent(upper)}", 1),
+        Rows(
+            [(lower, upper)],
+            "allowed",
+            f"{between}: {format_percent(lower)} to {format_percent(upper)}",
+            1,
+        ),
         Across(0, "ink"),
-        Dots([(before, 0)], "basic", f"before: {percent(before)}", "hollow", 7),
+        Dots([(before, 0)], "basic", f"before: {format_percent(before)}", "hollow", 7),
     ]
     if after is not None:
         marks.insert(2, Line([(before, 0), (after, 0)], "realized", width=4))
-        marks.append(Dots([(after, 0)], "realized", f"after: {percent(after)}", "full", 7))
+        marks.append(Dots([(after, 0)], "realized", f"after: {format_percent(after)}", "full", 7))
     tenths = [(tenth / 10, f"{10 * tenth} %" if tenth % 5 == 0 else "") for tenth in range(11)]
     return Chart(Axis("", 0, 1, tenths), Axis("", -1, 1, ()), marks, height=64)

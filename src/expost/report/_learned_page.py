@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from expost.cards import percent
+from expost._format import format_percent
 from expost.errors import printable
 from expost.knowledge.learned import Learned
 from expost.loss import Replay
@@ -26,7 +26,7 @@ def learned_sentences(found: Learned, replay: Replay) -> Iterator[str]:
 
 
 def _sentence(found: Learned) -> str:
-    floor, ceiling = percent(found.allowed.lower), percent(found.allowed.upper)
+    floor, ceiling = format_percent(found.allowed.lower), format_percent(found.allowed.upper)
     who = {
         "respected": "The budget allows",
         "respected with a delta": "A budget with a delta bounds no single outcome; "
@@ -37,7 +37,8 @@ def _sentence(found: Learned) -> str:
         "none": "There is no budget; a loss as large as that of these answers allows",
     }[found.state]
     return (
-        f"Before: {percent(float(found.before))}. After these answers: {percent(found.after)}. "
+        f"Before: {format_percent(float(found.before))}. "
+        f"After these answers: {format_percent(found.after)}. "
         f"{who} between {floor} and {ceiling}."
     )
 
@@ -116,15 +117,15 @@ def learned_page(found: Learned, replay: Replay, *, name: str, prior: str, date:
     before, after = float(found.before), found.after
     floor, ceiling = found.allowed.lower, found.allowed.upper
     numbers = [
-        ("before", percent(before)),
-        ("after", percent(after)),
-        (f"{between}, at least", percent(floor)),
-        (f"{between}, at most", percent(ceiling)),
+        ("before", format_percent(before)),
+        ("after", format_percent(after)),
+        (f"{between}, at least", format_percent(floor)),
+        (f"{between}, at most", format_percent(ceiling)),
     ]
     drawn = figure(
         scale(before, after, floor, ceiling, between=between),
-        alt=f"Before {percent(before)}, after {percent(after)}, {between} between "
-        f"{percent(floor)} and {percent(ceiling)}.",
+        alt=f"Before {format_percent(before)}, after {format_percent(after)}, {between} between "
+        f"{format_percent(floor)} and {format_percent(ceiling)}.",
         caption="How sure somebody is, from 0 to 100 %.",
         numbers=table(["", "how sure"], numbers),
     )

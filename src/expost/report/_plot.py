@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from expost._format import format_count
 from expost.audits.losses import Losses
-from expost.cards import count
 from expost.errors import InvalidInput, printable
 from expost.estimation import Distribution, Frequencies, Intervals, Mean
 from expost.estimation.answers import level_text
@@ -192,7 +192,9 @@ def estimate_figure(found: Estimated) -> Figure:
     left = len(found.estimates) - len(rows)
     figure = Figure(figsize=(WIDTH, high(len(rows)) + 0.3), layout="constrained")
     axes = figure.subplots()
-    said = [f"{count(found.answers, 'response')} of {count(found.subjects, 'subject')}"]
+    said = [
+        f"{format_count(found.answers, 'response')} of {format_count(found.subjects, 'subject')}"
+    ]
     said += ["can be biased"] if found.doubtful else []
     said += [f"{left:,} smaller ones not shown"] if left else []
     draw_estimates(axes, rows, found.confidence, said)

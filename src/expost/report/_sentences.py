@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from fractions import Fraction
 
-from expost.cards import percent
+from expost._format import format_percent
 from expost.knowledge.gain import allowed_confidence
 from expost.loss import Replay
 from expost.loss._odometer import peak_shown
@@ -37,7 +37,7 @@ def in_odds(replay: Replay) -> Iterator[str]:
     if loss.upper == math.inf:
         return
     was, then = ("was", " then") if broken else ("is", "")
-    sure = f"at most {percent(allowed_confidence(_UNDECIDED, loss).upper)} sure{then}"
+    sure = f"at most {format_percent(allowed_confidence(_UNDECIDED, loss).upper)} sure{then}"
     factor = f"change{'d' * broken} by a factor of at most {factor_text(loss.upper)}"
     change = f"odds {factor}, e to the number of nats"
     if loss.negligible:
@@ -46,7 +46,7 @@ def in_odds(replay: Replay) -> Iterator[str]:
     # A budget with a delta bounds no single outcome.
     if guard is not None and guard.pure and replay.respected is not None:
         most = allowed_confidence(_UNDECIDED, guard.budget).upper
-        budget = f"; the budget allows {percent(most)}"
+        budget = f"; the budget allows {format_percent(most)}"
     yield f"That is, {change}: somebody undecided (50 %) {was} {sure}{budget}."
 
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from expost._format import format_percent
 from expost.answers import Subject
 from expost.audits.result import Audit
-from expost.cards import percent
 from expost.errors import printable
 from expost.filters import Filter
 from expost.ledger import Ledger, Round
@@ -215,13 +215,13 @@ def strip(shares: BudgetShares) -> str:
         height=110,
     )
     rows = [
-        *((label, f"{number:,}", percent(number / total)) for _, label, number, _ in counts),
-        ("of all budgets: used", "", percent(shares.used)),
-        ("of all budgets: remaining", "", percent(shares.remaining)),
+        *((label, f"{number:,}", format_percent(number / total)) for _, label, number, _ in counts),
+        ("of all budgets: used", "", format_percent(shares.used)),
+        ("of all budgets: remaining", "", format_percent(shares.remaining)),
     ]
     used = (
-        f"Of all budgets together, {percent(shares.used)} is used and "
-        f"{percent(shares.remaining)} remains"
+        f"Of all budgets together, {format_percent(shares.used)} is used and "
+        f"{format_percent(shares.remaining)} remains"
     )
     apart = shares.unconfirmed or shares.suspended
     others = "; the rest belongs to people who are unconfirmed or suspended" if apart else ""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from expost.cards import percent
+from expost._format import format_percent
 from expost.report._page import (
     Header,
     beside,
@@ -215,7 +215,7 @@ def _composition(name: str, tree: Tree, drawn: Mapping[str, Drawn]) -> str:
             note(
                 f"Widest enclosure of a loss: {above(tree['largest_gap'], 4)}. Undecided, which",
                 f"counts as refused: {tree['undecided']:,} of {tree['decisions']:,} decisions",
-                f"({percent(tree['undecided_share'])}).",
+                f"({format_percent(tree['undecided_share'])}).",
             ),
         ]
     )

@@ -10,7 +10,8 @@ from contextlib import AbstractContextManager, contextmanager
 from enum import Enum
 from typing import Any, Final, Protocol, runtime_checkable
 
-from expost.cards import card, nats
+from expost._format import format_nats
+from expost.cards import card
 from expost.domains import Domain, Value
 from expost.errors import BudgetExceeded, InvalidInput, at, expect
 from expost.filters import Decision, Filter
@@ -296,7 +297,7 @@ class Session:
         peak, limit = self._odometer.peak, self._filter.budget.enclosure
         if self._obeyed:
             peak = self._filter.capped(peak)
-        lower, upper = nats(peak.lower), peak.shown()
+        lower, upper = format_nats(peak.lower), peak.shown()
         straddles = self._filter.pure and peak.lower <= limit.upper < peak.upper
         return f"{lower} to {upper}" if straddles and lower != upper else upper
 

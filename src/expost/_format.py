@@ -1,0 +1,40 @@
+"""Numbers as text: counts, nats, shares and factors."""
+
+from __future__ import annotations
+
+import math
+
+__all__ = ["format_count", "format_nats", "format_percent"]
+
+
+def format_count(number: int, noun: str) -> str:
+    """Format a count with its noun.
+
+    >>> format_count(1, "subject"), format_count(5000, "subject")
+    ('1 subject', '5,000 subjects')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def format_nats(amount: float) -> str:
+    """Format an amount of privacy in nats, with six digits.
+
+    >>> format_nats(1.0986122886681098)
+    '1.09861'
+    """
+    return f"{amount:.6g}"
+
+
+def format_percent(share: float) -> str:
+    """Format a share: whole percentages, with more digits only close to 0 and 100.
+
+    Only an exact 0 or 1 is shown as 0 % or 100 %.
+    """
+    if share in (0, 1):
+        return f"{share * 100:.0f} %"
+    rest = min(share, 1 - share)
+    # Two digits of the smaller part: 23 %, 0.12 %, 99.97 %.
+    if rest < 1e-6:
+        return "under 0.0001 %" if share < 0.5 else "over 99.9999 %"
+    text = f"{100 * share:.{max(0, -1 - math.floor(math.log10(rest)))}f}"
+    return f"{text.rstrip('0').rstrip('.') if '.' in text else text} %"
