@@ -90,7 +90,7 @@ def test_past_queries_leave_nothing_behind_but_themselves() -> None:
         odometer = odometer.add(xp.perturbation(scores, epsilon="0.01"), 1)
     kept, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    # One double per value of each query's own scores and of the sum, and the bounded memo.
+    # One double per value of each query's own scores and of the sum, and the bounded cache.
     assert kept < 8 * size * (60 + 1) + 6 * 8 * (1 << 22)
 
 

@@ -19,9 +19,9 @@ from expost.files.durable import save
 from expost.files.kinds import QUERY, needed, replaced
 from expost.files.reading import parse
 from expost.numbers import INFINITE, ExactLike, Nats, exact, positive
+from expost.queries._identity_cache import IdentityCache
 from expost.queries.cumulant import randomized_response_cumulant
 from expost.queries.likelihood import BoxLikelihood, FiniteLikelihood, Likelihood
-from expost.queries.memo import Recent
 from expost.queries.promise import check_promise
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ class Query(ABC):
 
     def on(self, domain: Domain) -> Likelihood[Any]:
         """The likelihood on a domain."""
-        return _recent.get(self, domain, lambda: self._bound_to(domain), _footprint)
+        return _likelihoods.get(self, domain, lambda: self._bound_to(domain), _footprint)
 
     def _bound_to(self, domain: Domain) -> Likelihood[Any]:
         expect(domain, Domain, "a FiniteSet, Attributes or a Box")
@@ -240,7 +240,7 @@ def _footprint(likelihood: Likelihood[Any]) -> int:
 
 
 # Four likelihoods on a million values, with a few doubles for each, stay below 200 MB.
-_recent: Recent[Likelihood[Any]] = Recent(most=1 << 22)
+_likelihoods: IdentityCache[Likelihood[Any]] = IdentityCache(max_size=1 << 22)
 
 
 def check_query(query: object) -> None:

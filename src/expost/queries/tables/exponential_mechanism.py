@@ -13,8 +13,8 @@ from expost.domains import FiniteSet, Scalar
 from expost.errors import InvalidInput, at
 from expost.files.reading import array, each, items, members, scalar
 from expost.numbers import ExactLike, decimal_text, exact, positive, scaled_exp
+from expost.queries._identity_cache import IdentityCache
 from expost.queries.likelihood import FiniteLikelihood
-from expost.queries.memo import Recent
 from expost.queries.query import Query, read_epsilon
 from expost.queries.tables.columns import Columns
 from expost.queries.words import listed
@@ -94,7 +94,9 @@ class ExponentialMechanism(Query):
             raise InvalidInput(
                 f"{len(self.utility)} rows for a domain of {len(domain)} values", "utility"
             )
-        levels = _recent.get(self.utility, self.sensitivity, lambda: Levels.of(self.utility), _size)
+        levels = _levels_by_utility.get(
+            self.utility, self.sensitivity, lambda: Levels.of(self.utility), _size
+        )
         most = _MOST_EXPONENT * 2 * self.sensitivity
         if self.epsilon * levels.reach > most:
             raise InvalidInput(
@@ -132,7 +134,7 @@ class Levels:
 
 
 # They are the same for every epsilon.
-_recent: Recent[Levels] = Recent(most=1 << 18)
+_levels_by_utility: IdentityCache[Levels] = IdentityCache(max_size=1 << 18)
 
 
 def _size(levels: Levels) -> int:

@@ -17,8 +17,8 @@ from expost.errors import InvalidInput, at
 from expost.files.canonical import canonical, value_tree
 from expost.files.reading import members, number, text, whole
 from expost.numbers import ExactLike, Nats, decimal_text
+from expost.queries._identity_cache import IdentityCache
 from expost.queries.likelihood import FiniteLikelihood
-from expost.queries.memo import Recent
 from expost.queries.query import Query, read_epsilon
 from expost.queries.values.pairwise import Pairwise, two_weights
 from expost.sampling import Pmf, Spiked
@@ -47,7 +47,7 @@ class Hash:
     def of(self, domain: FiniteSet) -> NDArray[np.int64]:
         """The bucket of every value: sha256(seed ‖ canonical value), 8 bytes, mod buckets."""
         seed = bytes.fromhex(self.seed)
-        texts = _texts.get(domain, domain, lambda: _canonical_values(domain), len)
+        texts = _texts_by_domain.get(domain, domain, lambda: _canonical_values(domain), len)
         digests = b"".join([hashlib.sha256(seed + text).digest() for text in texts])
         first = np.frombuffer(digests, dtype=">u8").reshape(len(texts), -1)[:, 0]
         buckets = (first % self.buckets).astype(np.int64)
@@ -59,11 +59,11 @@ def _canonical_values(domain: FiniteSet) -> list[bytes]:
     return [canonical(value_tree(value)) for value in domain.values]
 
 
-_texts: Recent[list[bytes]] = Recent(most=1 << 20)
+_texts_by_domain: IdentityCache[list[bytes]] = IdentityCache(max_size=1 << 20)
 
 
 # Hashing takes longer than anything else, and is the same for every epsilon.
-_recent: Recent[NDArray[np.int64]] = Recent(most=1 << 22)
+_buckets_by_hash: IdentityCache[NDArray[np.int64]] = IdentityCache(max_size=1 << 22)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -108,7 +108,7 @@ class LocalHashing(Query):
         return len(domain.values)
 
     def on_set(self, domain: FiniteSet) -> FiniteLikelihood:
-        buckets = _recent.get(self.hash, domain, lambda: self.hash.of(domain), len)
+        buckets = _buckets_by_hash.get(self.hash, domain, lambda: self.hash.of(domain), len)
         return _HashedLikelihood(domain, self.hash.buckets, buckets, *two_weights(self.epsilon))
 
 
