@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.numbers import INFINITE, UNIT, Enclosure, Nats
-from expost.numbers._exact_sum import ExactSum
+from expost.numbers import INFINITE, UNIT, Enclosure, ExactSum, Nats
 
 __all__ = [
     "BLUR",
@@ -42,7 +41,7 @@ Powers = tuple[tuple[int, int], ...]
 
 _FITS = 2**62
 
-# Three roundings on the way to w/ref, the condition of the logarithm, and a logarithm that may be
+# Three roundings in w/ref, the condition of the logarithm, and a logarithm that may be
 # off by four units in the last place stay below 16 units of roundoff relative to the result; 32
 # leaves a factor of two. Proof: docs/theory/realized_loss.md.
 _LOG_ERROR = 32 * UNIT
@@ -52,19 +51,19 @@ _UNDERFLOW = 2.0**-1070
 
 
 def as_weights(weights: Sequence[Any] | NDArray[Any], total: int) -> Weights:
-    """Integers of at most ``total`` as an array: int64 if that is exact, else Python integers."""
+    """Make an array of integers up to ``total``: int64 if that is exact, else Python integers."""
     return np.array(weights, dtype=np.int64 if total < _FITS else object)
 
 
 def as_integers(doubles: NDArray[np.float64], total: int) -> Weights:
-    """The same of doubles that are integers already, in an array of any shape."""
+    """Convert doubles with integer values, in an array of any shape, as :func:`as_weights` does."""
     if total < _FITS:
         return doubles.astype(np.int64)
     return np.array([int(x) for x in doubles.ravel()], dtype=object).reshape(doubles.shape)
 
 
 def logs_of(weights: Weights) -> NDArray[np.float64]:
-    """The approximate logarithms of positive weights of any size.
+    """Return the approximate logarithms of positive weights of any size.
 
     >>> logs_of(as_weights([1, 10**400], total=10**400)).round(3).tolist()
     [0.0, 921.034]
@@ -111,19 +110,19 @@ class Term:
         self.error = 0.0 if smallest == largest else _LOG_ERROR * span + _UNDERFLOW
 
     @classmethod
-    def several(cls, weights: NDArray[np.int64]) -> list[Term]:
-        """The terms of positive weights, a row for each, in passes over all of them."""
+    def of_rows(cls, weights: NDArray[np.int64]) -> list[Term]:
+        """Return the term of each row of positive weights, vectorized over all rows."""
         least, largest = weights.min(axis=1).tolist(), weights.max(axis=1).tolist()
         references = np.array([[math.isqrt(a * b)] for a, b in zip(least, largest, strict=True)])
         excess = (weights - references) / references
         near = np.abs(excess) < 0.5
-        with np.errstate(divide="ignore"):  # where it is not near
+        with np.errstate(divide="ignore"):  # in the branch that is not taken
             logs = np.where(near, np.log1p(excess), np.log(weights / references))
         spans = np.abs(logs).max(axis=1).tolist()
         terms = []
         for row, a, b, span in zip(logs, least, largest, spans, strict=True):
             term = cls.__new__(cls)
-            term.logs = row.copy()  # a row would keep all others
+            term.logs = row.copy()  # a view would keep the whole table alive
             term.logs.setflags(write=False)
             term._widest = (b, 1), (a, -1)
             term.error = 0.0 if a == b else _LOG_ERROR * span + _UNDERFLOW
@@ -131,8 +130,8 @@ class Term:
         return terms
 
     @classmethod
-    def falling(cls, distances: NDArray[np.int64], heavy: int, light: int) -> Term:
-        """The term of the weights (light/heavy)^distance, which are never written out.
+    def geometric(cls, distances: NDArray[np.int64], heavy: int, light: int) -> Term:
+        """Return the term of the weights (light/heavy)^distance, which are never written out.
 
         Each logarithm is a product of two doubles: half an integer, and the double next to
         log(heavy/light).
@@ -150,10 +149,10 @@ class Term:
         term.error = error + _UNDERFLOW if span else 0.0
         return term
 
-    def shared_by(self, heavier: NDArray[np.bool_]) -> Term:
-        """The term of values each of which has the heavier or the lighter of two weights.
+    def for_classes(self, heavier: NDArray[np.bool_]) -> Term:
+        """Return the term of values with the heavier or the lighter of two weights.
 
-        ``self`` is the term of just the two, lighter first, so no logarithm is taken again.
+        ``self`` is the term of these two weights, lighter first, so no logarithm is taken again.
         """
         term = Term.__new__(Term)
         both = 0 < np.count_nonzero(heavier) < len(heavier)
@@ -164,10 +163,10 @@ class Term:
         term.error = self.error if both else 0.0
         return term
 
-    def at(self, where: NDArray[np.intp]) -> Term:
-        """The term of values each of which is like one of these, all of which are there."""
+    def take(self, indices: NDArray[np.intp]) -> Term:
+        """Return the term of values that have the weights at these indices, which cover all."""
         term = Term.__new__(Term)
-        term.logs = self.logs[where]
+        term.logs = self.logs[indices]
         term.logs.setflags(write=False)
         term._widest = self._widest
         term.error = self.error
@@ -186,7 +185,7 @@ class Term:
 
 @lru_cache(maxsize=1024)
 def _rate(heavy: int, light: int) -> Enclosure:
-    """log(heavy/light), which many queries have in common."""
+    """Enclose log(heavy/light), cached because many queries share it."""
     return Nats.of(ExactSum.product(Counter({heavy: 1, light: -1}))).enclosure
 
 
@@ -197,7 +196,7 @@ def _quotients(numerators: Weights, denominator: int) -> NDArray[np.float64]:
     return np.asarray(numerators / denominator, dtype=np.float64)
 
 
-# Within this distance of an end of a window, a form may count as inside or as outside.
+# Within this distance of an end of a window, a form may count as inside or outside.
 BLUR = 2.0**-24
 EVERYWHERE = (-math.inf, math.inf)
 
@@ -227,7 +226,7 @@ class Link(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ScoreTerm:
-    """All that the solver needs to know about one response on a box.
+    """The log-weight of one response on a box, as the solver needs it.
 
     At every point x of the box, with z = Σ weights_j·x_j + offset in real numbers,
 
@@ -247,18 +246,18 @@ class ScoreTerm:
     error: float
     window: tuple[float, float] = EVERYWHERE
     """The ends of the window; for ``Link.HILL``, the range of z on the whole box."""
-    ruler: tuple[object, ...] = ()
-    """How scores are rounded: where this is equal for two terms, they are rounded alike.
+    rounding_key: tuple[object, ...] = ()
+    """Terms with equal keys round scores identically.
 
-    Equal forms do not imply that. A form is rounded itself, and next to an end of a window one
-    query may round up what another rounds down.
+    Equal forms do not imply that. A form is itself rounded, and next to an end of a window one
+    query may round a score up that another rounds down.
     """
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        # Worked out once, because every loss looks for equal terms.
+        # Computed once, because every loss looks for equal terms.
         parts = self.link, self.epsilon, self.weights, self.offset, self.error
-        object.__setattr__(self, "_hash", hash((*parts, self.window, self.ruler)))
+        object.__setattr__(self, "_hash", hash((*parts, self.window, self.rounding_key)))
 
     def __hash__(self) -> int:
         return self._hash

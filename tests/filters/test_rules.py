@@ -19,7 +19,7 @@ from dp_accounting.rdp import RdpAccountant
 import expost as xp
 from expost.files.reading import parse
 from expost.filters.rules import RULES, Total, rule_from_json
-from expost.filters.rules.domination import Component, least_budget
+from expost.filters.rules._martingale import Exponential, least_budget
 from expost.numbers import Enclosure, Nats
 from expost.queries import Query, RandomizedResponse
 from expost.queries.cumulant import randomized_response_cumulant
@@ -198,7 +198,7 @@ def test_the_cost_of_a_mixture_is_where_the_inequality_begins_to_hold(seed: int)
             for rate in rates
         ]
         parts = list(zip(weights, rates, cumulants, strict=True))
-        found = least_budget([Component(*part) for part in parts], delta)
+        found = least_budget([Exponential(*part) for part in parts], delta)
         assert oracles.mixture_accepts(mpmath.mpf(found.upper), parts, delta)
         assert found.upper - found.lower <= 1e-14 * (1 + found.upper)
         if found.lower > 0:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from expost.errors import InvalidInput
-from expost.numbers import INFINITE, Added, Enclosure, Nats, decimal_text, exact, scaled_exp
+from expost.numbers import INFINITE, Enclosure, Nats, RunningSum, decimal_text, exact, scaled_exp
 from expost.queries.values.pairwise import two_weights
 from support import oracles
 
@@ -200,8 +200,8 @@ def test_multiples_of_nothing_and_of_infinity_are_exact() -> None:
 
 
 def test_a_sum_of_amounts_is_as_tight_as_one_amount() -> None:
-    tenth = Added.of(Nats(Fraction(1, 10)))
-    total = sum([tenth] * 10, start=Added())
+    tenth = RunningSum.of(Nats(Fraction(1, 10)))
+    total = sum([tenth] * 10, start=RunningSum())
     assert total.enclosure == (tenth * 10).enclosure == Enclosure(1.0, 1.0)
     assert (total + tenth * 3).enclosure == Nats(Fraction(13, 10)).enclosure
 
@@ -210,7 +210,7 @@ def test_a_sum_of_amounts_is_as_tight_as_one_amount() -> None:
 def test_a_sum_of_amounts_contains_the_exact_one(parts: list[tuple[Fraction, int]]) -> None:
     amounts = [Nats(rational, Fraction(ratio)) for rational, ratio in parts]
     exact = sum(amounts, start=Nats())
-    found = sum(map(Added.of, amounts), start=Added())
+    found = sum(map(RunningSum.of, amounts), start=RunningSum())
     assert found.enclosure.lower <= exact.enclosure.lower
     assert exact.enclosure.upper <= found.enclosure.upper
     assert found.exact.denominator <= 1 << 64

@@ -8,7 +8,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from expost.numbers._portable import EXP_ERROR, SIGMOID_ERROR, exp, sigmoid
+from expost.numbers.portable import EXP_ERROR, SIGMOID_ERROR, exp, sigmoid
 from support import oracles
 
 SMALLEST_NORMAL = 2.0**-1022

@@ -11,9 +11,8 @@ from typing import Self
 
 from expost.domains import Domain, Value
 from expost.errors import expect
-from expost.filters.rules import Rule, Total
-from expost.filters.rules.rule import NEVER
-from expost.numbers import INFINITE, Added, Enclosure, Nats
+from expost.filters.rules import UNAFFORDABLE, Rule, Total
+from expost.numbers import INFINITE, Enclosure, Nats, RunningSum
 from expost.queries import Query
 from expost.solver import Effort
 
@@ -58,7 +57,7 @@ class WorstCase:
         return lower == math.inf or Nats(Fraction(lower)) > budget
 
 
-OVER_ANY_BUDGET = WorstCase(NEVER, exact=lambda: INFINITE)
+OVER_ANY_BUDGET = WorstCase(UNAFFORDABLE, exact=lambda: INFINITE)
 """The worst case of what is refused whatever the budget."""
 
 
@@ -102,7 +101,7 @@ class Account(ABC):
 
     @property
     @abstractmethod
-    def charged(self) -> Added:
+    def charged(self) -> RunningSum:
         """The sum of the epsilons now, which is what basic composition says."""
 
     @property

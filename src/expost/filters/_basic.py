@@ -8,7 +8,7 @@ from expost._types import Bools, Floats
 from expost.filters._account import Account, WorstCase
 from expost.filters._account_arrays import Accounts, Amounts
 from expost.filters._filter import Filter
-from expost.numbers import Added, Enclosure, Nats
+from expost.numbers import Enclosure, Nats, RunningSum
 from expost.queries import Query
 
 __all__ = ["BasicFilter"]
@@ -45,7 +45,7 @@ class BasicFilter(Filter):
     def worst_case(self, account: Account, query: Query, times: int = 1) -> WorstCase:
         charge = query.ceiling(account.domain)
         return WorstCase(
-            (account.charged + Added.of(charge) * times).enclosure,
+            (account.charged + RunningSum.of(charge) * times).enclosure,
             exact=lambda: self.exact_loss(account) + charge * times,
         )
 

@@ -12,8 +12,7 @@ from expost._format import format_nats
 from expost.cards import card
 from expost.domains import Value
 from expost.files.canonical import plain
-from expost.numbers import Enclosure, Nats, down
-from expost.numbers._enclosure import NEGLIGIBLE
+from expost.numbers import NEGLIGIBLE, Enclosure, Nats, down
 from expost.queries import Query
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from expost._types import Indices
 from expost.domains import Variable
-from expost.numbers._exact_sum import ExactSum
+from expost.numbers import ExactSum
 
 __all__ = [
     "Bases",

@@ -17,7 +17,7 @@ from typing import ClassVar, Generic, Protocol, Self, TypeVar, assert_never
 
 from expost.domains import Attributes, Box, Domain, FiniteSet, Record, Value
 from expost.filters import WorstCase
-from expost.numbers import Added, Enclosure, Nats, down, up
+from expost.numbers import Enclosure, Nats, RunningSum, down, up
 from expost.queries import FiniteLikelihood, Query
 from expost.solver import Effort
 from expost.transcript import Exchange, Tally
@@ -108,7 +108,7 @@ class LogLikelihood(Protocol):
         ...
 
     @property
-    def charged(self) -> Added:
+    def charged(self) -> RunningSum:
         """The sum of the epsilons, which no loss exceeds."""
         ...
 
@@ -220,20 +220,20 @@ class Tallied(Generic[D]):
 
     domain: D
     tally: Tally
-    _charged: Added | None = field(repr=False)
+    _charged: RunningSum | None = field(repr=False)
     """If it is known from the exchange before; otherwise it is summed when first needed."""
 
     @cached_property
-    def charged(self) -> Added:
+    def charged(self) -> RunningSum:
         if self._charged is not None:
             return self._charged
-        total = Added()
+        total = RunningSum()
         for part in self.tally:
-            total += Added.of(part.query.ceiling(self.domain)) * part.times
+            total += RunningSum.of(part.query.ceiling(self.domain)) * part.times
         return total
 
-    def _charged_with(self, query: Query, times: int = 1) -> Added:
-        return self.charged + Added.of(query.ceiling(self.domain)) * times
+    def _charged_with(self, query: Query, times: int = 1) -> RunningSum:
+        return self.charged + RunningSum.of(query.ceiling(self.domain)) * times
 
     @property
     def by_part(self) -> tuple[PartLoss, ...]:

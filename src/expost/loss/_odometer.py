@@ -18,7 +18,7 @@ from expost.errors import expect
 from expost.filters._account import Account, WorstCase
 from expost.filters.rules import Rule, Total
 from expost.loss._log_likelihood import LogLikelihood, check_length, flat, log_likelihood
-from expost.numbers import Added, Enclosure, Nats
+from expost.numbers import Enclosure, Nats, RunningSum
 from expost.queries import Query
 from expost.solver import Effort
 from expost.transcript import Exchange, Transcript
@@ -186,7 +186,7 @@ class Odometer(Account):
         return self._effort
 
     @property
-    def charged(self) -> Added:
+    def charged(self) -> RunningSum:
         return self.log_likelihood.charged
 
     @property

@@ -35,8 +35,7 @@ from expost.loss._query_marginal import (
     signed,
 )
 from expost.loss._tables import ExactTable, Table
-from expost.numbers import INFINITE, Enclosure, Nats, down
-from expost.numbers._exact_sum import ExactSum
+from expost.numbers import INFINITE, Enclosure, ExactSum, Nats, down
 from expost.queries import About, FiniteLikelihood, PartLikelihood, Query
 from expost.solver import Effort
 from expost.transcript import Exchange, Summand, Tally

@@ -22,7 +22,7 @@ import numpy as np
 from expost.domains import Box, Point
 from expost.filters import WorstCase
 from expost.loss._log_likelihood import Apart, Tallied, capped, part_of
-from expost.numbers import Added, Enclosure, Nats, down, up
+from expost.numbers import Enclosure, Nats, RunningSum, down, up
 from expost.queries import BoxLikelihood, Query
 from expost.solver import Effort, root_work
 from expost.terms import ScoreTerm
@@ -288,7 +288,7 @@ class BoxLogLikelihood(Tallied[Box]):
         Equal boxes may have their names in another order.
         """
         weights = self._by_name(term.weights)
-        shape = term.epsilon, term.link, term.error, term.window, term.ruler
+        shape = term.epsilon, term.link, term.error, term.window, term.rounding_key
         return term.offset, weights, *shape
 
     @cached_property
@@ -343,7 +343,7 @@ class BoxLogLikelihood(Tallied[Box]):
         charge = query.ceiling(self.domain)
         # An exact sum goes through the whole tally, and is seldom needed.
         sums = WorstCase(
-            (self.charged + Added.of(charge) * times).enclosure,
+            (self.charged + RunningSum.of(charge) * times).enclosure,
             exact=lambda: self.exact_spent + charge * times,
         )
         if not sums.within(budget):

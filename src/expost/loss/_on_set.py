@@ -30,8 +30,7 @@ from expost.loss._query_marginal import (
     rounded_sum_error,
     signed,
 )
-from expost.numbers import INFINITE, Added, Enclosure, Nats, down
-from expost.numbers._exact_sum import ExactSum
+from expost.numbers import INFINITE, Enclosure, ExactSum, Nats, RunningSum, down
 from expost.queries import FiniteLikelihood, Query
 from expost.solver import Effort
 from expost.terms import Powers, Term
@@ -204,7 +203,7 @@ class SetLogLikelihood(ExactLogLikelihood[FiniteSet]):
         """The same without the sum of the epsilons, which somebody else keeps."""
         return self._plus(query, position, None)
 
-    def _plus(self, query: Query, position: int, charged: Added | None) -> SetLogLikelihood:
+    def _plus(self, query: Query, position: int, charged: RunningSum | None) -> SetLogLikelihood:
         term = query.on(self.domain).term(position)
         values, error, highest, lowest = _sum(self.values, self.error, term)
         values.setflags(write=False)

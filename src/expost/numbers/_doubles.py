@@ -22,7 +22,7 @@ _PER_LN2 = 1 / math.log(2)
 
 
 def near_exp(exponent: Fraction, bits: int) -> int | None:
-    """The integer ⌊2^bits · e^exponent⌋; None if 64 guard bits do not decide it.
+    """Return the integer ⌊2^bits · e^exponent⌋, or None if 64 guard bits do not decide it.
 
     >>> near_exp(Fraction(1), bits=10)  # 1024 e = 2783.5…
     2783
@@ -30,54 +30,54 @@ def near_exp(exponent: Fraction, bits: int) -> int | None:
     top, bottom = exponent.as_integer_ratio()
     # e^x = 2^k e^r with r between about 0 and ln 2.
     k = math.floor(float(exponent) * _PER_LN2)
-    places = max(0, bits + k) + _GUARD
-    more = 4 + k.bit_length()
-    r = ((top << places + more) // bottom - k * _ln2(places + more)) >> more
+    precision = max(0, bits + k) + _GUARD
+    extra = 4 + k.bit_length()
+    r = ((top << precision + extra) // bottom - k * _ln2(precision + extra)) >> extra
     if r < 0:
-        k, r = k - 1, r + _ln2(places)
-    halvings = math.isqrt(places) // 2 + 1
+        k, r = k - 1, r + _ln2(precision)
+    halvings = math.isqrt(precision) // 2 + 1
     # The series of e^(r / 2^halvings), squared as many times afterwards.
     r >>= halvings
-    term = total = 1 << places
+    term = total = 1 << precision
     n = 1
     while term:
-        term = (term * r >> places) // n
+        term = (term * r >> precision) // n
         total += term
         n += 1
     for _ in range(halvings):
-        total = total * total >> places
+        total = total * total >> precision
     error = (2 * n + 8) << (halvings + 2)
-    shift = places - k - bits
+    shift = precision - k - bits
     lower, upper = (total - error) >> shift, (total + error) >> shift
     return lower if lower == upper else None
 
 
 def _ln2(bits: int) -> int:
-    """2^bits · ln 2, off by at most one."""
-    kept = -(-bits // 256) * 256
-    return _kept_ln2(kept) >> (kept - bits)
+    """Return 2^bits · ln 2, off by at most one."""
+    cached_bits = -(-bits // 256) * 256
+    return _cached_ln2(cached_bits) >> (cached_bits - bits)
 
 
 @lru_cache(maxsize=256)
-def _kept_ln2(bits: int) -> int:
-    """The same, from ln 2 = 18 artanh(1/26) - 2 artanh(1/4801) + 8 artanh(1/8749)."""
-    places = bits + 32
+def _cached_ln2(bits: int) -> int:
+    """Compute 2^bits · ln 2 from ln 2 = 18 artanh(1/26) - 2 artanh(1/4801) + 8 artanh(1/8749)."""
+    precision = bits + 32
     parts = [(18, 26), (-2, 4801), (8, 8749)]
-    return sum(factor * _artanh(places, of) for factor, of in parts) >> 32
+    return sum(factor * _artanh(precision, inverse) for factor, inverse in parts) >> 32
 
 
-def _artanh(places: int, of: int) -> int:
-    """About 2^places · artanh(1/of), from its series."""
-    power, total, n = (1 << places) // of, 0, 1
+def _artanh(precision: int, inverse: int) -> int:
+    """Approximate 2^precision · artanh(1/inverse) by its series."""
+    power, total, n = (1 << precision) // inverse, 0, 1
     while power:
         total += power // n
-        power //= of * of
+        power //= inverse * inverse
         n += 2
     return total
 
 
 def scaled_exp(exponent: Fraction, bits: int) -> int:
-    """The integer ⌊2^bits · e^exponent⌋, for a rational exponent.
+    """Return the integer ⌊2^bits · e^exponent⌋, for a rational exponent.
 
     >>> scaled_exp(Fraction(1), bits=10)  # 1024 e = 2783.5…
     2783
@@ -99,21 +99,21 @@ def scaled_exp(exponent: Fraction, bits: int) -> int:
         digits *= 2  # e^exponent is irrational, so enough digits tell it from any integer
 
 
-def _scaled_floor(number: Decimal, bits: int) -> int:
-    """⌊2^bits · number⌋ of a positive number, without reducing a fraction."""
-    _, digits, exponent = number.as_tuple()
+def _scaled_floor(positive: Decimal, bits: int) -> int:
+    """Return ⌊2^bits · positive⌋ without reducing a fraction."""
+    _, digits, exponent = positive.as_tuple()
     assert isinstance(exponent, int)
-    coefficient = int(number.scaleb(-exponent, decimal_context(len(digits), decimal.ROUND_FLOOR)))
+    coefficient = int(positive.scaleb(-exponent, decimal_context(len(digits), decimal.ROUND_FLOOR)))
     if exponent >= 0:
         return coefficient * int(10**exponent) << bits
     return int((coefficient << bits) // 10**-exponent)
 
 
-def double_below(number: Fraction) -> float:
-    """The largest double that is not above a rational."""
-    return below(number.numerator, number.denominator)
+def double_below(rational: Fraction) -> float:
+    """Return the largest double that is not above a rational."""
+    return below(rational.numerator, rational.denominator)
 
 
-def double_above(number: Fraction) -> float:
-    """The smallest double that is not below a rational."""
-    return above(number.numerator, number.denominator)
+def double_above(rational: Fraction) -> float:
+    """Return the smallest double that is not below a rational."""
+    return above(rational.numerator, rational.denominator)

@@ -15,11 +15,11 @@ UNIT = 2.0**-53
 """Unit roundoff: the relative error of one correctly rounded operation on doubles."""
 
 NEGLIGIBLE = 1e-9
-"""An amount below this that may be zero is zero for people."""
+"""An amount that may be zero and is below this is shown as zero."""
 
 
 def up(x: float) -> float:
-    """The next double above. It turns a result rounded to nearest into an upper bound.
+    """Return the next double above, which turns a result rounded to nearest into an upper bound.
 
     >>> up(1.0) > 1.0
     True
@@ -28,7 +28,7 @@ def up(x: float) -> float:
 
 
 def down(x: float) -> float:
-    """The next double below. It turns a result rounded to nearest into a lower bound."""
+    """Return the next double below, which turns a result rounded to nearest into a lower bound."""
     return math.nextafter(x, -math.inf)
 
 
@@ -76,11 +76,11 @@ class Enclosure:
 
     @property
     def negligible(self) -> bool:
-        """Whether it may be zero, and is for all that people can tell."""
+        """Whether it may be zero, and is too small to matter."""
         return self.lower == 0 and self.upper < NEGLIGIBLE
 
     def shown(self, digits: int = 6) -> str:
-        """For people: the upper end, which is the one to act on; 0 if it is negligible.
+        """Write the upper end, which is the one to act on, or 0 if it is negligible.
 
         >>> Enclosure(0.5, 0.5000001).shown(), Enclosure(0.0, 5.55e-15).shown()
         ('0.5', '0')

@@ -29,22 +29,22 @@ _LONG = 1 << 18
 _PRIME = 2**127 - 1
 
 
-def over_one(numbers: Iterable[float]) -> tuple[list[int], int]:
-    """Doubles as integers over one denominator, which is a power of two."""
-    ratios = [number.as_integer_ratio() for number in numbers]
+def over_one(doubles: Iterable[float]) -> tuple[list[int], int]:
+    """Write doubles as integers over one denominator, which is a power of two."""
+    ratios = [double.as_integer_ratio() for double in doubles]
     common = max([bottom for _, bottom in ratios])
     return [top * (common // bottom) for top, bottom in ratios], common
 
 
 def decimal_context(digits: int, rounding: str) -> decimal.Context:
-    """A context for decimals of this many digits; its ``exp`` and ``ln`` are correctly rounded."""
+    """Return a context of this many digits, in which ``exp`` and ``ln`` are correctly rounded."""
     return decimal.Context(
         prec=digits, rounding=rounding, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN, traps=[]
     )
 
 
 def decimals_around(top: int, bottom: int, digits: int) -> tuple[Decimal, Decimal]:
-    """The decimals of this many digits on both sides of a quotient; equal if it is one of them.
+    """Return the decimals of this many digits on both sides of a quotient; equal if it is one.
 
     >>> decimals_around(1, 3, digits=4)
     (Decimal('0.3333'), Decimal('0.3334'))
@@ -57,7 +57,7 @@ def decimals_around(top: int, bottom: int, digits: int) -> tuple[Decimal, Decima
 
 
 def _logs_around(below: Decimal, above: Decimal, digits: int) -> tuple[Decimal, Decimal]:
-    """A lower bound on log(below) and an upper one on log(above); ``ln`` is correctly rounded."""
+    """Bound log(below) from below and log(above) from above; ``ln`` is correctly rounded."""
     context = decimal_context(digits, decimal.ROUND_CEILING)
     near = context.ln(below)
     # The logarithm of one is exactly zero; the decimal next to zero would have 10^18 digits.
@@ -70,7 +70,7 @@ def _logs_around(below: Decimal, above: Decimal, digits: int) -> tuple[Decimal, 
 
 @dataclass(frozen=True, eq=False)
 class ExactSum:
-    r"""A rational plus the logarithm of a rational, neither of them written out.
+    r"""A rational plus the logarithm of a rational, both as unevaluated sums.
 
     .. math:: \sum_i n_i \, p_i + \log \prod_j b_j^{e_j}
 
@@ -81,25 +81,25 @@ class ExactSum:
     """
 
     rationals: dict[Fraction, int]
-    """How often each rational is added."""
+    """The multiplicity of each rational."""
     powers: dict[int, int]
     """Exponents by base; every base is above 1, and no exponent is zero."""
 
     @classmethod
     def of(cls, rational: Fraction, ratio: Fraction) -> ExactSum:
-        """The sum of one rational and the logarithm of one positive rational."""
+        """Return the sum of one rational and the logarithm of one positive rational."""
         powers = {ratio.numerator: 1, ratio.denominator: -1}
         powers.pop(1, None)
         return cls({rational: 1} if rational else {}, powers)
 
     @classmethod
     def product(cls, powers: Counter[int]) -> ExactSum:
-        """The logarithm of a product of powers of positive integers."""
+        """Return the logarithm of a product of powers of positive integers."""
         return cls({}, {base: power for base, power in powers.items() if power and base > 1})
 
     @classmethod
     def total(cls, parts: Iterable[tuple[ExactSum, int]]) -> ExactSum:
-        """The sum of these parts, each multiplied by its integer."""
+        """Return the sum of these parts, each multiplied by its integer."""
         rationals: Counter[Fraction] = Counter()
         powers: Counter[int] = Counter()
         for part, times in parts:
@@ -140,13 +140,13 @@ class ExactSum:
         parts = [(top, bottom) for bottom, top in by_denominator.items()] or [(0, 1)]
         while len(parts) > 1:
             pairs = zip(parts[::2], parts[1::2], strict=False)
-            added = [_added(*first, *second) for first, second in pairs]
-            parts = added + parts[2 * len(added) :]
+            sums = [_add_quotients(*first, *second) for first, second in pairs]
+            parts = sums + parts[2 * len(sums) :]
         return parts[0]
 
     @cached_property
     def _bits(self) -> int:
-        """The number of bits of the product if it were written out."""
+        """The length in bits of the product if it were written out."""
         return sum(abs(power) * base.bit_length() for base, power in self.powers.items())
 
     @cached_property
@@ -202,7 +202,7 @@ class ExactSum:
             digits *= 2
 
     def bounds(self, digits: int) -> tuple[Decimal, Decimal]:
-        """Decimals around the sum, the closer the more digits."""
+        """Return decimals around the sum; more digits bring them closer."""
         # Sums get more digits than their parts, so that adding up loses little.
         floor = decimal_context(digits + 20, decimal.ROUND_FLOOR)
         ceiling = decimal_context(digits + 20, decimal.ROUND_CEILING)
@@ -230,7 +230,7 @@ class ExactSum:
         return top / bottom
 
     def doubles(self) -> tuple[float, float]:
-        """The nearest doubles on both sides."""
+        """Return the nearest doubles on both sides."""
         digits = 30
         while True:
             if not self.has_ratio:
@@ -242,14 +242,14 @@ class ExactSum:
             digits *= 2
 
 
-def _residue(number: Fraction) -> int:
-    """A rational modulo the prime; -1 if the prime divides its denominator."""
-    if number.denominator % _PRIME == 0:
+def _residue(rational: Fraction) -> int:
+    """Return a rational modulo the prime, or -1 if the prime divides its denominator."""
+    if rational.denominator % _PRIME == 0:
         return -1
-    return number.numerator * pow(number.denominator, -1, _PRIME) % _PRIME
+    return rational.numerator * pow(rational.denominator, -1, _PRIME) % _PRIME
 
 
-def _added(top: int, bottom: int, other_top: int, other_bottom: int) -> tuple[int, int]:
+def _add_quotients(top: int, bottom: int, other_top: int, other_bottom: int) -> tuple[int, int]:
     # Denominators of decimals divide each other, or nearly so, and a common one stays short.
     if bottom.bit_length() + other_bottom.bit_length() < _SHORT:
         common = math.lcm(bottom, other_bottom)
@@ -258,7 +258,7 @@ def _added(top: int, bottom: int, other_top: int, other_bottom: int) -> tuple[in
 
 
 def _product(factors: list[int]) -> int:
-    """The product by halves, so that the factors of long products have about the same length."""
+    """Multiply by halves, so that the factors of long products have about the same length."""
     if len(factors) < 8:
         return math.prod(factors)
     middle = len(factors) // 2
@@ -266,7 +266,7 @@ def _product(factors: list[int]) -> int:
 
 
 def below(top: int, bottom: int) -> float:
-    """The largest double that is not above a quotient; ``bottom`` is positive."""
+    """Return the largest double that is not above a quotient; ``bottom`` is positive."""
     try:
         nearest = top / bottom  # correctly rounded, whatever the sizes
     except OverflowError:
@@ -277,5 +277,5 @@ def below(top: int, bottom: int) -> float:
 
 
 def above(top: int, bottom: int) -> float:
-    """The smallest double that is not below a quotient."""
+    """Return the smallest double that is not below a quotient."""
     return 0.0 - below(-top, bottom)

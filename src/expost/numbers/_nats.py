@@ -13,7 +13,7 @@ from expost.numbers._enclosure import Enclosure
 from expost.numbers._exact_sum import ExactSum, above, below
 from expost.numbers._parsing import ExactLike, decimal_text, exact, positive
 
-__all__ = ["INFINITE", "LARGEST_BUDGET", "Added", "Nats"]
+__all__ = ["INFINITE", "LARGEST_BUDGET", "Nats", "RunningSum"]
 
 LARGEST_BUDGET = 10**6
 
@@ -49,14 +49,14 @@ class Nats:
 
     @classmethod
     def of(cls, amount: ExactSum) -> Nats:
-        """The amount with the value of this sum."""
+        """Return the amount with the value of a sum."""
         result = cls.__new__(cls)
         object.__setattr__(result, "_sum", amount)
         return result
 
     @classmethod
     def total(cls, parts: Iterable[tuple[Nats, int]]) -> Nats:
-        """The sum of these amounts, each multiplied by its integer."""
+        """Return the sum of these amounts, each multiplied by its integer."""
         counted = list(parts)
         sums = [(part._sum, times) for part, times in counted if part._sum is not None]
         if len(sums) < len(counted):
@@ -65,7 +65,7 @@ class Nats:
 
     @classmethod
     def budget(cls, epsilon: ExactLike | None = None, ratio: ExactLike | None = None) -> Nats:
-        """A budget as a person writes it: ``epsilon`` in nats, or ``ratio`` = e^epsilon.
+        """Read a budget as a person writes it: ``epsilon`` in nats, or ``ratio`` = e^epsilon.
 
         >>> Nats.budget("0.5"), Nats.budget(ratio=3)
         (Nats(0.5), Nats(ln(3)))
@@ -137,7 +137,7 @@ class Nats:
         return " + ".join(parts)
 
     def _compare(self, other: Nats) -> int:
-        """The sign of ``self - other``."""
+        """Return the sign of ``self - other``."""
         if self._sum is None or other._sum is None:
             return (self._sum is None) - (other._sum is None)
         return ExactSum.total([(self._sum, 1), (other._sum, -1)]).sign
@@ -150,12 +150,12 @@ class Nats:
         return Enclosure(*self._sum.doubles())
 
     def scaled(self, bits: int) -> int:
-        """An integer that is at most 2^bits times the amount, and less than two below that.
+        """Return an integer at most 2^bits times the amount, and less than two below that.
 
         >>> Nats(ratio=Fraction(2)).scaled(10)  # 1024 ln 2 = 709.78…
         709
         """
-        assert self._sum is not None, "what is infinite has no digits"
+        assert self._sum is not None, "an infinite amount has no digits"
         digits = 20 + bits // 3
         while True:
             low, high = (Fraction(bound) * (1 << bits) for bound in self._sum.bounds(digits))
@@ -172,41 +172,42 @@ class Nats:
 
 
 INFINITE = Nats(ratio=None)
-_NOTHING = Enclosure(0.0, 0.0)
+_ZERO = Enclosure(0.0, 0.0)
 # Room for the denominators of decimals with a dozen places and of many quotients; sums stay fast.
 _SHORT = 1 << 64
 
 
 @dataclass(frozen=True, slots=True)
-class Added:
+class RunningSum:
     """A running sum of amounts: short rationals are added exactly, anything else is enclosed.
 
     >>> from fractions import Fraction
-    >>> (Added.of(Nats(Fraction("0.1"))) * 3).exact
+    >>> (RunningSum.of(Nats(Fraction("0.1"))) * 3).exact
     Fraction(3, 10)
     """
 
     exact: Fraction = Fraction(0)
-    rest: Enclosure = _NOTHING
+    enclosed: Enclosure = _ZERO
+    """The sum of the other amounts."""
 
     @classmethod
-    def of(cls, amount: Nats) -> Added:
-        """The sum of one amount."""
+    def of(cls, amount: Nats) -> RunningSum:
+        """Start a sum with one amount."""
         if amount.is_rational and (rational := amount.rational).denominator <= _SHORT:
             return cls(rational)
-        return cls(rest=amount.enclosure)
+        return cls(enclosed=amount.enclosure)
 
-    def __add__(self, other: Added) -> Added:
-        exact, rest = self.exact + other.exact, self.rest + other.rest
+    def __add__(self, other: RunningSum) -> RunningSum:
+        exact, enclosed = self.exact + other.exact, self.enclosed + other.enclosed
         if exact.denominator <= _SHORT:
-            return Added(exact, rest)
-        return Added(self.exact, rest + Nats(other.exact).enclosure)
+            return RunningSum(exact, enclosed)
+        return RunningSum(self.exact, enclosed + Nats(other.exact).enclosure)
 
-    def __mul__(self, times: int) -> Added:
-        return Added(self.exact * times, self.rest * times)
+    def __mul__(self, times: int) -> RunningSum:
+        return RunningSum(self.exact * times, self.enclosed * times)
 
     @property
     def enclosure(self) -> Enclosure:
         """Doubles around the sum."""
         parts = self.exact.as_integer_ratio()
-        return Enclosure(below(*parts), above(*parts)) + self.rest
+        return Enclosure(below(*parts), above(*parts)) + self.enclosed

@@ -25,32 +25,32 @@ _MOST_BITS = 3000
 _LARGEST_EXPONENT = 300
 
 
-def exact(number: ExactLike) -> Fraction:
-    """The rational number that a person meant: the float ``0.3`` is 3/10, as the text is.
+def exact(written: ExactLike) -> Fraction:
+    """Return the rational number that a person meant: the float ``0.3`` is 3/10, as the text is.
 
     >>> exact(0.3), exact("0.3"), exact("1/3")
     (Fraction(3, 10), Fraction(3, 10), Fraction(1, 3))
     """
-    # Asking whether something is a Fraction, or supports float, takes longer than all else.
-    if type(number) is Fraction:
-        return _modest(number)
-    if isinstance(number, bool) or not isinstance(number, (str, float, int, SupportsFloat)):
+    # Asking isinstance of Fraction, or of SupportsFloat, takes longer than everything else.
+    if type(written) is Fraction:
+        return _limit_size(written)
+    if isinstance(written, bool) or not isinstance(written, (str, float, int, SupportsFloat)):
         raise InvalidInput("must be a number")
-    if isinstance(number, int):
-        return _modest(Fraction(number))
+    if isinstance(written, int):
+        return _limit_size(Fraction(written))
     # str of a NumPy float is its shortest decimal in its own precision, like repr of a float.
-    text = str(number)
+    text = str(written)
     if len(text) > _MOST_CHARACTERS:
         raise InvalidInput("has too many digits")
-    return _short(text) if len(text) < _SHORT else _written(text)
+    return _parse_short(text) if len(text) < _SHORT else _parse(text)
 
 
-def _written(text: str) -> Fraction:
+def _parse(text: str) -> Fraction:
     if _QUOTIENT.fullmatch(text):
         numerator, denominator = map(int, text.split("/"))
         if denominator == 0:
             raise InvalidInput("has a denominator of zero")
-        return _modest(Fraction(numerator, denominator))
+        return _limit_size(Fraction(numerator, denominator))
     match = _DECIMAL.fullmatch(text)
     if match is None:
         if text.lower().lstrip("+-") in {"nan", "inf", "infinity"}:
@@ -60,20 +60,20 @@ def _written(text: str) -> Fraction:
     exponent = match["exponent"] or "0"
     if len(exponent) > 5 or abs(int(exponent)) > 2 * _LARGEST_EXPONENT:
         raise InvalidInput("is too large or too small")
-    return _modest(Fraction(text))
+    return _limit_size(Fraction(text))
 
 
-# The same few epsilons and probabilities fill a file.
-_short = lru_cache(maxsize=1 << 12)(_written)
+# A file repeats a few epsilons and probabilities.
+_parse_short = lru_cache(maxsize=1 << 12)(_parse)
 
 
-def positive(number: ExactLike, *, at_most: int) -> Fraction:
-    """An exact number that is above zero and at most a limit; an error for any other.
+def positive(written: ExactLike, *, at_most: int) -> Fraction:
+    """Read an exact number above zero and at most a limit; refuse any other.
 
     >>> positive("0.5", at_most=1)
     Fraction(1, 2)
     """
-    value = exact(number)
+    value = exact(written)
     top, bottom = value.as_integer_ratio()
     if top <= 0:
         raise InvalidInput("must be greater than 0")
@@ -83,7 +83,7 @@ def positive(number: ExactLike, *, at_most: int) -> Fraction:
 
 
 def read_confidence(confidence: ExactLike) -> Fraction:
-    """A confidence between 0 and 1 as a person writes it, exactly; its double is between too."""
+    """Read a confidence exactly; it and its double are between 0 and 1."""
     with at("confidence"):
         level = exact(confidence)
         if not 0 < float(level) < 1:
@@ -91,42 +91,44 @@ def read_confidence(confidence: ExactLike) -> Fraction:
         return level
 
 
-def _modest(number: Fraction) -> Fraction:
-    # Both parts together then have few enough characters to be read again as they are written.
-    top, bottom = number.as_integer_ratio()
+def _limit_size(rational: Fraction) -> Fraction:
+    # Both parts together then have few enough characters to be read again once written.
+    top, bottom = rational.as_integer_ratio()
     bits = max(top.bit_length(), bottom.bit_length())
     if bits > _MOST_BITS:
         raise InvalidInput("has too many digits")
     if (
         bits > _LARGEST_EXPONENT
-        and number
-        and not Fraction(1, 10**_LARGEST_EXPONENT) <= abs(number) <= 10**_LARGEST_EXPONENT
+        and rational
+        and not Fraction(1, 10**_LARGEST_EXPONENT) <= abs(rational) <= 10**_LARGEST_EXPONENT
     ):
         raise InvalidInput("is too large or too small")
-    return number
+    return rational
 
 
-def decimal_text(number: Fraction) -> str:
-    """The shortest exact text: a decimal if it ends within 30 places, otherwise ``p/q``.
+def decimal_text(rational: Fraction) -> str:
+    """Write the shortest exact string: a decimal if it ends within 30 places, otherwise ``p/q``.
 
     >>> decimal_text(Fraction(1, 8)), decimal_text(Fraction(1, 3))
     ('0.125', '1/3')
     """
-    denominator, places = number.denominator, 0
-    while denominator != 1 and places <= 30:
+    denominator, decimals = rational.denominator, 0
+    while denominator != 1 and decimals <= 30:
         common = math.gcd(denominator, 10)
         if common == 1:
             break
         denominator //= common
-        places += 1
-    if denominator != 1 or places > 30:
-        return f"{number.numerator}/{number.denominator}"
-    if places == 0:
-        return str(number.numerator)
-    digits = str(abs(number.numerator) * 10**places // number.denominator).rjust(places + 1, "0")
-    return f"{'-' if number < 0 else ''}{digits[:-places]}.{digits[-places:]}"
+        decimals += 1
+    if denominator != 1 or decimals > 30:
+        return f"{rational.numerator}/{rational.denominator}"
+    if decimals == 0:
+        return str(rational.numerator)
+    digits = str(abs(rational.numerator) * 10**decimals // rational.denominator).rjust(
+        decimals + 1, "0"
+    )
+    return f"{'-' if rational < 0 else ''}{digits[:-decimals]}.{digits[-decimals:]}"
 
 
-def quotient(number: Fraction) -> Decimal:
-    """A rational as a decimal, rounded by the current decimal context."""
-    return Decimal(number.numerator) / Decimal(number.denominator)
+def quotient(rational: Fraction) -> Decimal:
+    """Convert a rational to a decimal, rounded by the current decimal context."""
+    return Decimal(rational.numerator) / Decimal(rational.denominator)

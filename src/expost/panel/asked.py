@@ -15,7 +15,7 @@ from expost._types import Indices
 from expost.domains import Domain
 from expost.filters._account import Account, WorstCase
 from expost.filters.rules import Rule, Total
-from expost.numbers import Added, Enclosure, Nats
+from expost.numbers import Enclosure, Nats, RunningSum
 from expost.panel.log import Log
 from expost.panel.places import Chosen
 from expost.panel.question import Question
@@ -70,10 +70,10 @@ class Asked(Account):
         return Nats.total((query.ceiling(self._domain), 1) for query in self._queries)
 
     @property
-    def charged(self) -> Added:
-        total = Added()
+    def charged(self) -> RunningSum:
+        total = RunningSum()
         for query in self._queries:
-            total += Added.of(query.ceiling(self._domain))
+            total += RunningSum.of(query.ceiling(self._domain))
         return total
 
     @property

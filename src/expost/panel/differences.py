@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost._types import Floats
-from expost.numbers import Nats
-from expost.numbers._exact_sum import ExactSum
+from expost.numbers import ExactSum, Nats
 from expost.panel.fixed import FIXED_BITS, fixed_logs, ratio, wrapped
 from expost.queries import FiniteLikelihood
 from expost.queries.likelihood import BySufficientTerms

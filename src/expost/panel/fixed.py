@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.numbers import Nats
-from expost.numbers._exact_sum import ExactSum
+from expost.numbers import ExactSum, Nats
 from expost.queries import FiniteLikelihood
 from expost.terms import Powers
 

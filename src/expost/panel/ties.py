@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost._types import Bools, Floats, Indices
-from expost.numbers import Nats
-from expost.numbers._exact_sum import ExactSum
+from expost.numbers import ExactSum, Nats
 from expost.panel.fixed import FIXED_BITS, NEAR, ratio, wrapped
 from expost.panel.log import Log
 from expost.panel.question import FiniteQuestion

@@ -13,8 +13,7 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 
-from expost.numbers import Nats, double_above, quotient
-from expost.numbers._exact_sum import decimal_context
+from expost.numbers import Nats, decimal_context, double_above, quotient
 
 __all__ = ["randomized_response_cumulant"]
 

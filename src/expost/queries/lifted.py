@@ -68,7 +68,7 @@ class Lifted(FiniteLikelihood):
         return self.seen.powers(position, self.where[places].tolist())
 
     def _term(self, position: int) -> Term:
-        return self.seen.term(position).at(self.where)
+        return self.seen.term(position).take(self.where)
 
     @property
     def epsilon(self) -> Nats:

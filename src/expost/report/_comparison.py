@@ -29,8 +29,17 @@ from expost.filters import (
 )
 from expost.filters._acceptance_limits import MOST_REPEATS
 from expost.filters._account import account_of
-from expost.filters.rules import RULES, Declared, Mixture, Renyi, Rogers, Rule, Sums, Whitehouse
-from expost.filters.rules.orders import best_exponent_for_small
+from expost.filters.rules import (
+    RULES,
+    Declared,
+    Mixture,
+    Renyi,
+    Rogers,
+    Rule,
+    Sums,
+    Whitehouse,
+    best_exponent_for_small,
+)
 from expost.loss import Odometer
 from expost.numbers import Enclosure, ExactLike, Nats
 from expost.queries.query import LARGEST_EPSILON, read_delta

@@ -9,7 +9,7 @@ from expost._format import format_percent
 from expost.errors import printable
 from expost.knowledge.learned import Learned
 from expost.loss import Replay
-from expost.numbers._enclosure import NEGLIGIBLE
+from expost.numbers import NEGLIGIBLE
 from expost.report._figures import scale
 from expost.report._formatting import budget_text, in_nats, respected_text, shown
 from expost.report._page import Header, figure, page, paragraph, table

@@ -9,7 +9,7 @@ from expost.domains import Domain
 from expost.filters import Account, WorstCase
 from expost.filters.rules import Rule, Total
 from expost.loss import Odometer, worst_case_loss
-from expost.numbers import Added, Enclosure, Nats
+from expost.numbers import Enclosure, Nats, RunningSum
 from expost.queries import Query
 from expost.solver import Effort
 from expost.transcript import Transcript
@@ -77,7 +77,7 @@ class Groups(Account):
         raise NotImplementedError("a bound is never exact")
 
     @property
-    def charged(self) -> Added:
+    def charged(self) -> RunningSum:
         return self.whole.charged
 
     @property

@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from expost._types import Floats
-from expost.numbers._exact_sum import decimal_context
+from expost.numbers import decimal_context
 from expost.saturation.arcs import Arcs
 
 __all__ = ["Told"]

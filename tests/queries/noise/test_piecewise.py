@@ -267,7 +267,7 @@ def test_a_term_is_the_window_in_steps() -> None:
     assert middle == replace(first, window=(2.5, 5.5))
     assert len({hash(term) for term in (first, middle, last)}) == 3
     elsewhere = xp.piecewise([3, 0], intercept=1, range=(0, 4), grid="1/4", window=3, epsilon=1)
-    assert elsewhere.on(box).term(5).ruler != middle.ruler
+    assert elsewhere.on(box).term(5).rounding_key != middle.rounding_key
     wide = xp.piecewise([3, 0], range=(0, 2), grid="1/4", window=20, epsilon=1).on(box)
     assert wide.term(12).window == EVERYWHERE
 

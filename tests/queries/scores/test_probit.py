@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import expost as xp
-from expost.numbers._portable import NORMAL_ERROR, normal
+from expost.numbers.portable import NORMAL_ERROR, normal
 from support import oracles
 
 

@@ -2,7 +2,7 @@
 
 A rule looks at the queries and never at the responses. :class:`Mixture` is the default. If you know
 roughly how large the queries will be, :class:`Renyi` accepts slightly more; if you know how many
-there will be as well, :class:`Declared` accepts as many as can be. The others are here for
+there will be as well, :class:`Declared` accepts as many as possible. The others are for
 comparison.
 
 >>> from expost.filters.rules import Mixture, Renyi
@@ -17,16 +17,18 @@ from __future__ import annotations
 from typing import Any
 
 from expost.files.reading import of_kind
+from expost.filters.rules._martingale import best_exponent_for_small
+from expost.filters.rules._rule import UNAFFORDABLE, Rule, Total
 from expost.filters.rules.declared import Declared
 from expost.filters.rules.mixture import Mixture
 from expost.filters.rules.renyi import Renyi
 from expost.filters.rules.rogers import Rogers
-from expost.filters.rules.rule import Rule, Total
 from expost.filters.rules.sums import Sums
 from expost.filters.rules.whitehouse import Whitehouse
 
 __all__ = [
     "RULES",
+    "UNAFFORDABLE",
     "Declared",
     "Mixture",
     "Renyi",
@@ -35,6 +37,7 @@ __all__ = [
     "Sums",
     "Total",
     "Whitehouse",
+    "best_exponent_for_small",
     "rule_from_json",
 ]
 
@@ -44,7 +47,7 @@ RULES: dict[str, type[Rule]] = {
 
 
 def rule_from_json(value: Any) -> Rule:
-    """The rule that a transcript file describes, by its ``kind``.
+    """Read the rule that a transcript file describes, by its ``kind``.
 
     >>> rule_from_json({"kind": "whitehouse", "delta_prime": "5e-7"})
     Whitehouse(delta_prime=0.0000005)

@@ -1,4 +1,4 @@
-"""The rule for a plan: how many queries of which epsilons there will be, at most."""
+"""The rule for a plan: at most how many queries of each epsilon there will be."""
 
 from __future__ import annotations
 
@@ -15,10 +15,19 @@ from typing import Any, ClassVar
 from expost.domains import Domain
 from expost.errors import InvalidInput, at, expect
 from expost.files.reading import each, members, whole
-from expost.filters.rules.martingale import read_reserve, reserve_from_json
-from expost.filters.rules.rule import NEVER, Rule, Total
-from expost.numbers import Enclosure, ExactLike, Nats, decimal_text, positive, quotient
-from expost.numbers._decimals import ERROR, enclosed, many_digits
+from expost.filters.rules._martingale import read_reserve, reserve_from_json
+from expost.filters.rules._rule import UNAFFORDABLE, Rule, Total
+from expost.numbers import (
+    DECIMAL_ERROR,
+    Enclosure,
+    ExactLike,
+    Nats,
+    decimal_text,
+    enclose_decimal,
+    fifty_digits,
+    positive,
+    quotient,
+)
 from expost.queries import Query
 from expost.queries.query import LARGEST_EPSILON, read_delta
 
@@ -28,7 +37,7 @@ _MOST_QUERIES = 100_000
 _MOST_OUTCOMES = 1_000_000
 
 Plan = tuple[tuple[Fraction, int], ...]
-"""Pairs of an epsilon and how many queries of it there are at most, by epsilon."""
+"""Pairs of an epsilon and the most queries of it, ordered by epsilon."""
 
 # Far above the relative error of a chain of that many operations with 50 digits each.
 _SLIP = Decimal("1e-40")
@@ -43,9 +52,9 @@ class Declared(Rule):
 
     .. math:: E\left[\left(1 - e^{\varepsilon_g - L}\right)_+\right] \le \delta ,
 
-    or while the epsilons add up to at most the budget. A query takes the smallest place of the plan
-    that is left and large enough for it. The analyst chooses the order, and may stop early, by what
-    was answered; what was not declared is outside of the plan. No rule accepts a larger plan.
+    or while the epsilons add up to at most the budget. A query uses the smallest unused entry
+    of the plan that is large enough for it. The analyst chooses the order, and may stop early, by
+    the responses; an undeclared query is outside of the plan. No rule accepts a larger plan.
     Proof: docs/theory/approximate.md.
 
     >>> from expost.filters.rules import Declared
@@ -60,12 +69,12 @@ class Declared(Rule):
     def __init__(self, plan: Mapping[Any, int], *, delta_prime: ExactLike | None = None) -> None:
         with at("plan"):
             expect(plan, Mapping, 'numbers of queries by epsilon, such as {"0.1": 100}')
-            object.__setattr__(self, "plan", _plan(map(_place, plan.keys(), plan.values())))
+            object.__setattr__(self, "plan", _plan(map(_plan_entry, plan.keys(), plan.values())))
         object.__setattr__(self, "delta_prime", read_reserve(delta_prime))
 
     @classmethod
     def most(cls, epsilon: ExactLike, delta: ExactLike, query_epsilon: ExactLike) -> Declared:
-        """The plan with the most queries of one epsilon that a budget allows.
+        """Return the plan with the most queries of one epsilon that a budget allows.
 
         >>> Declared.most(epsilon="5.08", delta="1e-6", query_epsilon="0.1")
         Declared(111 of 0.1)
@@ -104,7 +113,7 @@ class Declared(Rule):
         fields = members(fields, required=("plan",), optional=("delta_prime",))
         result = object.__new__(cls)
         with at("plan"):
-            object.__setattr__(result, "plan", _plan(each(fields["plan"], _place_from_json)))
+            object.__setattr__(result, "plan", _plan(each(fields["plan"], _plan_entry_from_json)))
         object.__setattr__(result, "delta_prime", reserve_from_json(fields))
         return result
 
@@ -112,21 +121,21 @@ class Declared(Rule):
         return Fraction(0) if self.delta_prime is None else delta - self.delta_prime
 
     def amounts(self, query: Query, domain: Domain) -> Iterable[float]:
-        # How many queries need more than each level: that is all that the places depend on.
+        # Whether the plan has an entry for each query depends on the counts above each level.
         charge, _ = self.charge(query, domain)
         levels = (Fraction(0), *(epsilon for epsilon, _ in self.plan))
         above = [charge > Nats(level) for level in levels]
         return [math.inf if above[-1] else float(needs_more) for needs_more in above[:-1]]
 
     def cost(self, total: Total, delta: Fraction) -> Enclosure:
-        places = accumulate(times for _, times in reversed(self.plan))
-        for needed, left in zip(reversed(total.amounts), places, strict=False):
-            if needed > left:
-                return NEVER
+        capacities = accumulate(times for _, times in reversed(self.plan))
+        for needed, capacity in zip(reversed(total.amounts), capacities, strict=False):
+            if needed > capacity:
+                return UNAFFORDABLE
         return _cost(self.plan, self.delta_prime or delta)
 
 
-def _place(epsilon: ExactLike, times: Any) -> tuple[Fraction, int]:
+def _plan_entry(epsilon: ExactLike, times: Any) -> tuple[Fraction, int]:
     with at("epsilon"):
         level = positive(epsilon, at_most=LARGEST_EPSILON)
     with at("times"):
@@ -136,15 +145,15 @@ def _place(epsilon: ExactLike, times: Any) -> tuple[Fraction, int]:
     return level, count
 
 
-def _place_from_json(place: Any) -> tuple[Fraction, int]:
-    fields = members(place, required=("epsilon", "times"))
-    return _place(fields["epsilon"], fields["times"])
+def _plan_entry_from_json(entry: Any) -> tuple[Fraction, int]:
+    fields = members(entry, required=("epsilon", "times"))
+    return _plan_entry(fields["epsilon"], fields["times"])
 
 
-def _plan(places: Iterable[tuple[Fraction, int]]) -> Plan:
-    """The places by their epsilons, each of which is there once."""
+def _plan(entries: Iterable[tuple[Fraction, int]]) -> Plan:
+    """Merge the entries of each epsilon, and sort them."""
     counts: Counter[Fraction] = Counter()
-    for epsilon, times in places:
+    for epsilon, times in entries:
         counts[epsilon] += times
     if not counts:
         raise InvalidInput("has no queries")
@@ -155,37 +164,37 @@ def _plan(places: Iterable[tuple[Fraction, int]]) -> Plan:
 
 @lru_cache
 def _cost(plan: Plan, delta: Fraction) -> Enclosure:
-    r"""The least budget at which a whole plan keeps delta.
+    r"""Enclose the least budget at which a plan respects delta.
 
-    With :math:`A_t` and :math:`B_t` the probabilities that :math:`L \ge t` under the one value and
-    under the other, it is :math:`\max_t \log((A_t - \delta)/B_t)`, or 0 if that is negative.
+    With :math:`A_t` and :math:`B_t` the probabilities of :math:`L \ge t` under two
+    values, it is :math:`\max_t \log((A_t - \delta)/B_t)`, or 0 if that is negative.
     """
     least = most = Decimal(1)
-    with many_digits():
+    with fifty_digits():
         share = quotient(delta)
         for above, other in _tails(plan):
             least = max(least, (above * (1 - _SLIP) - share) / (other * (1 + _SLIP)))
             most = max(most, (above * (1 + _SLIP) - share) / (other * (1 - _SLIP)))
         lower, upper = least.ln(), most.ln()
-    below = enclosed(lower, ERROR * (1 + Fraction(lower))).lower
-    return Enclosure(below, enclosed(upper, ERROR * (1 + Fraction(upper))).upper)
+    below = enclose_decimal(lower, DECIMAL_ERROR * (1 + Fraction(lower))).lower
+    return Enclosure(below, enclose_decimal(upper, DECIMAL_ERROR * (1 + Fraction(upper))).upper)
 
 
 def _tails(plan: Plan) -> Iterable[tuple[Decimal, Decimal]]:
-    """The probabilities that L is at least each of its values, under both values."""
+    """Return the probabilities that L is at least each of its values, given either value."""
     # Sums of epsilons are integers over their common denominator.
     scale = math.lcm(*(epsilon.denominator for epsilon, _ in plan))
     law = {0: Decimal(1)}
     for epsilon, times in plan:
-        law = _added(law, _binomial(epsilon, times, int(epsilon * scale)))
+        law = _convolve(law, _binomial(epsilon, times, int(epsilon * scale)))
     values = sorted(law, reverse=True)
-    # Under the other value -L has the law that L has under the one.
+    # The law of -L under the second value is that of L under the first.
     above, other = (law[value] for value in values), (law[-value] for value in values)
     return zip(accumulate(above), accumulate(other), strict=True)
 
 
 def _binomial(epsilon: Fraction, times: int, step: int) -> dict[int, Decimal]:
-    """The law of the sum of the log-ratios of some randomized responses of one epsilon."""
+    """Return the law of the sum of the log-ratios of randomized responses of one epsilon."""
     odds = quotient(epsilon).exp()
     share = (1 / (1 + odds)) ** times
     law = {}
@@ -195,10 +204,10 @@ def _binomial(epsilon: Fraction, times: int, step: int) -> dict[int, Decimal]:
     return law
 
 
-def _added(one: dict[int, Decimal], two: dict[int, Decimal]) -> dict[int, Decimal]:
-    """The law of the sum of two independent numbers."""
+def _convolve(first: dict[int, Decimal], second: dict[int, Decimal]) -> dict[int, Decimal]:
+    """Return the law of the sum of two independent variables."""
     law: dict[int, Decimal] = {}
-    for value, share in one.items():
-        for other, chance in two.items():
+    for value, share in first.items():
+        for other, chance in second.items():
             law[value + other] = law.get(value + other, 0) + share * chance
     return law

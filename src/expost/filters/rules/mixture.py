@@ -1,4 +1,4 @@
-"""A mixture of several Rényi orders: the default rule, for when nothing is planned in advance."""
+"""A mixture of several Rényi orders, the default rule: it needs no plan."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any, ClassVar
 
 from expost.errors import InvalidInput
 from expost.files.reading import each, members
-from expost.filters.rules.martingale import (
+from expost.filters.rules._martingale import (
     LARGEST,
     Martingale,
+    best_exponent_for_small,
     read_exponent,
     read_reserve,
     reserve_from_json,
 )
-from expost.filters.rules.orders import best_exponent_for_small
 from expost.numbers import ExactLike, Nats, decimal_text, exact
 from expost.queries.query import read_delta
 
@@ -74,9 +74,9 @@ class Mixture(Martingale):
 
     @classmethod
     def for_budget(cls, epsilon: ExactLike, delta: ExactLike) -> Mixture:
-        """The mixture for a budget if nothing else is known about the queries.
+        """Return the mixture for a budget if nothing else is known about the queries.
 
-        It accepts all that Whitehouse accepts, and nearly as much as the best order for the
+        It accepts everything that Whitehouse accepts, and nearly as much as the best order for the
         queries would.
 
         >>> Mixture.for_budget(epsilon="5.08", delta="1e-6")
@@ -86,7 +86,7 @@ class Mixture(Martingale):
 
     @classmethod
     def for_exact_budget(cls, budget: Nats, delta: Fraction) -> Mixture:
-        """The same for a budget that was read already."""
+        """Return the mixture for a budget that is already exact."""
         first = best_exponent_for_small(budget.nearest, delta * _WEIGHTS[0])
         first = min(first, Fraction(LARGEST, 2 ** (len(_WEIGHTS) - 1)))
         return cls([first * 2**step for step in range(len(_WEIGHTS))], _WEIGHTS)

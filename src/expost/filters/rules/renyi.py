@@ -9,14 +9,14 @@ from typing import Any, ClassVar
 
 from expost.errors import InvalidInput, at
 from expost.files.reading import members
-from expost.filters.rules.martingale import (
+from expost.filters.rules._martingale import (
     LARGEST,
     SMALLEST,
     Martingale,
+    best_exponent,
     read_reserve,
     reserve_from_json,
 )
-from expost.filters.rules.orders import best_exponent
 from expost.numbers import ExactLike, Nats, decimal_text, exact, positive
 from expost.queries.query import LARGEST_EPSILON, read_delta
 
@@ -62,15 +62,15 @@ class Renyi(Martingale):
 
     @classmethod
     def for_plan(cls, epsilon: ExactLike, delta: ExactLike, query_epsilon: ExactLike) -> Renyi:
-        """The order that accepts the most queries of about ``query_epsilon`` on a budget.
+        """Choose the order that accepts the most queries of about ``query_epsilon`` on a budget.
 
         >>> Renyi.for_plan(epsilon="5.08", delta="1e-6", query_epsilon="0.1")
         Renyi(order=6.319)
         """
         budget = Nats.budget(epsilon).nearest
         with at("query_epsilon"):
-            asked = float(positive(query_epsilon, at_most=LARGEST_EPSILON))
-        return cls(1 + best_exponent(budget, read_delta(delta), asked))
+            typical = float(positive(query_epsilon, at_most=LARGEST_EPSILON))
+        return cls(1 + best_exponent(budget, read_delta(delta), typical))
 
     def __repr__(self) -> str:
         reserve = self.delta_prime

@@ -1,4 +1,4 @@
-"""The first rule that was better than sums, for comparison."""
+"""The first rule that improved on basic composition, for comparison."""
 
 from __future__ import annotations
 
@@ -12,9 +12,17 @@ from typing import Any, ClassVar
 from expost.domains import Domain
 from expost.errors import InvalidInput
 from expost.files.reading import members
-from expost.filters.rules.rule import NEVER, Rule, Total, rounded_up
-from expost.numbers import Enclosure, Nats, double_above, quotient, scaled_exp
-from expost.numbers._decimals import ERROR, enclosed, many_digits
+from expost.filters.rules._rule import UNAFFORDABLE, Rule, Total, rounded_up
+from expost.numbers import (
+    DECIMAL_ERROR,
+    Enclosure,
+    Nats,
+    double_above,
+    enclose_decimal,
+    fifty_digits,
+    quotient,
+    scaled_exp,
+)
 from expost.queries import Query
 
 __all__ = ["Rogers"]
@@ -80,13 +88,13 @@ class Rogers(Rule):
     def cost(self, total: Total, delta: Fraction) -> Enclosure:
         squares, mean = total.amounts or (Fraction(0), Fraction(0))
         if not isinstance(squares, Fraction) or not isinstance(mean, Fraction):
-            return NEVER
+            return UNAFFORDABLE
         if squares == 0:
             return Enclosure(0.0, 0.0)
-        with many_digits():
+        with fifty_digits():
             root = quotient(squares).sqrt()
             drift = quotient(mean) / root
-            middle, width = _about(drift, delta), _WIDTH
+            middle, width = _approximate_budget(drift, delta), _WIDTH
             # This proves both ends, whatever the search for them did.
             while (
                 _share(low := middle * (1 - width), drift, delta) <= 1 + _SURE
@@ -95,12 +103,13 @@ class Rogers(Rule):
                 width *= 16
             low, high = low * root, high * root
         return Enclosure(
-            enclosed(low, ERROR * Fraction(low)).lower, enclosed(high, ERROR * Fraction(high)).upper
+            enclose_decimal(low, DECIMAL_ERROR * Fraction(low)).lower,
+            enclose_decimal(high, DECIMAL_ERROR * Fraction(high)).upper,
         )
 
 
 def _share(budget: Decimal, drift: Decimal, delta: Fraction) -> Decimal:
-    """The left side of the theorem as a share of the budget, which falls as the budget grows.
+    """Return the left side of the theorem as a share of the budget, which falls as that grows.
 
     Both the budget and the drift (the first sum) are divided by the root of the sum of squares.
     """
@@ -110,8 +119,8 @@ def _share(budget: Decimal, drift: Decimal, delta: Fraction) -> Decimal:
     return drift / budget + (spread * (logarithm + Decimal(2).ln())).sqrt()
 
 
-def _about(drift: Decimal, delta: Fraction) -> Decimal:
-    """Roughly the budget whose share is one: first in doubles, then by a chord in decimals."""
+def _approximate_budget(drift: Decimal, delta: Fraction) -> Decimal:
+    """Approximate the budget whose share is one: first in doubles, then by a chord in decimals."""
     start, log = float(drift), math.log(delta.denominator) - math.log(delta.numerator)
     scale, factor = float(_CONSTANT) * log, 2 * (log + math.log(2))
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from expost.domains import Domain
 from expost.files.reading import members
-from expost.filters.rules.rule import NEVER, Rule, Total
+from expost.filters.rules._rule import UNAFFORDABLE, Rule, Total
 from expost.numbers import Enclosure
 from expost.queries import Query
 
@@ -46,4 +46,4 @@ class Sums(Rule):
         return ()
 
     def cost(self, total: Total, delta: Fraction) -> Enclosure:
-        return NEVER  # there is no formula besides the sums
+        return UNAFFORDABLE  # there is no formula besides the sums

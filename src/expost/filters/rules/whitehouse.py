@@ -1,4 +1,4 @@
-"""Advanced composition with adaptive parameters, and the same constants as with fixed ones."""
+"""Advanced composition with adaptive parameters, and the constants for fixed parameters."""
 
 from __future__ import annotations
 
@@ -10,9 +10,17 @@ from typing import Any, ClassVar
 
 from expost.domains import Domain
 from expost.files.reading import members
-from expost.filters.rules.rule import NEVER, Rule, Total, rounded_up
-from expost.numbers import Enclosure, ExactLike, decimal_text, double_above, quotient
-from expost.numbers._decimals import ERROR, enclosed, many_digits
+from expost.filters.rules._rule import UNAFFORDABLE, Rule, Total, rounded_up
+from expost.numbers import (
+    DECIMAL_ERROR,
+    Enclosure,
+    ExactLike,
+    decimal_text,
+    double_above,
+    enclose_decimal,
+    fifty_digits,
+    quotient,
+)
 from expost.queries import Query
 from expost.queries.query import read_delta
 
@@ -29,7 +37,7 @@ class Whitehouse(Rule):
               \le \varepsilon_g, \quad \delta' + \sum_i \delta_i \le \delta_g ,
 
     or while the epsilons add up to at most the budget. ``delta_prime`` is the part δ' of delta
-    that pays for the composition; the rest is for the deltas of the queries. Proof:
+    that pays for the composition; the remaining part is for the deltas of the queries. Proof:
     docs/theory/approximate.md.
 
     >>> import expost as xp
@@ -66,9 +74,9 @@ class Whitehouse(Rule):
     def cost(self, total: Total, delta: Fraction) -> Enclosure:
         (squares,) = total.amounts or (Fraction(0),)
         if not isinstance(squares, Fraction):
-            return NEVER
-        with many_digits():
+            return UNAFFORDABLE
+        with fifty_digits():
             variance = quotient(squares)
             spread = -2 * quotient(self.delta_prime).ln() * variance
             loss = spread.sqrt() + variance / 2
-        return enclosed(loss, ERROR * Fraction(loss))
+        return enclose_decimal(loss, DECIMAL_ERROR * Fraction(loss))

@@ -110,7 +110,7 @@ class NoisyLikelihood(BySufficientTerms):
         distances = self._distances(position)
         if distances is None:
             return super()._term(position)
-        return Term.falling(distances, *self._noise.fall)
+        return Term.geometric(distances, *self._noise.fall)
 
     def alike(self, position: int) -> NDArray[Any]:
         distances = self._distances(position)

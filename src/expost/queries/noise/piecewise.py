@@ -242,7 +242,7 @@ class _PiecewiseOnBox(BoxLikelihood):
             form.offset,
             error,
             # All that a step depends on; the weights by name, as equal boxes have them.
-            ruler=(self._score.by_name, self._score.intercept, query.range, query.cells),
+            rounding_key=(self._score.by_name, self._score.intercept, query.range, query.cells),
         )
 
     def term(self, position: int) -> ScoreTerm:

@@ -63,7 +63,7 @@ class OneBitOnSet(Columns):
             both = np.stack(one_bit_weights(shares, first._epsilon))
             if both.dtype == object:  # too large for passes
                 continue
-            terms = Term.several(both[[position for _, position in group], range(len(group))])
+            terms = Term.of_rows(both[[position for _, position in group], range(len(group))])
             for place, ((one, position), term) in enumerate(zip(group, terms, strict=True)):
                 one._terms[position] = term
                 if "_columns" not in one.__dict__:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.numbers import ExactLike
-from expost.numbers._portable import NORMAL_ERROR, normal
+from expost.numbers.portable import NORMAL_ERROR, normal
 from expost.queries.query import read_epsilon
 from expost.queries.scores.one_bit_on_box import ScoreLikelihood
 from expost.queries.scores.regression import Regression

@@ -108,7 +108,7 @@ class Pairwise(FiniteLikelihood):
         return weights
 
     def _term(self, position: int) -> Term:
-        return self._two.shared_by(self.speaks_for(position))
+        return self._two.for_classes(self.speaks_for(position))
 
     @cached_property
     def _two(self) -> Term:

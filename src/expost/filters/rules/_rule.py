@@ -1,8 +1,8 @@
-"""What a composition rule is: sums over the accepted queries, and the budget that they take.
+"""The interface of composition rules: sums over the accepted queries, and the budget they take.
 
 A rule never looks at a response. It has no budget of its own: whatever its theorem needs fixed in
-advance is one of its parameters. Sums can only grow, and so does the budget that they take. So if
-a transcript fits, every beginning of it did.
+advance is one of its parameters. Sums can only grow, and so does the budget that they take. So if a
+transcript fits, every beginning of it does.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ from typing import Any, ClassVar
 
 from expost.domains import Domain
 from expost.errors import InvalidInput
-from expost.numbers import Added, Enclosure, Nats
+from expost.numbers import Enclosure, Nats, RunningSum
 from expost.queries import Query
 
-__all__ = ["NEVER", "Amount", "Rule", "Total", "rounded_up"]
+__all__ = ["UNAFFORDABLE", "Amount", "Rule", "Total", "rounded_up"]
 
 Amount = Fraction | float
 """An exact sum of doubles; a float only if it is infinite."""
 
-NEVER = Enclosure(math.inf, math.inf)
-"""The cost of something that fits into no budget."""
+UNAFFORDABLE = Enclosure(math.inf, math.inf)
+"""The cost of queries that fit into no budget."""
 
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """The sums of a rule over some queries: epsilons, deltas, and amounts of the rule's own.
+    """The sums of a rule over some queries: epsilons, deltas, and other amounts.
 
     >>> from expost.numbers import Nats
-    >>> one = Total(Added.of(Nats(Fraction("0.1"))), Fraction("1e-7"))
-    >>> (one * 3 + one).epsilon.exact, (one * 3 + one).delta
+    >>> total = Total(RunningSum.of(Nats(Fraction("0.1"))), Fraction("1e-7"))
+    >>> (total * 3 + total).epsilon.exact, (total * 3 + total).delta
     (Fraction(2, 5), Fraction(1, 2500000))
     """
 
-    epsilon: Added = field(default=Added())
+    epsilon: RunningSum = field(default=RunningSum())
     delta: Fraction = Fraction(0)
     amounts: tuple[Amount, ...] = ()
 
@@ -71,7 +71,7 @@ class Rule(ABC):
 
     @abstractmethod
     def tree(self) -> dict[str, Any]:
-        """The parameters in their JSON shape."""
+        """Return the parameters in their JSON shape."""
 
     @classmethod
     @abstractmethod
@@ -84,35 +84,35 @@ class Rule(ABC):
             raise InvalidInput("must be at most delta", "delta_prime")
 
     def allowance(self, delta: Fraction) -> Fraction:
-        """The most that the deltas of the queries may add up to, fixed in advance."""
+        """Return the most that the deltas of the queries may add up to, fixed in advance."""
         return delta
 
     def charge(self, query: Query, domain: Domain) -> tuple[Nats, Fraction]:
-        """The epsilon and the delta of a query, as this rule counts them."""
+        """Return the epsilon and the delta of a query, as this rule counts them."""
         return query.charge(domain), query.delta
 
     @abstractmethod
     def amounts(self, query: Query, domain: Domain) -> Iterable[float]:
-        """What else the rule sums up, each amount rounded up to a double."""
+        """Return the other amounts that the rule sums up, each rounded up to a double."""
 
     @abstractmethod
     def cost(self, total: Total, delta: Fraction) -> Enclosure:
-        """The least budget at which the formula of the theorem accepts all of this.
+        """Enclose the least budget at which the formula of the theorem accepts these sums.
 
         Act on ``upper``. Both ends are certain, given the sums.
         """
 
     def price(self, query: Query, domain: Domain) -> Total:
-        """The sums for one query; multiply and add them for several."""
+        """Return the sums for one query; multiply and add them for several."""
         epsilon, delta = self.charge(query, domain)
         amounts = tuple(
             amount if amount == math.inf else Fraction(amount)
             for amount in self.amounts(query, domain)
         )
-        return Total(Added.of(epsilon), delta, amounts)
+        return Total(RunningSum.of(epsilon), delta, amounts)
 
 
 def rounded_up(epsilon: Nats) -> Fraction | None:
-    """The next double that is not below an amount, as a fraction; None if it is infinite."""
+    """Return the least double that is not below an amount, as a fraction; None if infinite."""
     upper = epsilon.enclosure.upper
     return None if upper == math.inf else Fraction(upper)

@@ -29,16 +29,16 @@ _LN2_HIGH = float.fromhex("0x1.62e42fee00000p-1")
 _LN2_LOW = float.fromhex("0x1.a39ef35793c76p-33")
 _PER_LN2 = float.fromhex("0x1.71547652b82fep+0")
 
-# 1/n!, correctly rounded. For |r| < 0.35 the rest of the series is below 0.05 units of roundoff.
+# 1/n!, correctly rounded. For |r| < 0.35 what follows is below 0.05 units of roundoff.
 _COEFFICIENTS = [1 / math.factorial(n) for n in range(13, -1, -1)]
 
 _ROOT = 1 / math.sqrt(2 * math.pi)
-_FAR = 8.5  # beyond this less than 1e-17 is left
+_CUTOFF = 8.5  # the tail beyond has less than 1e-17
 _STEPS = 180
 
 
 def exp(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """e^x with a relative error of at most ``EXP_ERROR``, the same bits on every machine.
+    """Return e^x with a relative error of at most ``EXP_ERROR``; all machines get equal bits.
 
     Below the normal doubles the error is at most one smallest double.
 
@@ -48,30 +48,30 @@ def exp(x: NDArray[np.float64]) -> NDArray[np.float64]:
     # Beyond these bounds the result is 0 or infinite anyway.
     x = np.minimum(np.maximum(x, -746.0), 710.0)
     power = np.rint(x * _PER_LN2)
-    rest = (x - power * _LN2_HIGH) - power * _LN2_LOW
-    series = np.full_like(rest, _COEFFICIENTS[0])
+    reduced = (x - power * _LN2_HIGH) - power * _LN2_LOW
+    series = np.full_like(reduced, _COEFFICIENTS[0])
     for coefficient in _COEFFICIENTS[1:]:
-        series *= rest
+        series *= reduced
         series += coefficient
     # Two factors, because a single one may not be a normal double; only the last product rounds.
     half = np.floor(power / 2).astype(np.int32)
-    other = power.astype(np.int32) - half
+    remaining = power.astype(np.int32) - half
     with np.errstate(over="ignore"):
-        return np.asarray(series * np.ldexp(1.0, half) * np.ldexp(1.0, other))
+        return np.asarray(series * np.ldexp(1.0, half) * np.ldexp(1.0, remaining))
 
 
 def sigmoid(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """1/(1 + e^-x) with a relative error of at most ``SIGMOID_ERROR``, however small it is."""
+    """Return 1/(1 + e^-x), however small, with a relative error of at most ``SIGMOID_ERROR``."""
     tail = exp(-np.abs(x))
     return np.asarray(np.where(x < 0, tail, 1.0) / (1.0 + tail))
 
 
 def normal(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    r"""Φ(x) within NORMAL_ERROR, between 0 and 1, and Φ(-x) = 1 - Φ(x).
+    r"""Return Φ(x) within NORMAL_ERROR, between 0 and 1, and Φ(-x) = 1 - Φ(x).
 
     .. math:: \Phi(x) = \frac12 + \varphi(x) \sum_n \frac{x^{2n+1}}{1 \cdot 3 \cdots (2n+1)}
     """
-    size = np.minimum(np.abs(x), _FAR)
+    size = np.minimum(np.abs(x), _CUTOFF)
     square = size * size
     largest = float(square.max(initial=0.0))
     term = size
