@@ -131,33 +131,14 @@ class BudgetExceeded(ExpostError):
 
         Of a saturating query, the largest cap at which one that is made now is accepted.
         """
-        if self.decision.cap is not None:
-            return self.decision.largest_cap
-        return self.decision.largest_epsilon
+        return self.decision.fits
 
     def tree(self) -> dict[str, Any]:
         """The refusal as JSON. Works out everything that it shows."""
         return self.decision.refusal()
 
     def __str__(self) -> str:
-        budget, worst = self.budget, self.loss_at_worst
-        limit = self.decision.limit
-        if budget.ratio != 1:
-            limit = f"{budget.nearest:.10g}, which is {limit}"
-        # A search is not worth it for a message that perhaps nobody reads.
-        held = f"{self.decision.held} so far"
-        before = "" if self.decision.searched else f"{held} {self.loss.shown(10)} and "
-        message = (
-            f"query refused: {before}at worst {worst.shown(10)} after this query, budget {limit}."
-        )
-        if self.undecided:
-            message += " The search did not decide within its limit; Effort(nodes=…) raises it."
-        if not self.decision.searched and self.fits is not None:
-            fits = f"The same query with epsilon at most {self.fits}"
-            if self.decision.cap is not None:
-                fits = f"A saturating query with a cap of {self.fits}, made from what is known now,"
-            message += f" {fits} would be accepted."
-        return message
+        return self.decision.refusal_message
 
 
 def printable(message: str) -> str:

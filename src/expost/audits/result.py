@@ -16,6 +16,7 @@ from expost.cards import View
 from expost.files.canonical import plain
 from expost.files.frames import Table
 from expost.filters import Filter
+from expost.filters._outcomes import respected_cell
 from expost.numbers import Enclosure
 
 if TYPE_CHECKING:
@@ -215,14 +216,12 @@ class Audit(Table):
     def _view(self) -> View:
         def row(place: int) -> tuple[object, ...]:
             each = self.frame.row(place, named=True)
-            first = each["first_refused"]
-            no = "no" if first is None else f"no, from exchange {first}"
             return (
                 each["subject"],
                 each["exchanges"],
                 Enclosure(each["lower"], each["upper"]).shown(),
                 format_nats(each["peak"]),
-                {True: "yes", False: no, None: "?"}[each["budget_respected"]],
+                respected_cell(each["budget_respected"], each["first_refused"]),
                 format_nats(each["remaining"]) if each["remaining"] > _NOTHING else "0",
             )
 

@@ -28,6 +28,7 @@ from expost.files.canonical import json_text
 from expost.files.durable import save
 from expost.files.kinds import AUDIT_SUMMARY, LOSSES, PAGE
 from expost.filters import Filter
+from expost.filters._outcomes import verdict_text
 from expost.numbers import Enclosure
 from expost.report._audit_page import audit_page, other_filter
 from expost.report._formatting import budget_text, shown
@@ -230,10 +231,7 @@ def audit_lines(found: Audit) -> Iterator[tuple[str, str]]:
     yield "basic composition", f"{basic['mean']} on average, {basic['largest']} largest"
     yield from _histogram(found)
     for number, row in enumerate(found.worst(5)):
-        verdicts = {True: "respected", False: "not respected", None: "undecided"}
-        verdict = verdicts[row["budget_respected"]]
-        if row["first_refused"] is not None:
-            verdict = f"not respected from exchange {row['first_refused']:,}"
+        verdict = verdict_text(row["budget_respected"], row["first_refused"])
         now = Enclosure(row["lower"], row["upper"]).shown()
         who = printable(str(row["subject"]))
         text = f"{who}: {shown(row['peak'])}, now {now}, {verdict}"

@@ -12,10 +12,11 @@ from expost.cli.progress import watched
 from expost.cli.show import show_json
 from expost.errors import InvalidInput
 from expost.filters._acceptance_limits import MOST_REPEATS
+from expost.filters._outcomes import undecided_text
 from expost.loss import Odometer
 from expost.queries import Query
 from expost.report._comparison import ACCOUNTINGS, Comparison, Standing, compare
-from expost.report._formatting import query_in_words, shown, undecided_text
+from expost.report._formatting import query_in_words, shown
 from expost.solver import Effort
 from expost.transcript import load_transcript
 

@@ -13,9 +13,10 @@ from expost.cli.show import show_json, show_lines
 from expost.errors import at
 from expost.filters import Filter
 from expost.filters._decision import remaining_text
+from expost.filters._outcomes import outcome_text, undecided_text
 from expost.loss import Odometer
 from expost.queries import Query
-from expost.report._formatting import response_text, shown, undecided_text
+from expost.report._formatting import response_text, shown
 from expost.solver import Effort
 from expost.transcript import Transcript, load_transcript
 
@@ -45,7 +46,7 @@ def command(file: Path, query: Path, effort: Effort, as_json: bool) -> None:
     if as_json:
         show_json(tree)
         return
-    outcome = "accepted" if decision.accepted else "refused"
+    outcome = outcome_text(accepted=decision.accepted, undecided=False)
     if decision.undecided:
         outcome += f": {undecided_text(effort)}"
     worst = shown(decision.loss_at_worst)

@@ -13,7 +13,7 @@ from expost.cli.show import show_json, show_lines
 from expost.errors import InvalidInput
 from expost.loss._odometer import peak_shown
 from expost.loss._replay import replayed
-from expost.report._formatting import basic_text, budget_text, respected_text, shown
+from expost.report._formatting import basic_text, budget_text, shown
 from expost.solver import Effort
 from expost.transcript import Transcript, load_transcript
 
@@ -103,7 +103,10 @@ def _show_loss(file: Path, effort: Effort, *, as_json: bool) -> None:
     if guard is None:
         lines += [("budget", budget_text(guard))]
     else:
-        lines += [("budget", guard.limit), ("budget respected", respected_text(found))]
+        lines += [
+            ("budget", guard.limit),
+            ("budget respected", found.respected_text),
+        ]
         lines += [("remaining", guard.remaining_text(found.odometer))]
     show_lines(lines)
 

@@ -16,7 +16,6 @@ from expost.loss import Replay
 from expost.loss._odometer import peak_shown
 from expost.loss._replay import replayed
 from expost.proof.verify import NOT_SHOWN, Failed, Verdict, read_file, rounded_up, verify
-from expost.report._formatting import respected_text
 from expost.solver import Effort
 from expost.transcript import Transcript
 
@@ -71,7 +70,7 @@ def proved(verdict: Verdict, way: Replay, hint: str = "") -> list[tuple[str, str
         lines.append(("budget", verdict.about_budget + hint))
     if way.filter is not None:
         # No proof about the end shows it, so it is decided again here.
-        lines.append(("budget respected", respected_text(way)))
+        lines.append(("budget respected", way.respected_text))
     return [*lines, ("at its peak", peak_shown(way.peak, way.loss))]
 
 

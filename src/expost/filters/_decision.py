@@ -12,6 +12,7 @@ from expost._format import format_nats
 from expost.cards import card
 from expost.domains import Value
 from expost.files.canonical import plain
+from expost.filters._outcomes import outcome_text, refusal_message
 from expost.numbers import NEGLIGIBLE, Enclosure, Nats, down
 from expost.queries import Query
 
@@ -50,12 +51,11 @@ class Decision:
         return self.accepted
 
     def _repr_html_(self) -> str:
-        outcome = "accepted" if self.accepted else "undecided" if self.undecided else "refused"
         response = "" if self.worst_response is None else self.worst_response
         return card(
             "Decision",
             {
-                "outcome": outcome,
+                "outcome": outcome_text(accepted=self.accepted, undecided=self.undecided),
                 f"{self.held} at worst": self.loss_at_worst.shown(),
                 "worst response": response,
                 "budget": self.limit,
@@ -114,6 +114,19 @@ class Decision:
         return filter_.largest_cap(account)
 
     @property
+    def fits(self) -> Decimal | None:
+        """The largest epsilon found with which this query is accepted; None if none was.
+
+        For a saturating query it is the largest cap at which one that is made now is accepted.
+        """
+        return self.largest_epsilon if self.cap is None else self.largest_cap
+
+    @property
+    def refusal_message(self) -> str:
+        """Why the query was refused, with the numbers, and what would be accepted."""
+        return refusal_message(self)
+
+    @property
     def cap(self) -> Fraction | None:
         """Of a saturating query, where its losses were to end."""
         _, _, query = self._asked
@@ -129,7 +142,7 @@ class Decision:
                 "loss_at_worst": self.loss_at_worst,
                 "worst_response": self.worst_response,
                 "remaining": self.remaining,
-                "largest_epsilon": self._fits,
+                "largest_epsilon": self._largest_epsilon_text,
             }
         )
 
@@ -142,12 +155,12 @@ class Decision:
                 "loss": self.loss,
                 "loss_at_worst": self.loss_at_worst,
                 "budget": self.budget.nearest,
-                "largest_epsilon": self._fits,
+                "largest_epsilon": self._largest_epsilon_text,
             }
         )
 
     @property
-    def _fits(self) -> str | None:
+    def _largest_epsilon_text(self) -> str | None:
         return None if self.largest_epsilon is None else str(self.largest_epsilon)
 
 

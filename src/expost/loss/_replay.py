@@ -10,6 +10,7 @@ from expost.cards import card
 from expost.errors import at, expect
 from expost.files.canonical import plain
 from expost.filters import Filter
+from expost.filters._outcomes import respected_cell, respected_text
 from expost.loss._log_likelihood import check_length
 from expost.loss._odometer import EXCHANGE, Odometer, peak_shown
 from expost.numbers import Enclosure, Nats, down, up
@@ -131,13 +132,15 @@ class Replay:
             }
         )
 
+    @property
+    def respected_text(self) -> str:
+        """Whether the budget was respected at every exchange, or why not, for people."""
+        return respected_text(self.respected, self.first_refused)
+
     def _repr_html_(self) -> str:
         facts: dict[str, object] = {"budget": "none" if self.filter is None else self.filter.limit}
         if self.filter is not None:
-            words = {True: "yes, at every exchange", False: "no", None: "undecided"}
-            facts["respected"] = words[self.respected]
-        if self.first_refused is not None:
-            facts["first refused"] = f"exchange {self.first_refused}"
+            facts["respected"] = respected_cell(self.respected, self.first_refused)
         facts["realized loss at the end"] = self.loss.shown()
         facts["at its peak"] = peak_shown(self.peak, self.loss)
         return card("Replay", facts)

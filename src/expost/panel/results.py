@@ -15,6 +15,7 @@ from expost._types import Bools, Floats
 from expost.answers import Subject
 from expost.cards import View
 from expost.files.frames import Table
+from expost.filters._outcomes import outcome_text
 from expost.numbers import Enclosure
 
 __all__ = ["Bounds", "Decisions", "Replies"]
@@ -69,9 +70,8 @@ class Decisions(Table):
 
     def _view(self) -> View:
         def row(place: int) -> tuple[object, ...]:
-            outcome = "accepted" if self.accepted[place] else "refused"
-            if self.undecided[place]:
-                outcome = "undecided"
+            accepted, undecided = bool(self.accepted[place]), bool(self.undecided[place])
+            outcome = outcome_text(accepted=accepted, undecided=undecided)
             left = format_nats(float(self.remaining[place]))
             return self.subjects[place], outcome, self.loss_at_worst.shown(place), left
 

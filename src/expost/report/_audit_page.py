@@ -9,6 +9,7 @@ from typing import Any
 from expost.audits.result import Audit, FilesRead, Histogram
 from expost.errors import printable
 from expost.filters import Filter
+from expost.filters._outcomes import respected_cell
 from expost.numbers import Enclosure
 from expost.report._chart import Axis, Bars, Chart, Mark, Upright
 from expost.report._formatting import budget_text, shown
@@ -225,9 +226,7 @@ _HEAD = ["person", "answers", "loss now", "largest", "basic", "respected", "left
 
 
 def _row(row: dict[str, Any]) -> tuple[str, ...]:
-    respected = {True: "yes", False: "no", None: "undecided"}[row["budget_respected"]]
-    if row["first_refused"] is not None:
-        respected = f"no, from question {row['first_refused']:,}"
+    respected = respected_cell(row["budget_respected"], row["first_refused"], noun="question")
     now = shown(Enclosure(row["lower"], row["upper"]))
     who, answers = printable(str(row["subject"])), f"{row['exchanges']:,}"
     return who, answers, now, shown(row["peak"]), shown(row["basic"]), respected, _left(row)

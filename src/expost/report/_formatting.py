@@ -21,11 +21,9 @@ from expost.domains import (
 from expost.errors import printable
 from expost.filters import Filter
 from expost.filters._large_budgets import is_large, sure_text
-from expost.loss import Replay
 from expost.numbers import Enclosure, decimal_text
 from expost.queries import About, Query, RandomizedResponse
 from expost.queries.words import listed
-from expost.solver import Effort
 from expost.transcript import Transcript
 
 __all__ = [
@@ -36,10 +34,8 @@ __all__ = [
     "query_in_words",
     "record_in_words",
     "records_text",
-    "respected_text",
     "response_text",
     "shown",
-    "undecided_text",
     "value_label",
     "value_text",
 ]
@@ -69,23 +65,6 @@ def budget_text(guard: Filter | None) -> str:
         return "none: the transcript names no filter"
     large = f", very large: {sure_text(guard.budget)}" if is_large(guard.budget) else ""
     return f"{guard.limit} ({guard.kind} filter){large}"
-
-
-def respected_text(found: Replay) -> str:
-    """Whether a budget was respected at every exchange."""
-    if found.first_refused is not None:
-        return f"no: the filter refuses exchange {found.first_refused:,}"
-    if found.respected is False:
-        return "no: on the way the loss was above it"
-    undecided = "not decided; more nodes may tell (--nodes)"
-    return "yes, at every exchange" if found.respected else undecided
-
-
-def undecided_text(effort: Effort) -> str:
-    """Why a search on a box left a query undecided, and which option gives it more nodes."""
-    if effort.nodes is None:
-        return "not decided within the default limit; try --nodes 100000"
-    return f"not decided within {effort.nodes:,} nodes (--nodes)"
 
 
 def query_in_words(query: Query, domain: Domain) -> str:

@@ -11,7 +11,7 @@ from expost.knowledge.learned import Learned
 from expost.loss import Replay
 from expost.numbers import NEGLIGIBLE
 from expost.report._figures import scale
-from expost.report._formatting import budget_text, in_nats, respected_text, shown
+from expost.report._formatting import budget_text, in_nats, shown
 from expost.report._page import Header, figure, page, paragraph, table
 from expost.report._sentences import NOISY, breach, factor_text
 
@@ -103,7 +103,7 @@ def learned_page(found: Learned, replay: Replay, *, name: str, prior: str, date:
         content_id=transcript.content_id,
         budget=budget_text(guard),
         facts=[
-            *([] if guard is None else [("budget respected", respected_text(replay))]),
+            *([] if guard is None else [("budget respected", replay.respected_text)]),
             ("prior", printable(prior)),
             ("realized loss", shown(found.loss)),
             ("at its peak", shown(found.peak)),

@@ -14,7 +14,7 @@ from expost.ledger import Round
 from expost.numbers import Enclosure
 from expost.report._audit_page import histogram, people, promise
 from expost.report._explanation import Explanation, closing
-from expost.report._formatting import budget_text, respected_text, shown
+from expost.report._formatting import budget_text, shown
 from expost.report._page import (
     Header,
     beside,
@@ -216,7 +216,7 @@ def _subject(subject: OneSubject) -> str:
             paragraph(*breach(found.replay)),
             paragraph(*closing(found)),
             odometer_figure(found, subject.losses),
-            paragraph(f"Budget respected: {respected_text(found.replay)}. {NOISY}"),
+            paragraph(f"Budget respected: {found.replay.respected_text}. {NOISY}"),
             learned_table(found),
         ]
     return section(f"One person: {printable(subject.name)}", *body)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from expost._format import format_percent
+from expost.filters._outcomes import breach_reason
 from expost.knowledge.gain import allowed_confidence
 from expost.loss import Replay
 from expost.loss._odometer import peak_shown
@@ -55,9 +56,7 @@ def breach(replay: Replay) -> Iterator[str]:
     guard = replay.filter
     if guard is None or replay.respected is not False:
         return
-    reason = "on the way the loss was above it"
-    if replay.first_refused is not None:
-        reason = f"the filter refuses exchange {replay.first_refused:,}"
+    reason = breach_reason(replay.first_refused)
     yield f"The budget of {guard.limit} ({guard.kind} filter) was not respected: {reason}."
     peak, loss = peak_shown(replay.peak, replay.loss), shown(replay.loss)
     now = "" if peak == loss else f"; that it is {loss} now is no excuse"

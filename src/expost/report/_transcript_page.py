@@ -8,7 +8,7 @@ from expost.errors import printable
 from expost.numbers import Enclosure
 from expost.report._explanation import Explanation, change_text, closing
 from expost.report._figures import odometer_chart
-from expost.report._formatting import basic_text, budget_text, respected_text, response_text, shown
+from expost.report._formatting import basic_text, budget_text, response_text, shown
 from expost.report._page import Header, bullets, figure, page, paragraph, section, table
 from expost.report._sentences import NOISY, breach, viewers
 
@@ -55,7 +55,7 @@ def transcript_page(
 def _facts(found: Explanation, losses: Sequence[Enclosure]) -> Iterator[tuple[str, str]]:
     odometer, guard = found.replay.odometer, found.guard
     if guard is not None:
-        yield "budget respected", respected_text(found.replay)
+        yield "budget respected", found.replay.respected_text
     if guard is not None and found.replay.respected is not False:
         # After a breach nothing is left of a promise, whatever the filter would still accept.
         yield "left", guard.remaining_text(odometer)

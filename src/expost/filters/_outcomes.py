@@ -1,0 +1,85 @@
+"""Words for the outcome of a decision, and for whether a budget was respected."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from expost.solver import Effort
+
+if TYPE_CHECKING:
+    from expost.filters._decision import Decision
+
+__all__ = [
+    "breach_reason",
+    "outcome_text",
+    "refusal_message",
+    "respected_cell",
+    "respected_text",
+    "undecided_text",
+    "verdict_text",
+]
+
+
+def outcome_text(*, accepted: bool, undecided: bool) -> str:
+    """Name the outcome of a decision, in one word."""
+    return "accepted" if accepted else "undecided" if undecided else "refused"
+
+
+def undecided_text(effort: Effort) -> str:
+    """Say why a search on a box left a query undecided, and which option gives it more nodes."""
+    if effort.nodes is None:
+        return "not decided within the default limit; try --nodes 100000"
+    return f"not decided within {effort.nodes:,} nodes (--nodes)"
+
+
+def refusal_message(decision: Decision) -> str:
+    """Say why a query was refused, with the numbers, and what would be accepted."""
+    budget, limit = decision.budget, decision.limit
+    if budget.ratio != 1:
+        limit = f"{budget.nearest:.10g}, which is {limit}"
+    # A search is not worth it for a message that perhaps nobody reads.
+    before = "" if decision.searched else f"{decision.held} so far {decision.loss.shown(10)} and "
+    message = (
+        f"query refused: {before}at worst {decision.loss_at_worst.shown(10)} after this query, "
+        f"budget {limit}."
+    )
+    if decision.undecided:
+        message += " The search did not decide within its limit; Effort(nodes=…) raises it."
+    if not decision.searched and decision.fits is not None:
+        fits = f"The same query with epsilon at most {decision.fits}"
+        if decision.cap is not None:
+            fits = f"A saturating query with a cap of {decision.fits}, made from what is known now,"
+        message += f" {fits} would be accepted."
+    return message
+
+
+def breach_reason(first_refused: int | None) -> str:
+    """Say why a budget was not respected."""
+    if first_refused is None:
+        return "on the way the loss was above it"
+    return f"the filter refuses exchange {first_refused:,}"
+
+
+def respected_text(respected: bool | None, first_refused: int | None) -> str:
+    """Say whether a budget was respected at every exchange, or why not."""
+    if respected is None:
+        return "not decided; more nodes may tell (--nodes)"
+    return "yes, at every exchange" if respected else f"no: {breach_reason(first_refused)}"
+
+
+def respected_cell(
+    respected: bool | None, first_refused: int | None, *, noun: str = "exchange"
+) -> str:
+    """Say for a cell of a table whether a budget was respected, or from which exchange on not."""
+    if respected is None:
+        return "undecided"
+    since = "" if first_refused is None else f", from {noun} {first_refused:,}"
+    return "yes" if respected else f"no{since}"
+
+
+def verdict_text(respected: bool | None, first_refused: int | None) -> str:
+    """Say in a sentence about a subject whether its budget was respected."""
+    if respected is None:
+        return "undecided"
+    since = "" if first_refused is None else f" from exchange {first_refused:,}"
+    return "respected" if respected else f"not respected{since}"
