@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import expost as xp
-from expost.estimation.decoding import Inverse, SpokenFor, decoder
+from expost.estimation.frequencies import IndicatorDecoder, InverseDecoder, decoder_for
 from expost.queries import FiniteLikelihood, Query
 from expost.queries.values.local_hashing import _HashedLikelihood
 from support.strategies import EPSILONS, exact_rows
@@ -36,7 +36,7 @@ TABLES: list[Query] = [
 ]
 
 
-def probabilities(likelihood: FiniteLikelihood) -> list[list[Fraction]]:
+def response_probabilities(likelihood: FiniteLikelihood) -> list[list[Fraction]]:
     """Pr(response | value), a row per value."""
     positions = range(len(likelihood.responses))
     pmfs = [likelihood.pmf(place) for place in range(len(likelihood.domain))]
@@ -65,24 +65,27 @@ def identity(size: int) -> list[list[int]]:
     return [[int(j == k) for k in range(size)] for j in range(size)]
 
 
-def exact_numbers(read: SpokenFor, likelihood: FiniteLikelihood) -> list[list[Fraction]]:
+def exact_numbers(read: IndicatorDecoder, likelihood: FiniteLikelihood) -> list[list[Fraction]]:
     spoken = [read.likelihood.speaks_for(y) for y in range(len(likelihood.responses))]
     size = len(likelihood.domain)
-    return [[read.pro if flags[j] else read.contra for flags in spoken] for j in range(size)]
+    return [
+        [read.inside_weight if flags[j] else read.outside_weight for flags in spoken]
+        for j in range(size)
+    ]
 
 
 @pytest.mark.parametrize("size", [3, 4, 6])
 @pytest.mark.parametrize("query", SPEAKING, ids=repr)
 def test_what_speaks_for_values_is_decoded_without_any_bias(query: Query, size: int) -> None:
     likelihood = query.on(xp.FiniteSet(range(size)))
-    read = decoder(likelihood)
-    assert isinstance(read, SpokenFor)
+    read = decoder_for(likelihood)
+    assert isinstance(read, IndicatorDecoder)
     numbers = exact_numbers(read, likelihood)
-    means, variances = moments(probabilities(likelihood), numbers)
+    means, variances = moments(response_probabilities(likelihood), numbers)
     assert means == identity(size)
-    assert read.noise.shared == 0
+    assert read.variance.shared == 0
     for j, k in itertools.product(range(size), repeat=2):
-        said = read.noise.true if j == k else read.noise.other
+        said = read.variance.true if j == k else read.variance.other
         assert float(said) == pytest.approx(float(variances[j][k]), rel=1e-12)
     for position in range(len(likelihood.responses)):
         decoded = read.decode(position)
@@ -100,9 +103,11 @@ def test_local_hashing_is_decoded_without_bias_over_all_hashes(size: int, bucket
     variance_of: list[list[list[Fraction]]] = []
     for buckets_of in hashes:
         likelihood = _HashedLikelihood(domain, buckets, np.array(buckets_of), heavy, light)
-        read = decoder(likelihood)
-        assert isinstance(read, SpokenFor)
-        means, variances = moments(probabilities(likelihood), exact_numbers(read, likelihood))
+        read = decoder_for(likelihood)
+        assert isinstance(read, IndicatorDecoder)
+        means, variances = moments(
+            response_probabilities(likelihood), exact_numbers(read, likelihood)
+        )
         mean_of.append(means)
         variance_of.append(variances)
     for j, k in itertools.product(range(size), repeat=2):
@@ -111,7 +116,7 @@ def test_local_hashing_is_decoded_without_bias_over_all_hashes(size: int, bucket
         assert average == int(j == k)
         within = sum((v[j][k] for v in variance_of), Fraction(0)) / len(hashes)
         between = sum(((m - average) ** 2 for m in means_here), Fraction(0)) / len(hashes)
-        noise = read.noise
+        noise = read.variance
         if j == k:
             assert float(noise.true) == pytest.approx(float(within), rel=1e-12)
             assert between == 0
@@ -122,15 +127,15 @@ def test_local_hashing_is_decoded_without_bias_over_all_hashes(size: int, bucket
 
 def check_table(query: Query, size: int) -> None:
     likelihood = query.on(xp.FiniteSet(range(size)))
-    read = decoder(likelihood)
-    assert isinstance(read, Inverse)
-    rows = probabilities(likelihood)
-    numbers = [[Fraction(number) for number in row] for row in read.numbers.tolist()]
+    read = decoder_for(likelihood)
+    assert isinstance(read, InverseDecoder)
+    rows = response_probabilities(likelihood)
+    numbers = [[Fraction(number) for number in row] for row in read.matrix.tolist()]
     means, variances = moments(rows, numbers)
-    largest = max(abs(number) for row in read.numbers.tolist() for number in row)
+    largest = max(abs(number) for row in read.matrix.tolist() for number in row)
     for j, k in itertools.product(range(size), repeat=2):
         assert abs(float(means[j][k]) - (j == k)) < 1e-8
-        said = read.noise.true[j] if j == k else read.noise.other[j, k]
+        said = read.variance.true[j] if j == k else read.variance.other[j, k]
         assert float(said) == pytest.approx(float(variances[j][k]), rel=1e-6, abs=1e-9 * largest**2)
 
 
@@ -160,7 +165,7 @@ def test_a_square_channel_has_the_one_inverse_that_there_is(
         [b * f - c * e, -(a * f - c * d), a * e - b * d],
     ]
     # What no value can give is not a response, and then the channel is singular.
-    read = decoder(xp.channel(rows).on(xp.FiniteSet(range(3))))
+    read = decoder_for(xp.channel(rows).on(xp.FiniteSet(range(3))))
     expected = [[float(x / determinant) for x in row] for row in cofactors]
     for j in range(3):
         decoded = [read.decode(y)[j] for y in range(3)]
@@ -174,12 +179,12 @@ def test_no_linear_estimate_has_less_variance_where_all_values_are_equally_frequ
     assume(len(rows[0]) == 3)
     assume(rows[0] != rows[1])
     likelihood = xp.channel(rows).on(xp.FiniteSet(range(2)))
-    read = decoder(likelihood)
-    assert isinstance(read, Inverse)
+    read = decoder_for(likelihood)
+    assert isinstance(read, InverseDecoder)
     channel = np.array(rows, dtype=np.float64)
     plain = np.linalg.pinv(channel.T)
     mixed = channel.mean(axis=0)
-    assert ((read.numbers**2 @ mixed) <= (plain**2 @ mixed) * (1 + 1e-9)).all()
+    assert ((read.matrix**2 @ mixed) <= (plain**2 @ mixed) * (1 + 1e-9)).all()
 
 
 @pytest.mark.parametrize(
@@ -197,5 +202,5 @@ def test_no_linear_estimate_has_less_variance_where_all_values_are_equally_frequ
 def test_what_tells_too_little_by_itself_is_refused_in_one_line(query: Query, reason: str) -> None:
     values = range(3) if query.kind != "laplace" else [x / 2000 for x in range(3000)]
     with pytest.raises(xp.InvalidInput, match=reason) as error:
-        decoder(query.on(xp.FiniteSet(values)))
+        decoder_for(query.on(xp.FiniteSet(values)))
     assert "\n" not in str(error.value)

@@ -322,11 +322,11 @@ def test_a_step_that_all_answered_before_anything_was_refused_needs_no_warning()
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             found = estimate(first)
-        assert found.used.doubts == ()
-        assert "did not depend on responses" in found.used.assumes
-        assert found.used.refused == 0
+        assert found.provenance.doubts == ()
+        assert "did not depend on responses" in found.provenance.assumes
+        assert found.provenance.refused == 0
         with warnings.catch_warnings(record=True, action="always") as said:
-            doubts = estimate(second).used.doubts
+            doubts = estimate(second).provenance.doubts
         assert "who was asked may depend on what is missing" in doubts[0]
         assert tuple(str(each.message) for each in said) == doubts
     with pytest.warns(UserWarning, match="the loss of a part need not bound"):
@@ -339,13 +339,13 @@ def test_what_is_known_to_be_missing_or_refused_is_warned_of_even_if_all_were_as
     table = {name: column[:-1] for name, column in table.items()}
     guard = xp.BayesianFilter(epsilon=2)
     quiet = xp.Answers(PERSON, queries, table, filter=guard)
-    assert estimate_frequencies(quiet.about("smokes")).used.doubts == ()
+    assert estimate_frequencies(quiet.about("smokes")).provenance.doubts == ()
     for known in ({"complete": False}, {"refused": [("3", "s")]}):
         answers = xp.Answers(PERSON, queries, table, filter=guard, **known)
         with pytest.warns(UserWarning, match="biased"):
-            assert estimate_frequencies(answers.about("smokes")).used.doubts
+            assert estimate_frequencies(answers.about("smokes")).provenance.doubts
     with pytest.warns(UserWarning, match="biased"):  # the last one was not asked for the region
-        assert estimate_frequencies(quiet.about("region")).used.doubts
+        assert estimate_frequencies(quiet.about("region")).provenance.doubts
 
 
 def test_a_mean_of_what_all_answered_needs_no_warning_under_a_filter() -> None:
@@ -355,7 +355,7 @@ def test_a_mean_of_what_all_answered_needs_no_warning_under_a_filter() -> None:
     answers = xp.Answers(values, queries, table, filter=xp.BayesianFilter(epsilon=1))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert estimate_mean(answers, "one").used.doubts == ()
+        assert estimate_mean(answers, "one").provenance.doubts == ()
     with pytest.warns(UserWarning, match="so this estimate is biased"):
         estimate_mean(answers, "two")
 
@@ -375,7 +375,7 @@ def test_answers_about_a_category_of_a_box_are_those_of_a_set_of_its_values() ->
     found = estimate_frequencies(xp.Answers(box, queries, table).about("smokes"))
     plain = xp.Answers(xp.FiniteSet(["no", "yes"]), {"smokes": RESPONSE}, only(table, "smokes"))
     assert found.frequency.tolist() == estimate_frequencies(plain).frequency.tolist()
-    assert found.used.doubts == ()
+    assert found.provenance.doubts == ()
     # A score of it tells something about it too, which a set of categories cannot take in.
     queries["age"] = xp.linear({"age": 1, "smokes": {"no": 0, "yes": 1}}, epsilon=1)
     table["response"][2::3] = [0, 2]

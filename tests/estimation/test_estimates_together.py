@@ -10,7 +10,7 @@ import pytest
 
 import expost as xp
 from expost.estimation import estimate_distribution
-from expost.estimation.records import record_atoms
+from expost.estimation._support import record_support
 
 COIN = xp.randomized_response(epsilon="1")
 PERSON = xp.Attributes(smokes=["no", "yes"], region=["n", "s", "w"], drinks=["no", "yes"])
@@ -100,7 +100,7 @@ def test_answers_about_others_that_decided_who_was_asked_are_taken_into_account(
     with pytest.warns(UserWarning, match="incomplete"):
         biased = estimate_distribution(answers.about("drinks"))
     assert biased.probabilities[1] > 0.6
-    assert found.used.doubts == ()
+    assert found.provenance.doubts == ()
 
 
 def changes(history: tuple[int, ...]) -> int:
@@ -116,24 +116,24 @@ def histories(values: int, steps: list[int], allowed: Any) -> set[tuple[int, ...
 def test_histories_are_those_with_so_many_changes(times: int) -> None:
     domain = xp.Attributes(app=xp.changing(["a", "b", "c"], times=times))
     steps = [1, 4, 5, 9]
-    atoms = record_atoms(domain, [("app", step) for step in steps])
-    found = list(zip(*(atoms.places[("app", step)].tolist() for step in steps), strict=True))
+    support = record_support(domain, [("app", step) for step in steps])
+    found = list(zip(*(support.indices[("app", step)].tolist() for step in steps), strict=True))
     assert len(found) == len(set(found))
     assert set(found) == histories(3, steps, lambda h: changes(h) <= times)
 
 
 def test_histories_with_a_largest_step_depend_on_how_far_apart_steps_are() -> None:
     domain = xp.Attributes(age=xp.changing(xp.integers(0, 5), max_step=1))
-    atoms = record_atoms(domain, [("age", 1), ("age", 3)])
-    pairs = set(zip(atoms.places[("age", 1)], atoms.places[("age", 3)], strict=True))
+    support = record_support(domain, [("age", 1), ("age", 3)])
+    pairs = set(zip(support.indices[("age", 1)], support.indices[("age", 3)], strict=True))
     assert pairs == {(a, b) for a in range(6) for b in range(6) if abs(a - b) <= 2}
 
 
 def test_without_a_limit_steps_are_on_their_own_and_constants_are_shared() -> None:
     domain = xp.Attributes(app=xp.changing(["a", "b"]), region=["n", "s", "w"])
-    atoms = record_atoms(domain, [("app", 1), ("app", 2), ("region", None)])
-    assert len(atoms) == 12
-    assert len(set(zip(*atoms.places.values(), strict=True))) == 12
+    support = record_support(domain, [("app", 1), ("app", 2), ("region", None)])
+    assert len(support) == 12
+    assert len(set(zip(*support.indices.values(), strict=True))) == 12
 
 
 def test_a_step_under_a_filter_is_estimated_from_the_histories() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import expost as xp
-from expost.estimation.decoding import decoder
+from expost.estimation.frequencies import decoder_for
 from expost.queries import Query
 from expost.sampling import draw
 
@@ -58,7 +58,7 @@ def test_over_all_responses_of_a_group_mean_and_variance_are_right(query: Query)
             mean += p * found.frequency
             square += p * (found.frequency - truth) ** 2
     assert mean == pytest.approx(truth, abs=1e-9)
-    noise = decoder(query.on(DOMAIN)).noise
+    noise = decoder_for(query.on(DOMAIN)).variance
     other = np.broadcast_to(noise.other, (SIZE, SIZE))
     true = np.broadcast_to(noise.true, SIZE)
     expected = [
@@ -88,7 +88,7 @@ def test_subjects_with_several_queries_are_averaged_without_bias_and_by_their_no
             square += p * (found.frequency - truth) ** 2
     assert mean == pytest.approx(truth, abs=1e-9)
     # The loud response hardly adds to the clear one, and does not take from it.
-    noise = decoder(queries["clear"].on(DOMAIN)).noise
+    noise = decoder_for(queries["clear"].on(DOMAIN)).variance
     alone = [
         sum(float(noise.true if j == x else noise.other) for x in values) / 4 for j in range(3)
     ]
@@ -100,7 +100,7 @@ def test_subjects_with_several_queries_are_averaged_without_bias_and_by_their_no
 def test_the_standard_error_is_that_of_subjects_drawn_at_random(query: Query) -> None:
     prior = np.array([0.2, 0.5, 0.3])
     likelihood = query.on(DOMAIN)
-    read = decoder(likelihood)
+    read = decoder_for(likelihood)
     chances = [
         float(sum(Fraction(p) * chance(query, x, y) for x, p in enumerate(prior.tolist())))
         for y in range(len(likelihood.responses))

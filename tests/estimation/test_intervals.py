@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 import expost as xp
-from expost.estimation.intervals import normal_reach, score_interval, student_reach
+from expost.estimation._intervals import normal_quantile, score_interval, t_quantile
 from expost.numbers import read_confidence
 
 
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.95, 0.999])
 @pytest.mark.parametrize("freedom", [1, 2, 3, 4, 5, 7, 10, 30, 99, 9_999])
 def test_the_share_within_students_reach_is_the_confidence(level: float, freedom: int) -> None:
-    t = mpmath.mpf(student_reach(level, freedom))
+    t = mpmath.mpf(t_quantile(level, freedom))
     outside = mpmath.betainc(
         mpmath.mpf(freedom) / 2, 0.5, 0, freedom / (freedom + t**2), regularized=True
     )
@@ -26,7 +26,7 @@ def test_the_share_within_students_reach_is_the_confidence(level: float, freedom
 
 @pytest.mark.parametrize("level", [0.5, 0.95, 1 - 1e-12])
 def test_the_share_within_the_normal_reach_is_the_confidence(level: float) -> None:
-    outside = mpmath.erfc(mpmath.mpf(normal_reach(level)) / mpmath.sqrt(2))
+    outside = mpmath.erfc(mpmath.mpf(normal_quantile(level)) / mpmath.sqrt(2))
     assert float(outside) == pytest.approx(1 - level, rel=1e-9)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import expost as xp
-from expost.estimation.scores import scores_of
+from expost.estimation._support import query_scores
 
 AGES = xp.FiniteSet([{"age": age} for age in (10, 30, 95)])
 
@@ -29,9 +29,9 @@ def logistic(score: float) -> float:
     ],
 )
 def test_it_is_the_score_of_the_query(query: xp.queries.Query, scores: list[float]) -> None:
-    assert scores_of(query, AGES) == pytest.approx(np.array(scores), abs=1e-9)
+    assert query_scores(query, AGES) == pytest.approx(np.array(scores), abs=1e-9)
 
 
 def test_a_query_about_no_score_is_refused() -> None:
     with pytest.raises(xp.InvalidInput, match="is not about a score"):
-        scores_of(xp.randomized_response("1"), AGES)
+        query_scores(xp.randomized_response("1"), AGES)

@@ -109,7 +109,10 @@ def test_bad_input_is_one_line() -> None:
             lambda: estimate_distribution(ANSWERS, support=Samples(xp.Box(a=(0, 1)), [[0], [1]])),
             "support: has another box than the answers",
         ),
-        (lambda: beyond_support(ANSWERS, flat, SUPPORT), "found: must be an estimate on a support"),
+        (
+            lambda: beyond_support(ANSWERS, flat, SUPPORT),
+            "estimate: must be an estimate on a support",
+        ),
         (
             lambda: beyond_support(ANSWERS, found, Samples.uniform(PERSON, 1_500, seed=1)),
             "domain: there are 1,560 values; at most 1,500 can be estimated together",

@@ -18,7 +18,7 @@ import numpy as np
 
 from expost._types import Floats
 from expost.designs.outcomes import Outcomes
-from expost.estimation.likeliest import likeliest
+from expost.estimation._mle import fit_mixture
 
 __all__ = ["Accuracy", "Target", "accuracy"]
 
@@ -86,7 +86,7 @@ def accuracy(
     for table, counts in outcomes.groups(subjects, repetitions, generator):
         start = 0.9 * weights + 0.1 / len(weights)
         heights = table.max(axis=1, keepdims=True)
-        found = likeliest(table / heights, counts, gap=_GAP, steps=_STEPS, start=start)
+        found = fit_mixture(table / heights, counts, gap=_GAP, steps=_STEPS, start=start)
         off.append((rows @ found.weights - truth) ** 2)
         slopes = (counts / (table @ weights)) @ table / subjects
         # Each slope is one on average, whatever subjects the information was worked out from.

@@ -15,7 +15,7 @@ from expost.designs.populations import read_population
 from expost.designs.support import Support, support_of
 from expost.domains import Attributes, Box, Domain, FiniteSet, Variable
 from expost.errors import InvalidInput, at, expect
-from expost.estimation.likeliest import likeliest
+from expost.estimation._mle import fit_mixture
 from expost.files.frames import Table
 from expost.files.reading import whole
 from expost.filters import Filter
@@ -231,7 +231,7 @@ class _Drawing:
         told = np.array([rows[codes].sum(axis=0) for codes in patterns])
         table = np.exp(told - told.max(axis=1, keepdims=True))
         counts = np.bincount(of_subject).astype(np.float64)
-        found = likeliest(table, counts, gap=_GAP, steps=_STEPS)
+        found = fit_mixture(table, counts, gap=_GAP, steps=_STEPS)
         ends = np.cumsum(table * found.weights, axis=1)
 
         def drawn(generator: np.random.Generator) -> Indices:

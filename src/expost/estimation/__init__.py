@@ -2,8 +2,8 @@
 
 - :func:`estimate_mean`: the mean of a score, from one query about that score;
 - :func:`estimate_frequencies`: how frequent each value is, from queries that tell values apart;
-- :func:`estimate_distribution`: the likeliest distribution, from any mixture of queries; on a box
-  that of some points, and :func:`beyond_support` says what others would change.
+- :func:`estimate_distribution`: the maximum-likelihood distribution, from any mixture of queries;
+  on a box that of some points, and :func:`beyond_support` bounds what others would change.
 
 The first two are unbiased, but only if who was asked did not depend on responses. Under a filter it
 does depend on them, and only the third is valid.
@@ -17,21 +17,25 @@ does depend on them, and only the third is valid.
 [0.763, 0.237]
 """
 
-from expost.estimation.answers import Used
-from expost.estimation.around import Intervals
-from expost.estimation.beyond import Beyond, beyond_support
-from expost.estimation.distribution import Distribution, estimate_distribution
+from expost.estimation._intervals import Intervals
+from expost.estimation._support import point_scores
+from expost.estimation._validity import Provenance
+from expost.estimation.distribution import (
+    BeyondSupport,
+    Distribution,
+    beyond_support,
+    estimate_distribution,
+)
 from expost.estimation.frequencies import Frequencies, estimate_frequencies
 from expost.estimation.mean import Mean, estimate_mean
-from expost.estimation.support import point_scores
 
 __all__ = [
-    "Beyond",
+    "BeyondSupport",
     "Distribution",
     "Frequencies",
     "Intervals",
     "Mean",
-    "Used",
+    "Provenance",
     "beyond_support",
     "estimate_distribution",
     "estimate_frequencies",

@@ -1,4 +1,4 @@
-"""The maximum-likelihood distribution of a group over a finite domain.
+"""The maximum-likelihood distribution of a group over a finite domain, or over points of a box.
 
 Whether a filter accepts a query depends on the transcript alone, so it drops out of the
 likelihood: unlike means, this estimate stays valid under a filter. Proof: docs/theory/estimates.md.
@@ -16,25 +16,37 @@ from numpy.typing import NDArray
 
 from expost._format import format_count
 from expost._types import Floats
-from expost.answers import views_of
+from expost.answers import Answers, views_of
 from expost.cards import View
 from expost.domains import Domain, FiniteSet
-from expost.errors import InvalidInput, at
-from expost.estimation.answers import Used, as_answers, filter_of
-from expost.estimation.around import Intervals
-from expost.estimation.bootstrap import FEWEST, resampled
-from expost.estimation.hidden import observations_of_views
-from expost.estimation.likely import by_likelihood
-from expost.estimation.mixture import STEPS, Mixture, likeliest_mixture
-from expost.estimation.observations import observations_of
-from expost.estimation.scope import Scope, scope_of
-from expost.estimation.values import value_cells, value_columns, value_heads
+from expost.errors import InvalidInput, at, expect
+from expost.estimation._intervals import (
+    LEAST_REPETITIONS,
+    Intervals,
+    bootstrap_intervals,
+    value_cells,
+    value_columns,
+    value_heads,
+)
+from expost.estimation._mle import (
+    STEPS,
+    EstimatedMixture,
+    estimate_mixture,
+    likelihood_gradient,
+    log_upper_bound,
+)
+from expost.estimation._observations import observe_answers
+from expost.estimation._partial_views import observe_views
+from expost.estimation._profile_likelihood import likelihood_ratio_intervals
+from expost.estimation._support import Estimand, Points, PointSupport, read_estimand, read_support
+from expost.estimation._validity import Provenance, read_answers, required_filter
 from expost.files.canonical import plain
 from expost.files.frames import Table
 from expost.files.reading import double, each, whole
+from expost.knowledge import Samples
 from expost.numbers import ExactLike, read_confidence
 
-__all__ = ["Distribution", "estimate_distribution"]
+__all__ = ["BeyondSupport", "Distribution", "beyond_support", "estimate_distribution"]
 
 
 GAP = 1e-6
@@ -44,7 +56,7 @@ _NUMBERS = ("probability", "identified")
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Distribution(Table):
-    """An estimated distribution over the values of the domain, and how good the estimate is.
+    """An estimated distribution over the values of a domain, and the quality of the estimate.
 
     :func:`estimate_distribution` returns it.
 
@@ -63,28 +75,28 @@ class Distribution(Table):
     gap: float
     """No distribution has a log-likelihood that is higher by more than this, in nats."""
     steps: int
-    used: Used
-    """How many responses it is made from, and what it assumes."""
+    provenance: Provenance
+    """The data it was made from, and its assumptions."""
     identified: NDArray[np.bool_]
     """Whether the responses determine the probability of a value at all.
 
     Where they do not, other distributions fit exactly as well.
     """
     alike: NDArray[np.intp]
-    """A group number per value: values with the same one make every given response as likely.
+    """A group number per value; values of one group have equal likelihoods for all responses.
 
-    Only the sum of their probabilities is estimated; each of them gets an equal share of it.
+    Only the sum of their probabilities is estimated; each gets an equal share of it.
     """
     model: str | None
-    """What was estimated together, and then summed up; None if it is just the values."""
-    _mixture: Mixture = field(repr=False)
-    _where: NDArray[np.intp] = field(repr=False)
-    """For each of what was mixed the place of its value."""
+    """A description of the finer support on which it was estimated; None if there is none."""
+    _mixture: EstimatedMixture = field(repr=False)
+    _value_index: NDArray[np.intp] = field(repr=False)
+    """The index of the value that each point of the support belongs to."""
 
     @property
     def subjects(self) -> int:
         """How many subjects gave the responses."""
-        return self.used.subjects
+        return self.provenance.subjects
 
     def _view(self) -> View:
         size = len(self.domain)
@@ -94,19 +106,19 @@ class Distribution(Table):
                 "gap": f"{self.gap:.1e} nats at most",
                 "intervals": "from .intervals()",
                 **({} if self.model is None else {"model": self.model}),
-                **self.used.facts(),
+                **self.provenance.facts(),
             },
             (*value_heads(self.domain, _NUMBERS), *_NUMBERS),
             size,
-            lambda place: (
-                *value_cells(self.domain, place),
-                f"{self.probabilities[place]:.4f}",
-                "yes" if self.identified[place] else "no",
+            lambda index: (
+                *value_cells(self.domain, index),
+                f"{self.probabilities[index]:.4f}",
+                "yes" if self.identified[index] else "no",
             ),
         )
 
     def columns(self) -> dict[str, Any]:
-        """The columns of a table; ``to_polars`` and ``to_pandas`` make frames of them.
+        """Return the columns of a table; ``to_polars`` and ``to_pandas`` make frames of them.
 
         Values with several coordinates or attributes have a column for each. Those of
         :meth:`intervals` also have the ends of intervals.
@@ -115,17 +127,17 @@ class Distribution(Table):
         return {**value_columns(self.domain, numbers), **numbers}
 
     def tree(self) -> dict[str, Any]:
-        """The estimate as JSON, with its columns as lists."""
+        """Return the estimate as JSON, with its columns as lists."""
         columns = {
             "value": list(self.domain.values),
             "probability": self.probabilities.tolist(),
             "identified": self.identified.tolist(),
         }
-        whole = {"alike": self.alike.tolist(), "gap": self.gap, **self.used.tree()}
-        return plain({**columns, **whole})
+        quality = {"alike": self.alike.tolist(), "gap": self.gap, **self.provenance.tree()}
+        return plain({**columns, **quality})
 
     def mean(self, scores: Any) -> float:
-        """The mean of a score. ``scores`` has one per value, in the order of the domain."""
+        """Estimate the mean of a score; ``scores`` has one per value, in their order."""
         return float(self.probabilities @ self._scores(scores))
 
     def intervals(
@@ -137,29 +149,36 @@ class Distribution(Table):
         seed: int = 0,
         progress: Callable[[int, int], None] | None = None,
     ) -> Intervals:
-        """Intervals for all probabilities, or for the mean of a score.
+        """Compute intervals for all probabilities, or for the mean of a score.
 
-        They have every number that is likely enough, by the ratio of likelihoods with Student's
-        quantile. Where probabilities are near zero they are wider than that, to hold their level
-        (docs/theory/estimates.md). Of what the responses do not determine, they have all that
-        fits as well.
+        They are likelihood-ratio intervals with Student's quantile. Where probabilities are near
+        zero they are wider than that, to hold their level (docs/theory/estimates.md). What the
+        responses do not determine gets every number that fits as well.
 
-        With ``repetitions`` they come from the bootstrap instead: subjects are resampled with
-        replacement so many times, by the ``seed``, and the distribution is estimated anew. These
-        are too narrow with few subjects and where an estimate is at an end of what is possible,
-        of which it warns. ``progress`` is called with how much is done, and of how much.
+        Args:
+            scores: One score per value, in the order of the domain, for its mean.
+            confidence: The level of the intervals.
+            repetitions: The number of bootstrap samples. Bootstrap intervals are too narrow with
+                few subjects, and where an estimate is at an end of its range; a warning says so.
+            seed: The seed of the bootstrap.
+            progress: A function that is called with the amount of work done, and the total.
         """
-        level = float(read_confidence(confidence))
-        wanted = np.eye(len(self.domain)) if scores is None else self._scores(scores)[:, None]
-        wanted, domain = wanted[self._where], self.domain if scores is None else None
+        confidence_level = float(read_confidence(confidence))
+        score_columns = (
+            np.eye(len(self.domain)) if scores is None else self._scores(scores)[:, None]
+        )
+        score_columns = score_columns[self._value_index]
+        domain = self.domain if scores is None else None
         with at("seed"):
             generator = np.random.default_rng(whole(seed, at_least=0))
         if repetitions is None:
-            return by_likelihood(self._mixture, wanted, level, domain, self.used, progress)
+            return likelihood_ratio_intervals(
+                self._mixture, score_columns, confidence_level, domain, self.provenance, progress
+            )
         with at("repetitions"):
-            repetitions = whole(repetitions, at_least=FEWEST)
-        result = resampled(
-            self._mixture, wanted, level, domain, self.used,
+            repetitions = whole(repetitions, at_least=LEAST_REPETITIONS)
+        result = bootstrap_intervals(
+            self._mixture, score_columns, confidence_level, domain, self.provenance,
             repetitions=repetitions, generator=generator, progress=progress,
         )  # fmt: skip
         for doubt in result.doubts:
@@ -194,27 +213,34 @@ def estimate_distribution(
     Subject i gave the response y_ir to query Q_ir. Subjects may have been asked different queries,
     any number of times, adaptively and under a filter.
 
-    ``answers`` are :class:`Answers`; or pairs of a query and a response, each from a different
-    subject, together with their ``domain``. On :class:`Attributes` say which of them it is
-    ``about``, one or some together, and ``at`` which step if one of them changes. All attributes
-    that were asked about are estimated together, for under a filter who was asked what depends on
-    the answers about all of them; what is returned is the distribution of those that are named. Of
-    an attribute whose changes are limited that is the value which devices answer for, which no
-    longer changes once the limit is reached. At most 1,500 combinations can be estimated.
+    Args:
+        answers: :class:`Answers`; or pairs of a query and a response, each from a different
+            subject.
+        domain: The domain of pairs; :class:`Answers` have one.
+        about: One or more :class:`Attributes`, which are required on such a domain. All attributes
+            that queries were about are estimated together, because under a filter the answers
+            about all of them decide who is asked what. The result is the distribution of the named
+            ones. If the changes of an attribute are limited, it is that of the values which devices
+            answer for; they no longer change once the limit is reached.
+        at: The step, if one of these attributes changes.
+        support: Points of a :class:`Box`, as rows or :class:`~expost.knowledge.Samples`, given or
+            drawn. The result is the maximum-likelihood mixture of these points;
+            :func:`beyond_support` reports what other points would change.
+        attempts: A table of all attempts to ask, in their order, if responses to other analysts
+            are hidden. Its columns are ``subject``, ``query`` and ``outcome``: *answered*, *hidden*
+            or *refused*. The answers must name the filter. The likelihood is then summed over all
+            possible hidden responses. This assumes that what was asked depended on hidden
+            responses only through the filter.
+        gap: The search ends when the log-likelihood is within so many nats of the maximum.
+        steps: The largest number of steps of the search.
+        progress: A function that is called at every step, with the number of steps and the
+            smallest gap so far.
 
-    On a :class:`Box` it is the likeliest mixture of the points of a ``support``: rows, or
-    :class:`~expost.knowledge.Samples`, given or drawn; :func:`beyond_support` says what other
-    points would change.
+    Returns:
+        The distribution, with its gap, and intervals on request.
 
-    If somebody else's responses are hidden, ``attempts`` is a table of all attempts to ask, in
-    their order, with the columns ``subject``, ``query`` and ``outcome``: *answered*, *hidden* or
-    *refused*. The answers name the filter. Then all that may have been responded in secret is
-    summed over. That takes what was asked not to depend on what is hidden, except through the
-    filter.
-
-    The search ends when the log-likelihood is within
-    ``gap`` nats of the maximum, or after ``steps`` steps. ``progress`` is called at every step
-    with the number of steps taken and the smallest gap so far.
+    Raises:
+        InvalidInput: If more than 1,500 values or combinations would have to be estimated.
 
     >>> import expost as xp
     >>> query = xp.randomized_response(epsilon=2)
@@ -224,20 +250,24 @@ def estimate_distribution(
     """
     gap, steps = _limits(gap, steps)
     if attempts is None:
-        answers = as_answers(answers, domain, likeliest=True)
-        scope = scope_of(answers, about, at, support)
-        observed = observations_of(answers, scope.atoms)
-        used = Used.of(answers, len(answers), len(answers.codes), None, likeliest=True)
+        answers = read_answers(answers, domain, by_likelihood=True)
+        estimand = read_estimand(answers, about, at, support)
+        observations = observe_answers(answers, estimand.support)
+        provenance = Provenance.of(
+            answers, len(answers), len(answers.codes), None, by_likelihood=True
+        )
     else:
-        guard = filter_of(answers)
+        filter_ = required_filter(answers)
         views = views_of(answers, attempts)
-        scope = scope_of(answers, about, at, support)
-        observed = observations_of_views(answers, views, guard, scope.atoms)
-        used = Used.of_views(answers, views)
-    asked = dict.fromkeys(key for key, _ in answers.given)
-    seen = [scope.atoms.seen(answers.queries[key]) for key in asked]
-    mixture = likeliest_mixture(observed, seen, gap=gap, steps=steps, progress=progress)
-    return _distribution(scope, mixture, used)
+        estimand = read_estimand(answers, about, at, support)
+        observations = observe_views(answers, views, filter_, estimand.support)
+        provenance = Provenance.of_views(answers, views)
+    query_ids = dict.fromkeys(key for key, _ in answers.given)
+    query_likelihoods = [estimand.support.likelihoods(answers.queries[key]) for key in query_ids]
+    mixture = estimate_mixture(
+        observations, query_likelihoods, gap=gap, steps=steps, progress=progress
+    )
+    return _distribution(estimand, mixture, provenance)
 
 
 def _limits(gap: Any, steps: Any) -> tuple[float, int]:
@@ -249,24 +279,84 @@ def _limits(gap: Any, steps: Any) -> tuple[float, int]:
         return gap, whole(steps, at_least=1)
 
 
-def _distribution(scope: Scope, mixture: Mixture, used: Used) -> Distribution:
-    """What a mixture of atoms says about values."""
-    size = len(scope.domain)
-    probabilities = np.zeros(size)
-    np.add.at(probabilities, scope.where, mixture.probabilities)
-    identified = ~mixture.unknown(np.eye(size)[scope.where])
-    alike = scope.alike(mixture.observed.alike)
-    for array in (probabilities, identified, alike, scope.where):
+def _distribution(
+    estimand: Estimand, mixture: EstimatedMixture, provenance: Provenance
+) -> Distribution:
+    """Sum the probabilities of a mixture by value."""
+    value_count = len(estimand.domain)
+    probabilities = np.zeros(value_count)
+    np.add.at(probabilities, estimand.value_index, mixture.probabilities)
+    identified = ~mixture.unidentified(np.eye(value_count)[estimand.value_index])
+    groups = estimand.value_groups(mixture.observations.groups)
+    for array in (probabilities, identified, groups, estimand.value_index):
         array.setflags(write=False)
     return Distribution(
-        scope.domain,
+        estimand.domain,
         probabilities,
-        mixture.found.gap,
-        mixture.found.steps,
-        used,
+        mixture.fit.gap,
+        mixture.fit.steps,
+        provenance,
         identified,
-        alike,
-        scope.model,
+        groups,
+        estimand.model,
         mixture,
-        scope.where,
+        estimand.value_index,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BeyondSupport:
+    """The dependence of an estimate on the points of its support."""
+
+    gain: float
+    """With the other points too, the log-likelihood is higher by at most this, in nats."""
+    point: tuple[Any, ...]
+    """The point that the likelihood increases most towards."""
+    wider: Distribution
+    """The estimate on all of these points."""
+
+
+def beyond_support(answers: Answers, estimate: Distribution, points: Any) -> BeyondSupport:
+    r"""Bound what other points would change in an estimate on a support.
+
+    .. math:: n \log \max_x \frac1n \sum_i \frac{L_i(x)}{\sum_j L_{ij}\, p_j}
+
+    over all points x, those of the support and the others, bounds how much higher the
+    log-likelihood is on all of them. If that is a fraction of a nat, points like these change
+    nothing that the answers could show. Compare the means of both estimates.
+
+    Args:
+        answers: The answers that the estimate was made from.
+        estimate: An estimate on points of a box.
+        points: Other points of the box, as rows or :class:`~expost.knowledge.Samples`.
+
+    >>> import expost as xp
+    >>> from expost.estimation import estimate_distribution
+    >>> person = xp.Box(age=(0, 100))
+    >>> ill = xp.logistic({"age": 0.1}, intercept=-5, epsilon=2)
+    >>> pairs = [(ill, 1)] * 30 + [(ill, 0)] * 70
+    >>> found = estimate_distribution(pairs, domain=person, support=[[20], [50], [80]])
+    >>> beyond = beyond_support(xp.Answers.of_pairs(person, pairs), found, [[10], [95]])
+    >>> beyond.gain < 1e-4
+    True
+    """
+    expect(answers, Answers, "Answers")
+    if not isinstance(estimate.domain, Points) or estimate.domain.samples.box != answers.domain:
+        raise InvalidInput("must be an estimate on a support of the box of the answers", "estimate")
+    samples = estimate.domain.samples
+    other_samples = read_support(points, samples.box)
+    all_samples = Samples(samples.box, [*samples.points, *other_samples.points])
+    observations = observe_answers(answers, PointSupport(all_samples))
+    counts, total = observations.counts, float(observations.counts.sum())
+    weights = np.bincount(
+        observations.groups[: len(samples)], estimate.probabilities, observations.table.shape[1]
+    )
+    gradient = likelihood_gradient(
+        observations.table, counts / total / (observations.table @ weights)
+    )
+    best_index = len(samples) + int(np.argmax(gradient[observations.groups[len(samples) :]]))
+    return BeyondSupport(
+        total * log_upper_bound(float(gradient.max()), observations.table.shape),
+        all_samples.points[best_index],
+        estimate_distribution(answers, support=all_samples),
     )

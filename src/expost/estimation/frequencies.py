@@ -1,9 +1,16 @@
-"""Unbiased estimates of how frequent each value is in a group, for any finite query family."""
+"""Unbiased estimates of how frequent each value is in a group, for any finite query family.
+
+A decoder turns a response into an unbiased estimate of the indicator of each value: numbers c_j(y)
+with E[c_j(Y) | x] = 1 if x = j, and 0 otherwise. Their mean over the subjects is the frequency of
+value j. Proofs: docs/theory/estimates.md.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,17 +19,33 @@ from expost._format import format_count
 from expost._types import Floats
 from expost.answers import Answers
 from expost.cards import View
-from expost.domains import FiniteSet
-from expost.errors import at
-from expost.estimation.answers import Used, as_answers, finite, level_text
-from expost.estimation.decoding import Decoder, Noise, decoder
-from expost.estimation.intervals import normal_reach, score_interval
-from expost.estimation.values import value_cells, value_columns, value_heads
+from expost.domains import FiniteSet, Part
+from expost.errors import InvalidInput, at
+from expost.estimation._intervals import (
+    normal_quantile,
+    score_interval,
+    value_cells,
+    value_columns,
+    value_heads,
+)
+from expost.estimation._support import LARGEST_TABLE, response_probabilities
+from expost.estimation._validity import Provenance, confidence_text, finite_domain, read_answers
 from expost.files.canonical import plain
 from expost.files.frames import Table, as_lists
 from expost.numbers import ExactLike, read_confidence
+from expost.queries import FiniteLikelihood
+from expost.queries.lifted import Lifted
+from expost.queries.values.pairwise import Pairwise
 
-__all__ = ["Frequencies", "estimate_frequencies"]
+__all__ = [
+    "Decoder",
+    "DecoderVariance",
+    "Frequencies",
+    "IndicatorDecoder",
+    "InverseDecoder",
+    "decoder_for",
+    "estimate_frequencies",
+]
 
 
 # Without this, a query without noise would get an infinite weight.
@@ -46,37 +69,37 @@ class Frequencies(Table):
 
     domain: FiniteSet
     frequency: Floats
-    """Unbiased, so an entry may be below 0 or above 1."""
+    """Unbiased estimates; an entry may be below 0 or above 1."""
     standard_error: Floats
-    """As an estimate for the population from which the subjects are drawn."""
+    """The error as an estimate for the population from which the subjects are drawn."""
     noise_error: Floats
-    """As an estimate for these very subjects: from the noise of the responses alone."""
+    """The error as an estimate for these very subjects: from the noise of the responses alone."""
     lower: Floats
     upper: Floats
     confidence: float
-    used: Used
-    """How many responses it is made from, and what it assumes."""
+    provenance: Provenance
+    """The data it was made from, and its assumptions."""
 
     @property
     def subjects(self) -> int:
         """How many subjects gave the responses."""
-        return self.used.subjects
+        return self.provenance.subjects
 
     def _view(self) -> View:
-        size, numbers = len(self.domain), (self.frequency, self.lower, self.upper)
+        size, columns = len(self.domain), (self.frequency, self.lower, self.upper)
         return View(
             f"Frequencies({size:,} values, {format_count(self.subjects, 'subject')})",
-            {"intervals": level_text(self.confidence), **self.used.facts()},
+            {"intervals": confidence_text(self.confidence), **self.provenance.facts()},
             (*value_heads(self.domain, self._numbers()), "frequency", "lower", "upper"),
             size,
-            lambda place: (
-                *value_cells(self.domain, place),
-                *(f"{column[place]:.4f}" for column in numbers),
+            lambda index: (
+                *value_cells(self.domain, index),
+                *(f"{column[index]:.4f}" for column in columns),
             ),
         )
 
     def columns(self) -> dict[str, Any]:
-        """The columns of a table; ``to_polars`` and ``to_pandas`` make frames of them.
+        """Return the columns of a table; ``to_polars`` and ``to_pandas`` make frames of them.
 
         Values with several coordinates or attributes have a column for each.
         """
@@ -88,9 +111,9 @@ class Frequencies(Table):
         return {name: getattr(self, name) for name in names}
 
     def tree(self) -> dict[str, Any]:
-        """The estimate as JSON, with its columns as lists."""
+        """Return the estimate as JSON, with its columns as lists."""
         columns = {"value": list(self.domain.values), **as_lists(self._numbers())}
-        return plain({**columns, "confidence": self.confidence, **self.used.tree()})
+        return plain({**columns, "confidence": self.confidence, **self.provenance.tree()})
 
 
 def estimate_frequencies(
@@ -98,8 +121,8 @@ def estimate_frequencies(
 ) -> Frequencies:
     r"""Estimate how frequent every value is in a group, without bias.
 
-    A response y speaks for the values in a set A_y: with probability p for the true value, and
-    with probability q for any other one. For the frequency of value j it counts as
+    A response y supports the values in a set A_y: the true value with probability p, and any other
+    one with probability q. For the frequency of value j it counts as
 
     .. math:: \frac{1[j \in A_y] - q}{p - q}
 
@@ -107,11 +130,20 @@ def estimate_frequencies(
     averaged. Every query must tell all values apart by itself; with local hashing, by seeds that
     were drawn at random.
 
-    ``answers`` are :class:`Answers`; or pairs of a query and a response, each from a different
-    subject, together with their ``domain``.
-
     Which queries a subject was asked must not depend on responses. Under a filter it does: then
     use :func:`estimate_distribution`.
+
+    Args:
+        answers: :class:`Answers`; or pairs of a query and a response, each from a different
+            subject.
+        domain: The domain of pairs; :class:`Answers` have one.
+        confidence: The level of the intervals.
+
+    Returns:
+        An unbiased estimate and an interval for every value.
+
+    Raises:
+        InvalidInput: If one response to some query does not tell all values apart.
 
     >>> import expost as xp
     >>> query = xp.randomized_response(epsilon=2)
@@ -120,74 +152,83 @@ def estimate_frequencies(
     >>> result.frequency.round(3).tolist(), result.lower.round(3).tolist()
     ([0.763, 0.237], [0.637, 0.131])
     """
-    level = float(read_confidence(confidence))
-    answers = as_answers(answers, domain)
-    values = finite(answers)
+    confidence_level = float(read_confidence(confidence))
+    answers = read_answers(answers, domain)
+    values = finite_domain(answers)
     keys = list(answers.queries)
-    asked = {key for key, _ in answers.given}
+    queried = {key for key, _ in answers.given}
     decoders: dict[str, Decoder] = {}
     for key in keys:
-        if key in asked:
+        if key in queried:
             with at(f"queries.{key}"):
-                decoders[key] = decoder(answers.queries[key].on(values))
+                decoders[key] = decoder_for(answers.queries[key].on(values))
     weights = _weights(answers, decoders)
-    counted = np.bincount(answers.codes, weights, len(answers.given))
-    total = np.zeros(len(values))
-    for weight, (key, place) in zip(counted.tolist(), answers.given, strict=True):
-        total += weight * decoders[key].decode(place)
+    weight_sums = np.bincount(answers.codes, weights, len(answers.given))
+    sums = np.zeros(len(values))
+    for weight, (key, position) in zip(weight_sums.tolist(), answers.given, strict=True):
+        sums += weight * decoders[key].decode(position)
     subjects = len(answers)
-    true, other = _noise(answers, decoders, weights)
-    used = Used.of(answers, subjects, len(answers.codes), None, likeliest=False)
-    return _frequencies(values, total / subjects, true, other, used, level)
+    true_variance, other_variance = _mean_variances(answers, decoders, weights)
+    provenance = Provenance.of(answers, subjects, len(answers.codes), None, by_likelihood=False)
+    return _frequencies(
+        values, sums / subjects, true_variance, other_variance, provenance, confidence_level
+    )
 
 
 def _query_of(answers: Answers, decoders: dict[str, Decoder]) -> NDArray[np.intp]:
-    """The index of the query of each row."""
-    number = {key: place for place, key in enumerate(decoders)}
-    return np.array([number[key] for key, _ in answers.given])[answers.codes]
+    """Return the index of the query of each response."""
+    query_indices = {key: index for index, key in enumerate(decoders)}
+    return np.array([query_indices[key] for key, _ in answers.given])[answers.codes]
 
 
 def _weights(answers: Answers, decoders: dict[str, Decoder]) -> Floats:
-    """The weight of each response: larger where there is less noise, and one in all per subject.
+    """Weigh the responses: more where there is less noise, and one in all per subject.
 
     The estimate is unbiased with any weights that do not depend on the responses.
     """
-    precision = np.array([1 / (each.noise.typical + _LEAST_NOISE) for each in decoders.values()])
-    by_row: Floats = precision[_query_of(answers, decoders)]
-    sums = np.add.reduceat(by_row, answers.starts[:-1])
-    return np.asarray(by_row / np.repeat(sums, answers.exchanges))
+    precision = np.array(
+        [1 / (decoder.variance.typical + _LEAST_NOISE) for decoder in decoders.values()]
+    )
+    row_precision: Floats = precision[_query_of(answers, decoders)]
+    sums = np.add.reduceat(row_precision, answers.starts[:-1])
+    return np.asarray(row_precision / np.repeat(sums, answers.exchanges))
 
 
-def _noise(
+def _mean_variances(
     answers: Answers, decoders: dict[str, Decoder], weights: Floats
 ) -> tuple[Floats, Floats]:
-    """The mean variance of a subject's estimate: for the true value, and for the others."""
+    """Average the variance of a subject's estimate: for the true value, and for other values."""
     query_of = _query_of(answers, decoders)
     squares = np.bincount(query_of, weights**2, len(decoders)) / len(answers)
     # Responses to one query with a seed share an error; those of different subjects do at worst.
-    together = np.bincount(query_of, weights, len(decoders)) ** 2 / len(answers)
+    shared_squares = np.bincount(query_of, weights, len(decoders)) ** 2 / len(answers)
     # Queries that differ only in their seeds have the same noise, and there may be very many.
-    sums: dict[Noise, Floats] = {}
-    for each, *pair in zip(decoders.values(), squares, together, strict=True):
-        sums[each.noise] = sums.get(each.noise, np.zeros(2)) + pair
-    true, other = np.zeros(1), np.zeros(1)
-    for noise, (square, joint) in sums.items():
-        true = true + square * noise.true
-        other = other + square * noise.other + joint * noise.shared
-    return true, other
+    sums: dict[DecoderVariance, Floats] = {}
+    for decoder, *pair in zip(decoders.values(), squares, shared_squares, strict=True):
+        sums[decoder.variance] = sums.get(decoder.variance, np.zeros(2)) + pair
+    true_variance, other_variance = np.zeros(1), np.zeros(1)
+    for variance, (square, shared_square) in sums.items():
+        true_variance = true_variance + square * variance.true
+        other_variance = other_variance + square * variance.other + shared_square * variance.shared
+    return true_variance, other_variance
 
 
 def _frequencies(
-    domain: FiniteSet, frequency: Floats, true: Floats, other: Floats, used: Used, level: float
+    domain: FiniteSet,
+    frequency: Floats,
+    true: Floats,
+    other: Floats,
+    provenance: Provenance,
+    confidence: float,
 ) -> Frequencies:
-    size, subjects = len(domain), used.subjects
+    size, subjects = len(domain), provenance.subjects
     true = np.broadcast_to(true, size)
-    others = _others(np.clip(frequency, 0.0, 1.0), other)
+    other_variance = _variance_of_others(np.clip(frequency, 0.0, 1.0), other)
     lower, upper = score_interval(
-        frequency, others, true - others + 1, subjects, normal_reach(level)
+        frequency, other_variance, true - other_variance + 1, subjects, normal_quantile(confidence)
     )
     share = np.clip(frequency, 0.0, 1.0)
-    noise = share * true + (1 - share) * others
+    noise = share * true + (1 - share) * other_variance
     result = Frequencies(
         domain,
         frequency,
@@ -195,22 +236,153 @@ def _frequencies(
         np.sqrt(noise / subjects),
         lower,
         upper,
-        level,
-        used,
+        confidence,
+        provenance,
     )
     for array in (frequency, result.standard_error, result.noise_error, lower, upper):
         array.setflags(write=False)
     return result
 
 
-def _others(shares: Floats, other: Floats) -> Floats:
-    """For each value, the mean variance that subjects with other values contribute."""
-    if other.ndim < 2:
-        return np.broadcast_to(other, shares.shape)
+def _variance_of_others(shares: Floats, variance: Floats) -> Floats:
+    """Average, for each value, the variance that subjects with other values contribute."""
+    if variance.ndim < 2:
+        return np.broadcast_to(variance, shares.shape)
     size = len(shares)
-    among = np.tile(shares, (size, 1))
-    np.fill_diagonal(among, 0.0)
-    sums = among.sum(axis=1, keepdims=True)
-    even = (1 - np.eye(size)) / max(size - 1, 1)
-    among = np.where(sums > 0, among / np.where(sums > 0, sums, 1.0), even)
-    return np.asarray((among * other).sum(axis=1))
+    other_shares = np.tile(shares, (size, 1))
+    np.fill_diagonal(other_shares, 0.0)
+    row_sums = other_shares.sum(axis=1, keepdims=True)
+    equal_shares = (1 - np.eye(size)) / max(size - 1, 1)
+    other_shares = np.where(
+        row_sums > 0, other_shares / np.where(row_sums > 0, row_sums, 1.0), equal_shares
+    )
+    return np.asarray((other_shares * variance).sum(axis=1))
+
+
+LIKELIHOOD_HINT = "estimate_distribution takes any mixture"
+"""A suggestion for queries whose responses do not tell values apart."""
+
+
+# The largest bias that an inverse in doubles may have.
+_BIAS = 1e-8
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DecoderVariance:
+    """The variance of c_j(Y) for a subject with value k."""
+
+    true: Floats
+    """The variance where j is k: one number, or one per value."""
+    other: Floats
+    """The variance where j is not k: one number, or a row per j and a column per k."""
+    shared: float = 0.0
+    """A further part of ``other`` that all responses to one query share."""
+
+    typical: float = field(init=False)
+    """One number by which queries are compared."""
+
+    def __post_init__(self) -> None:
+        typical = float(self.true.mean() + self.other.mean()) + self.shared
+        object.__setattr__(self, "typical", typical)
+
+
+class Decoder(Protocol):
+    """A decoder of the responses of one query."""
+
+    @property
+    def variance(self) -> DecoderVariance: ...
+
+    def decode(self, position: int) -> Floats:
+        """Return the numbers c_j of one response, for all values."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class IndicatorDecoder:
+    r"""A decoder that counts a response for the values in its set A_y, and against all others.
+
+    .. math:: c_j(y) = \frac{1[j \in A_y] - q}{p - q}
+
+    p is the probability that a response speaks for the true value, and q that it speaks for a
+    given other one. If a random seed merges values, q is the average over seeds.
+    """
+
+    likelihood: Pairwise
+    inside_weight: Fraction
+    outside_weight: Fraction
+    variance: DecoderVariance
+
+    def decode(self, position: int) -> Floats:
+        spoken = self.likelihood.speaks_for(position)
+        return np.where(spoken, float(self.inside_weight), float(self.outside_weight))
+
+
+@lru_cache(maxsize=256)
+def _indicator_weights(
+    true_rate: Fraction, other_rate: Fraction, merging: Fraction
+) -> tuple[Fraction, Fraction, DecoderVariance]:
+    mean_other_rate = other_rate + merging * (true_rate - other_rate)
+    gain = true_rate - mean_other_rate
+    drift = merging * (1 - merging) * (true_rate - other_rate) ** 2
+    noise = DecoderVariance(
+        np.array(float(true_rate * (1 - true_rate) / gain**2)),
+        np.array(float((mean_other_rate * (1 - mean_other_rate) - drift) / gain**2)),
+        float(drift / gain**2),
+    )
+    return (1 - mean_other_rate) / gain, -mean_other_rate / gain, noise
+
+
+@dataclass(frozen=True, slots=True)
+class InverseDecoder:
+    """A decoder with numbers for every response: a left inverse of the channel, by least squares.
+
+    Among all left inverses it has the least variance if all values are equally frequent.
+    """
+
+    matrix: Floats
+    """A row per value, a column per response."""
+    variance: DecoderVariance
+
+    def decode(self, position: int) -> Floats:
+        return np.asarray(self.matrix[:, position])
+
+
+def decoder_for(likelihood: FiniteLikelihood) -> Decoder:
+    """Return the decoder of a query on a domain.
+
+    Raises:
+        InvalidInput: If one response does not tell all values apart.
+    """
+    if isinstance(likelihood, Lifted) and not likelihood.sees_all:
+        observed_domain = likelihood.seen.domain
+        subject = f"{len(observed_domain)} classes of values"
+        if isinstance(observed_domain, Part):
+            subject = f"{', '.join(observed_domain.about)} alone"
+        raise InvalidInput(f"is about {subject}; {LIKELIHOOD_HINT}")
+    chances = likelihood.chances if isinstance(likelihood, Pairwise) else None
+    if chances is None:
+        return _inverse(likelihood)
+    assert isinstance(likelihood, Pairwise)
+    try:
+        return IndicatorDecoder(likelihood, *_indicator_weights(*chances, likelihood.merging))
+    except OverflowError:
+        raise InvalidInput("is too small for an estimate in doubles", "epsilon") from None
+
+
+def _inverse(likelihood: FiniteLikelihood) -> InverseDecoder:
+    values, count = len(likelihood.domain), len(likelihood.responses)
+    reason = f"cannot be told apart by one response; {LIKELIHOOD_HINT}"
+    if count < values:
+        raise InvalidInput(f"has {count} responses: {values} values {reason}")
+    if count * values > LARGEST_TABLE:
+        raise InvalidInput(f"has {count:,} responses, which is too many; {LIKELIHOOD_HINT}")
+    channel = response_probabilities(likelihood)
+    scale = 1 / np.sqrt(channel.mean(axis=0))
+    inverse: Floats = np.linalg.pinv((channel * scale).T) * scale
+    bias = np.abs(inverse @ channel.T - np.eye(values)).max()
+    if not bias < _BIAS:
+        raise InvalidInput(f"some values {reason}")
+    variance = np.maximum(inverse**2 @ channel.T - np.eye(values), 0.0)
+    true = variance.diagonal().copy()
+    np.fill_diagonal(variance, 0.0)
+    return InverseDecoder(inverse, DecoderVariance(true, variance))

@@ -15,8 +15,8 @@ from expost.answers import Answers, no_such_query
 from expost.cards import View
 from expost.domains import Domain
 from expost.errors import InvalidInput, at, expect
-from expost.estimation.answers import Used, as_answers, level_text
-from expost.estimation.intervals import normal_reach, score_interval, student_reach
+from expost.estimation._intervals import normal_quantile, score_interval, t_quantile
+from expost.estimation._validity import Provenance, confidence_text, read_answers
 from expost.files.canonical import plain
 from expost.files.frames import Table, as_lists
 from expost.files.reading import items
@@ -46,29 +46,29 @@ class Mean(Table):
     """
 
     mean: float
-    """Unbiased, so it may be outside the range of the score."""
+    """The unbiased estimate, which may be outside the range of the score."""
     standard_error: float
     """Infinite if there is only one subject."""
     lower: float
     upper: float
     confidence: float
-    used: Used
-    """How many responses it is made from, and what it assumes."""
+    provenance: Provenance
+    """The data it was made from, and its assumptions."""
 
     @property
     def subjects(self) -> int:
         """How many subjects answered the query."""
-        return self.used.subjects
+        return self.provenance.subjects
 
     def columns(self) -> dict[str, Any]:
-        """The columns of a table with one row."""
+        """Return the columns of a table with one row."""
         names = ("mean", "standard_error", "lower", "upper")
         return {name: [getattr(self, name)] for name in names}
 
     def _view(self) -> View:
-        numbers = (self.mean, self.lower, self.upper)
-        cells = [f"{number:.4g}" for number in numbers]
-        facts = {"interval": level_text(self.confidence), **self.used.facts()}
+        bounds = (self.mean, self.lower, self.upper)
+        cells = [f"{number:.4g}" for number in bounds]
+        facts = {"interval": confidence_text(self.confidence), **self.provenance.facts()}
         return View(
             f"Mean({format_count(self.subjects, 'subject')})",
             facts,
@@ -78,9 +78,9 @@ class Mean(Table):
         )
 
     def tree(self) -> dict[str, Any]:
-        """The estimate as JSON."""
+        """Return the estimate as JSON."""
         row = {name: column[0] for name, column in as_lists(self.columns()).items()}
-        return plain({**row, "confidence": self.confidence, **self.used.tree()})
+        return plain({**row, "confidence": self.confidence, **self.provenance.tree()})
 
 
 def estimate_mean(
@@ -92,19 +92,29 @@ def estimate_mean(
 ) -> Mean:
     r"""Estimate the mean of a score in the population from which the subjects are drawn.
 
-    ``answers`` are :class:`Answers` and ``query`` is the id of one of their queries; or ``answers``
-    is a list of responses, each from a different subject, to one ``query`` on a ``domain``. The
-    query must be about a score: perturbation, linear, logistic, probit, duchi, piecewise, laplace
-    or gaussian. For a one-bit query about a score in [a, b], if the share π of the responses is
-    high, the estimate is
+    For a one-bit query about a score in [a, b], if the share π of the responses is high, the
+    estimate is
 
     .. math:: a + (b - a)\, \frac{(e^\varepsilon + 1)\,\pi - 1}{e^\varepsilon - 1}
 
     computed with the sampled weights instead of e^epsilon.
 
     Who was asked must not depend on responses. Under a filter it does: then use
-    :func:`estimate_distribution`, and the mean of the scores that it has. It warns if the answers
-    name a filter.
+    :func:`estimate_distribution` and its ``mean``. A warning says so if the answers name a filter.
+
+    Args:
+        answers: :class:`Answers`; or a list of responses, each from a different subject.
+        query: The id of one of the queries of the answers; or the query that the responses answer.
+            It must be about a score: perturbation, linear, logistic, probit, duchi, piecewise,
+            laplace or gaussian.
+        domain: The domain of a list of responses; :class:`Answers` have one.
+        confidence: The level of the interval.
+
+    Returns:
+        An unbiased estimate, and an interval within the range of the score.
+
+    Raises:
+        InvalidInput: If the query is not about a score, or nobody answered it.
 
     >>> import expost as xp
     >>> sleep = xp.perturbation([0, 6, 12], range=(0, 12), epsilon=1)
@@ -112,29 +122,29 @@ def estimate_mean(
     >>> round(result.mean, 2), round(result.lower, 2), round(result.upper, 2)
     (12.49, 0.82, 12.0)
     """
-    level = float(read_confidence(confidence))
+    confidence_level = float(read_confidence(confidence))
     if not isinstance(answers, Answers):
         with at("query"):
             check_query(query)
         with at("answers"):
-            given = [(query, response) for response in items(answers)]
-        answers, key = as_answers(given, domain), "0"
+            pairs = [(query, response) for response in items(answers)]
+        answers, key = read_answers(pairs, domain), "0"
     else:
         key = _key(answers, query)
-        answers = as_answers(answers, domain, key)
+        answers = read_answers(answers, domain, key)
     with at("query"):
         meaning = answers.queries[key].meaning(answers.domain)
-    rows, estimates = _by_row(answers, key, meaning)
+    rows, estimates = _estimates_by_response(answers, key, meaning)
     if not len(rows):
         raise InvalidInput("nobody answered it", "query")
-    asked, counts = np.unique(rows, return_counts=True)
-    used = Used.of(answers, len(asked), len(rows), key, likeliest=False)
+    subjects, counts = np.unique(rows, return_counts=True)
+    provenance = Provenance.of(answers, len(subjects), len(rows), key, by_likelihood=False)
     responses = answers.queries[key].on(answers.domain).responses
-    if len(responses) == 2 and len(asked) == len(rows):
-        ends = sorted(_worth(meaning, response) for response in responses)
-        return _of_bits(estimates, ends[0], ends[1], meaning, level, used)
-    means = np.bincount(np.searchsorted(asked, rows), estimates) / counts
-    return _of_numbers(means, meaning, level, used)
+    if len(responses) == 2 and len(subjects) == len(rows):
+        ends = sorted(_estimate(meaning, response) for response in responses)
+        return _mean_of_bits(estimates, ends[0], ends[1], meaning, confidence_level, provenance)
+    means = np.bincount(np.searchsorted(subjects, rows), estimates) / counts
+    return _mean_of_numbers(means, meaning, confidence_level, provenance)
 
 
 def _key(answers: Answers, query: Any) -> str:
@@ -145,66 +155,86 @@ def _key(answers: Answers, query: Any) -> str:
         return str(query)
 
 
-def _by_row(answers: Answers, key: str, meaning: Unbiased) -> tuple[NDArray[np.intp], Floats]:
-    """The subject of each response to a query, and what the response says."""
+def _estimates_by_response(
+    answers: Answers, key: str, meaning: Unbiased
+) -> tuple[NDArray[np.intp], Floats]:
+    """Return the subject of each response to a query, and the estimate from the response."""
     responses = answers.queries[key].on(answers.domain).responses
-    worth = np.array(
+    estimate_by_code = np.array(
         [
-            _worth(meaning, responses[place]) if asked == key else math.nan
-            for asked, place in answers.given
+            _estimate(meaning, responses[position]) if query_id == key else math.nan
+            for query_id, position in answers.given
         ]
     )
-    estimates = worth[answers.codes]
+    estimates = estimate_by_code[answers.codes]
     subjects = np.repeat(np.arange(len(answers)), answers.exchanges)
-    about = ~np.isnan(estimates)
-    return subjects[about], estimates[about]
+    answered = ~np.isnan(estimates)
+    return subjects[answered], estimates[answered]
 
 
-def _worth(meaning: Unbiased, response: Any) -> float:
-    value: Any = meaning.estimate(response)
-    if abs(value) > _LARGEST:
+def _estimate(meaning: Unbiased, response: Any) -> float:
+    estimate: Any = meaning.estimate(response)
+    if abs(estimate) > _LARGEST:
         raise InvalidInput("its estimates are too large for doubles", "query")
-    return float(value)
+    return float(estimate)
 
 
-def _of_bits(
-    estimates: Floats, low: float, high: float, meaning: Unbiased, level: float, used: Used
+def _mean_of_bits(
+    estimates: Floats,
+    low: float,
+    high: float,
+    meaning: Unbiased,
+    confidence: float,
+    provenance: Provenance,
 ) -> Mean:
-    """Each subject gave one of two responses: their number is binomial."""
+    """Estimate from one of two responses per subject: their counts are binomial."""
     subjects = len(estimates)
     share = float((estimates > (low + high) / 2).mean())
-    one = np.array([share])
-    lower, upper = score_interval(one, np.zeros(1), np.ones(1), subjects, normal_reach(level))
-    spread = high - low
-    deviation = spread * math.sqrt(share * (1 - share) / (subjects - 1)) if subjects > 1 else None
+    shares = np.array([share])
+    lower, upper = score_interval(
+        shares, np.zeros(1), np.ones(1), subjects, normal_quantile(confidence)
+    )
+    width = high - low
+    deviation = width * math.sqrt(share * (1 - share) / (subjects - 1)) if subjects > 1 else None
     return _mean(
-        low + spread * share,
+        low + width * share,
         deviation,
-        (low + spread * float(lower[0]), low + spread * float(upper[0])),
+        (low + width * float(lower[0]), low + width * float(upper[0])),
         meaning,
-        level,
-        used,
+        confidence,
+        provenance,
     )
 
 
-def _of_numbers(means: Floats, meaning: Unbiased, level: float, used: Used) -> Mean:
-    """Each subject stands for a number of unknown variance."""
+def _mean_of_numbers(
+    means: Floats, meaning: Unbiased, confidence: float, provenance: Provenance
+) -> Mean:
+    """Estimate from one number per subject, with unknown variance."""
     subjects, mean = len(means), float(means.mean())
     if subjects == 1:
-        return _mean(mean, None, (-math.inf, math.inf), meaning, level, used)
+        return _mean(mean, None, (-math.inf, math.inf), meaning, confidence, provenance)
     error = float(means.std(ddof=1)) / math.sqrt(subjects)
-    reach = student_reach(level, subjects - 1) * error
-    return _mean(mean, error, (mean - reach, mean + reach), meaning, level, used)
+    half_width = t_quantile(confidence, subjects - 1) * error
+    return _mean(
+        mean, error, (mean - half_width, mean + half_width), meaning, confidence, provenance
+    )
 
 
 def _mean(
     mean: float,
-    error: float | None,
+    standard_error: float | None,
     interval: tuple[float, float],
     meaning: Unbiased,
-    level: float,
-    used: Used,
+    confidence: float,
+    provenance: Provenance,
 ) -> Mean:
     low, high = map(float, meaning.range)
     lower, upper = (min(high, max(low, end)) for end in interval)
-    return Mean(mean, math.inf if error is None else error, lower, upper, level, used)
+    return Mean(
+        mean,
+        math.inf if standard_error is None else standard_error,
+        lower,
+        upper,
+        confidence,
+        provenance,
+    )

@@ -26,10 +26,8 @@ from expost.estimation import (
     estimate_mean,
     point_scores,
 )
-from expost.estimation.decoding import INSTEAD
-from expost.estimation.scope import scope_of
-from expost.estimation.scores import scores_of
-from expost.estimation.support import Points
+from expost.estimation._support import Points, query_scores, read_estimand
+from expost.estimation.frequencies import LIKELIHOOD_HINT
 from expost.files.canonical import plain
 from expost.filters import Filter
 from expost.knowledge import Samples
@@ -191,7 +189,7 @@ def for_likelihood(
 def _together(answers: Answers, chosen: Chosen) -> bool:
     """Whether all that was asked about can be estimated together with what was chosen."""
     try:
-        scope_of(answers, *chosen)
+        read_estimand(answers, *chosen)
     except InvalidInput:  # perhaps there are too many combinations
         return False
     return True
@@ -212,7 +210,7 @@ def mean_by_likelihood(
     values = found.domain
     with at("query"):
         query = answers.queries[key]
-        scores = scores_of(query, values)
+        scores = query_scores(query, values)
         low, high = map(float, query.meaning(values).range)
     around = quietly(
         partial(
@@ -237,7 +235,7 @@ def frequencies(answers: Answers, *, confidence: ExactLike = "0.95") -> Estimate
         found = quietly(partial(estimate_frequencies, answers, confidence=confidence))
     except InvalidInput as error:
         instead = "leave out --frequencies, for any mixture of queries"
-        raise InvalidInput(error.reason.replace(INSTEAD, instead), error.place) from None
+        raise InvalidInput(error.reason.replace(LIKELIHOOD_HINT, instead), error.place) from None
     return Estimated(
         f"the share of each value{_about(answers)}: unbiased, if everybody was asked alike",
         rows_of(found),

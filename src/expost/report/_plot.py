@@ -14,7 +14,7 @@ from expost._format import format_count
 from expost.audits.losses import Losses
 from expost.errors import InvalidInput, printable
 from expost.estimation import Distribution, Frequencies, Intervals, Mean
-from expost.estimation.answers import level_text
+from expost.estimation._validity import confidence_text
 from expost.filters._account import account_of
 from expost.loss import Odometer
 from expost.numbers import Enclosure, ExactLike, Nats
@@ -224,7 +224,7 @@ def draw_estimates(
         markerfacecolor="white",
     )  # fmt: skip
     what = "mean" if of_mean else "share"
-    lines = [f"{what}, {level_text(confidence)} interval{'' if of_mean else 's'}", *said]
+    lines = [f"{what}, {confidence_text(confidence)} interval{'' if of_mean else 's'}", *said]
     lines += [] if known.all() else ["hollow: not determined by them"]
     axes.set(xlabel="\n".join(lines))
     letters = int(_LETTERS * inches(axes)[0])
@@ -359,7 +359,7 @@ def _draw_estimate(found: GroupEstimate, ax: Axes | None) -> Axes:
     shown = _with_intervals(found) if isinstance(found, Distribution) else found
     rows = rows_of(shown)
     axes = _axes(ax, min(len(rows), MOST))
-    said = [shown.used.amount(), *(["can be biased"] if shown.used.doubts else [])]
+    said = [shown.provenance.amount(), *(["can be biased"] if shown.provenance.doubts else [])]
     draw_estimates(axes, rows, shown.confidence, said)
     return axes
 

@@ -94,7 +94,7 @@ def test_there_is_a_class_for_every_value() -> None:
     with pytest.raises(xp.InvalidInput, match="of: 3 classes for a domain of 2 values"):
         query.on(xp.FiniteSet(["a", "b"]))
     with pytest.raises(xp.InvalidInput, match="is about 2 classes of values; estimate_dist"):
-        xp.estimation.decoding.decoder(query.on(xp.FiniteSet(["a", "b", "c"])))
+        xp.estimation.frequencies.decoder_for(query.on(xp.FiniteSet(["a", "b", "c"])))
 
 
 def test_many_values_are_work_for_each_class_only() -> None:

@@ -1,4 +1,8 @@
-"""What estimates are made from: answers of many subjects, or pairs of a query and a response."""
+"""The assumptions of an estimate, and reasons to doubt them.
+
+Means and frequencies are unbiased only if responses did not decide who was asked. The likelihood of
+a distribution stays valid under a filter, if all responses that the filter saw are here.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,8 @@ from expost.domains import Attributes, Box, FiniteSet, Part, some
 from expost.errors import InvalidInput, at, expect
 from expost.filters import Filter
 
-__all__ = ["Used", "as_answers", "filter_of", "finite", "level_text"]
+__all__ = ["Provenance", "confidence_text", "finite_domain", "read_answers", "required_filter"]
+
 
 _SAMPLE = "the subjects are a random sample"
 _WHATEVER = f"{_SAMPLE}, and who was asked what did not depend on responses"
@@ -38,33 +43,39 @@ _FILTERED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Used:
-    """What an estimate was made from, and what it takes for granted."""
+class Provenance:
+    """The data that an estimate was made from, its assumptions, and reasons to doubt them."""
 
     subjects: int
-    """How many subjects gave the responses that were used."""
+    """How many subjects gave the responses."""
     responses: int
     refused: int | None
     """How many subjects were refused the query, or any of the queries; None if not known."""
     assumes: str
     doubts: tuple[str, ...]
-    """Why that does not hold, as far as is known."""
+    """Reasons why the assumptions may not hold."""
 
     @classmethod
     def of(
-        cls, answers: Answers, subjects: int, responses: int, query: str | None, *, likeliest: bool
-    ) -> Used:
+        cls,
+        answers: Answers,
+        subjects: int,
+        responses: int,
+        query: str | None,
+        *,
+        by_likelihood: bool,
+    ) -> Provenance:
         return cls(
             subjects,
             responses,
             answers.refused_subjects(query),
-            _ALL if likeliest and answers.complete else _WHATEVER,
-            _doubts(answers, query, likeliest=likeliest),
+            _ALL if by_likelihood and answers.complete else _WHATEVER,
+            _doubts(answers, query, by_likelihood=by_likelihood),
         )
 
     @classmethod
-    def of_views(cls, answers: Answers, views: Counter[View]) -> Used:
-        """The same where some responses are hidden, and all attempts are known."""
+    def of_views(cls, answers: Answers, views: Counter[View]) -> Provenance:
+        """Describe an estimate from views with hidden responses, where all attempts are known."""
         refused = sum(
             subjects
             for view, subjects in views.items()
@@ -73,16 +84,16 @@ class Used:
         return cls(views.total(), len(answers.codes), refused, _HIDDEN, ())
 
     def tree(self) -> dict[str, Any]:
-        """The same as JSON."""
+        """Return the fields as JSON."""
         return asdict(self)
 
     def amount(self) -> str:
-        """How much it was made from, for people."""
+        """Count responses and subjects, in words."""
         responses = format_count(self.responses, "response")
         return f"{responses} of {format_count(self.subjects, 'subject')}"
 
     def facts(self) -> dict[str, str]:
-        """The same for people."""
+        """Return labelled texts for people."""
         refused = None if self.refused is None else format_count(self.refused, "subject")
         return {
             "used": self.amount(),
@@ -92,26 +103,26 @@ class Used:
         }
 
 
-def as_answers(
-    given: Any, domain: Any, query: str | None = None, *, likeliest: bool = False
+def read_answers(
+    answers: Any, domain: Any, query: str | None = None, *, by_likelihood: bool = False
 ) -> Answers:
-    """Answers as they are, or made from pairs, each from a different subject.
+    """Return answers, or make them from pairs, each from a different subject.
 
-    It warns of whatever makes an estimate from them, or from those to one ``query``, wrong;
-    ``likeliest`` is one that a filter does not make wrong. A warning points
-    to the caller's caller, which is the user's code.
+    Warn of whatever biases an estimate from them, or from the responses to one ``query``. A filter
+    does not bias estimates ``by_likelihood``. The warning points to the caller's caller, which is
+    the user's code.
     """
-    if isinstance(given, Answers):
-        if domain is not None and domain != given.domain:
+    if isinstance(answers, Answers):
+        if domain is not None and domain != answers.domain:
             raise InvalidInput("is not that of the answers, which have one", "domain")
-        for doubt in _doubts(given, query, likeliest=likeliest):
+        for doubt in _doubts(answers, query, by_likelihood=by_likelihood):
             warnings.warn(doubt, UserWarning, stacklevel=3)
-        return given
-    return Answers.of_pairs(domain, given)
+        return answers
+    return Answers.of_pairs(domain, answers)
 
 
-def filter_of(answers: Any) -> Filter:
-    """The filter that answers name, which says what hidden responses may have been."""
+def required_filter(answers: Any) -> Filter:
+    """Return the filter that answers name, which decides what hidden responses were possible."""
     with at("answers"):
         expect(answers, Answers, "Answers, if there are attempts")
     assert isinstance(answers, Answers)
@@ -125,16 +136,16 @@ def filter_of(answers: Any) -> Filter:
     return answers.filter
 
 
-def _doubts(answers: Answers, query: str | None, *, likeliest: bool) -> tuple[str, ...]:
-    filtered = not likeliest and answers.by_responses
+def _doubts(answers: Answers, query: str | None, *, by_likelihood: bool) -> tuple[str, ...]:
+    filtered = not by_likelihood and answers.by_responses
     if (answers.complete and not filtered) or answers.evenly(query):
         return ()
     doubts = [] if answers.complete else [_PART]
     return (*doubts, _FILTERED) if filtered else tuple(doubts)
 
 
-def finite(answers: Answers) -> FiniteSet:
-    """The domain of answers, where it has to be finite."""
+def finite_domain(answers: Answers) -> FiniteSet:
+    """Return the domain of answers; raise an error unless it is finite."""
     domain = answers.domain
     match domain:
         case FiniteSet():
@@ -150,6 +161,6 @@ def finite(answers: Answers) -> FiniteSet:
             assert_never(domain)
 
 
-def level_text(confidence: float) -> str:
-    """A confidence for people: ``95 %``."""
+def confidence_text(confidence: float) -> str:
+    """Format a confidence: ``95 %``."""
     return f"{100 * confidence:.6g} %"

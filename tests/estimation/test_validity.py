@@ -52,7 +52,7 @@ def test_an_estimate_that_a_filter_makes_wrong_warns_and_points_to_the_likelihoo
 ) -> None:
     with pytest.warns(UserWarning, match="is biased; estimate_distribution is not, if") as seen:
         found = estimate(asked(guard))
-    assert [str(warning.message) for warning in seen] == list(found.used.doubts)
+    assert [str(warning.message) for warning in seen] == list(found.provenance.doubts)
     assert seen[0].filename == __file__
     assert "\nbut: the answers were given under a filter" in repr(found)
 
@@ -79,17 +79,21 @@ def test_an_estimate_says_what_it_used_who_was_refused_and_what_it_assumes(
 ) -> None:
     pairs = [("a", "p"), ("c", "p"), ("c", "r"), ("c", "p"), ("d", "r")]
     found = estimate(asked(None, pairs))
-    used = found.used
-    assert (used.subjects, used.responses, used.refused) == (subjects, responses, refused)
+    provenance = found.provenance
+    assert (provenance.subjects, provenance.responses, provenance.refused) == (
+        subjects,
+        responses,
+        refused,
+    )
     tree = found.tree()
     for name in ("subjects", "responses", "refused", "assumes"):
-        assert tree[name] == getattr(used, name)
+        assert tree[name] == getattr(provenance, name)
     for text in (repr(found), found._repr_html_()):
         amount = f"{responses} response{'s'[: responses > 1]} of {subjects} subject"
         assert amount in text
         assert f"{refused} subjects" in text
         assert "random sample" in text
-    assert estimate(asked(None)).used.refused is None
+    assert estimate(asked(None)).provenance.refused is None
 
 
 @pytest.mark.parametrize(

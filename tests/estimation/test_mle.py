@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from expost.estimation.likeliest import likeliest
+from expost.estimation._mle import fit_mixture
 
 Floats = NDArray[np.float64]
 
@@ -72,7 +72,7 @@ def test_no_distribution_is_likelier_by_more_than_the_gap(case: tuple[Floats, Fl
     table, counts = case
     other = pairwise_climb(table, counts)
     for steps in (1, 3, 12, 1000):
-        found = likeliest(table, counts, gap=1e-6, steps=steps)
+        found = fit_mixture(table, counts, gap=1e-6, steps=steps)
         assert (found.weights >= 0).all()
         assert found.weights.sum() == pytest.approx(1, abs=1e-12)
         assert found.log_likelihood == pytest.approx(
@@ -102,7 +102,7 @@ def exact_gap(table: Floats, counts: Floats, weights: Floats) -> mpmath.mpf:
 @given(tables(), st.integers(0, 12))
 def test_the_gap_is_that_of_the_formula_rounded_up(case: tuple[Floats, Floats], steps: int) -> None:
     table, counts = case
-    found = likeliest(table, counts, gap=1e-300, steps=steps)
+    found = fit_mixture(table, counts, gap=1e-300, steps=steps)
     exact = exact_gap(table, counts, found.weights)
     assert found.gap >= exact
     assert found.gap <= exact * (1 + 1e-9) + 1e-13 * counts.sum()
@@ -112,7 +112,7 @@ def test_the_gap_is_that_of_the_formula_rounded_up(case: tuple[Floats, Floats], 
 @given(tables())
 def test_more_steps_never_leave_more(case: tuple[Floats, Floats]) -> None:
     table, counts = case
-    gaps = [likeliest(table, counts, gap=1e-9, steps=steps).gap for steps in range(15)]
+    gaps = [fit_mixture(table, counts, gap=1e-9, steps=steps).gap for steps in range(15)]
     assert all(after <= before for before, after in pairwise(gaps))
 
 
@@ -120,7 +120,7 @@ def test_more_steps_never_leave_more(case: tuple[Floats, Floats]) -> None:
 def test_values_that_can_hardly_be_told_apart_take_few_steps(subjects: int, queries: int) -> None:
     table, counts = grid_study(subjects, queries)
     seen: list[tuple[int, float]] = []
-    found = likeliest(table, counts, gap=1e-6, steps=30, progress=lambda *at: seen.append(at))
+    found = fit_mixture(table, counts, gap=1e-6, steps=30, progress=lambda *at: seen.append(at))
     assert found.gap <= 1e-6
     assert seen[-1] == (found.steps, found.gap)
     assert [step for step, _ in seen] == list(range(found.steps + 1))
@@ -149,7 +149,7 @@ def grid_study(subjects: int, queries: int) -> tuple[Floats, Floats]:
 def test_rounding_stops_it_in_time() -> None:
     generator = np.random.default_rng(5)
     table = generator.uniform(0.1, 1, (200, 20))
-    found = likeliest(table, np.full(200, 1e9), gap=1e-9, steps=1000)
+    found = fit_mixture(table, np.full(200, 1e9), gap=1e-9, steps=1000)
     assert 1e-9 < found.gap < 0.1
     assert found.steps < 60
 
@@ -158,7 +158,7 @@ def test_rounding_stops_it_in_time() -> None:
 def test_many_rows_take_few_steps(spread: float) -> None:
     generator = np.random.default_rng(3)
     table = np.exp(generator.normal(0, spread, (3000, 12)))
-    found = likeliest(table, np.ones(3000), gap=1e-6, steps=100)
+    found = fit_mixture(table, np.ones(3000), gap=1e-6, steps=100)
     assert found.gap <= 1e-6
     assert found.steps < 40
 
@@ -167,7 +167,7 @@ def test_columns_that_are_alike_do_no_harm() -> None:
     generator = np.random.default_rng(4)
     half = generator.uniform(0.1, 1, (50, 3))
     twice = np.concatenate([half, half], axis=1)
-    one = likeliest(half, np.ones(50), gap=1e-9, steps=100)
-    two = likeliest(twice, np.ones(50), gap=1e-9, steps=100)
+    one = fit_mixture(half, np.ones(50), gap=1e-9, steps=100)
+    two = fit_mixture(twice, np.ones(50), gap=1e-9, steps=100)
     assert two.log_likelihood == pytest.approx(one.log_likelihood, abs=1e-8)
     assert two.weights[:3] + two.weights[3:] == pytest.approx(one.weights, abs=1e-4)

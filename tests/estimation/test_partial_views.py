@@ -14,8 +14,8 @@ import pytest
 import expost as xp
 from expost.answers import views_of
 from expost.estimation import estimate_distribution
-from expost.estimation.hidden import observations_of_views
-from expost.estimation.scope import scope_of
+from expost.estimation._partial_views import observe_views
+from expost.estimation._support import read_estimand
 
 Matrix = list[list[Fraction]]
 YES_NO = xp.FiniteSet(["no", "yes"])
@@ -115,11 +115,11 @@ def test_the_likelihood_of_a_view_is_the_sum_over_all_hidden_responses(seed: int
     views = [drawn(generator, tables, ratio, 7) for _ in range(12)]
     views = [view for view in views if view] + [[("answered", "a", 0)]]
     answers, attempts = study(views, tables, ratio)
-    found = observations_of_views(
+    found = observe_views(
         answers,
         views_of(answers, attempts),
         xp.BayesianFilter(ratio=str(ratio)),
-        scope_of(answers, None, None).atoms,
+        read_estimand(answers, None, None).support,
     )
     expected: Counter[tuple[float, ...]] = Counter()
     for view in views:
@@ -127,7 +127,7 @@ def test_the_likelihood_of_a_view_is_the_sum_over_all_hidden_responses(seed: int
         expected[tuple(round(float(p / max(row)), 9) for p in row)] += 1
     shown: Counter[tuple[float, ...]] = Counter()
     for likelihoods, count in zip(found.table, found.counts, strict=True):
-        shown[tuple(round(float(p), 9) for p in likelihoods[found.alike])] += int(count)
+        shown[tuple(round(float(p), 9) for p in likelihoods[found.groups])] += int(count)
     assert shown == expected
     outcomes = Counter(outcome for view in views for outcome, *_ in view)
     assert outcomes["hidden"] > 5
@@ -177,9 +177,9 @@ def test_with_all_attempts_an_estimate_from_a_part_is_right() -> None:
     assert abs(found.probabilities[1] - 0.8) < 3 * error < 0.02
     assert biased.probabilities[1] > 0.8 + 6 * error
     assert found.gap <= 1e-6
-    assert found.used.subjects == 12_000
-    assert found.used.doubts == ()
-    assert "nothing hidden but what the filter accepted" in found.used.assumes
+    assert found.provenance.subjects == 12_000
+    assert found.provenance.doubts == ()
+    assert "nothing hidden but what the filter accepted" in found.provenance.assumes
 
 
 def test_nothing_hidden_is_the_estimate_from_all_answers() -> None:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 import expost as xp
 from expost.estimation import estimate_distribution
-from expost.estimation.likeliest import likeliest
-from expost.estimation.profile import Problem, inside
+from expost.estimation._mle import fit_mixture
+from expost.estimation._profile_likelihood import ProfileProblem, interior_start
 
 Floats = NDArray[np.float64]
 FALL = 1.92
@@ -41,14 +41,14 @@ def grid(values: int, parts: int) -> Floats:
 @pytest.mark.parametrize("seed", range(60))
 def test_no_mixture_that_is_likely_enough_is_outside_and_the_end_is_reached(seed: int) -> None:
     table, counts, scores = random_problem(seed)
-    found = likeliest(table, counts, gap=1e-6, steps=1000)
+    found = fit_mixture(table, counts, gap=1e-6, steps=1000)
     floor = found.log_likelihood - FALL
     estimate = float(scores @ found.weights)
-    end = Problem(table, counts, scores, floor).least(
-        inside(table, counts, found.weights, floor), estimate
+    end = ProfileProblem(table, counts, scores, floor).least(
+        interior_start(table, counts, found.weights, floor), estimate
     )
-    assert 0 <= end.bound <= end.reached <= estimate + 1e-9
-    assert end.reached - end.bound <= 2e-3 * max(estimate - end.bound, 1e-6)
+    assert 0 <= end.bound <= end.attained <= estimate + 1e-9
+    assert end.attained - end.bound <= 2e-3 * max(estimate - end.bound, 1e-6)
     # Around the likeliest one, as fine as is needed to hit the set, and all over the simplex.
     draw = np.random.default_rng(seed)
     moves = draw.normal(size=(4_000, len(scores))) * (10 ** draw.uniform(-5, 0, (4_000, 1)))

@@ -1,0 +1,268 @@
+"""Intervals: tables of them, quantiles and score intervals, and the bootstrap.
+
+Proofs: docs/theory/estimates.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from expost._types import Floats
+from expost.cards import View
+from expost.domains import FiniteSet
+from expost.estimation._mle import EstimatedMixture
+from expost.estimation._validity import Provenance, confidence_text
+from expost.files.canonical import plain
+from expost.files.frames import Table, as_lists
+
+__all__ = [
+    "LEAST_REPETITIONS",
+    "Intervals",
+    "bootstrap_intervals",
+    "normal_quantile",
+    "score_interval",
+    "t_quantile",
+    "value_cells",
+    "value_columns",
+    "value_heads",
+]
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Intervals(Table):
+    """Intervals around estimates, from :meth:`Distribution.intervals`.
+
+    By default they are likelihood-ratio intervals; with ``repetitions``, they have the share
+    ``confidence`` of the estimates from resampled subjects. The estimate itself is always inside.
+
+    >>> import expost as xp
+    >>> from expost.estimation import estimate_distribution
+    >>> query = xp.randomized_response(epsilon=2)
+    >>> pairs = [(query, "yes")] * 30 + [(query, "no")] * 70
+    >>> found = estimate_distribution(pairs, domain=xp.FiniteSet(["no", "yes"]))
+    >>> intervals = found.intervals()
+    >>> intervals.lower.round(3).tolist(), intervals.upper.round(3).tolist()
+    ([0.637, 0.126], [0.874, 0.363])
+    """
+
+    estimate: Floats
+    """The estimate that each interval is around."""
+    lower: Floats
+    upper: Floats
+    standard_error: Floats
+    confidence: float
+    repetitions: int | None
+    """How often subjects were resampled; None for likelihood-ratio intervals."""
+    domain: FiniteSet | None
+    """The domain whose values they are about, in its order; None for the mean of a score."""
+    provenance: Provenance
+    gap: float
+    """How much too far out an end is at most, because a search has a limit."""
+    doubts: tuple[str, ...]
+    """Reasons why they may be too narrow."""
+
+    def columns(self) -> dict[str, Any]:
+        """Return the columns of a table: a row per value, or one for the mean of a score."""
+        numbers = self._numbers()
+        values = {} if self.domain is None else value_columns(self.domain, numbers)
+        return {**values, **numbers}
+
+    def _numbers(self) -> dict[str, Floats]:
+        names = ("estimate", "lower", "upper", "standard_error")
+        return {name: getattr(self, name) for name in names}
+
+    def _view(self) -> View:
+        numbers, domain = self._numbers(), self.domain
+        value_names = [] if domain is None else value_heads(domain, numbers)
+        return View(
+            f"Intervals({len(self.lower):,})",
+            {
+                "intervals": f"{confidence_text(self.confidence)}, {self._how()}",
+                **({"but": " ".join(self.doubts)} if self.doubts else {}),
+            },
+            (*value_names, *numbers),
+            len(self.lower),
+            lambda index: (
+                *(() if domain is None else value_cells(domain, index)),
+                *(f"{column[index]:.4g}" for column in numbers.values()),
+            ),
+        )
+
+    def _how(self) -> str:
+        if self.repetitions is None:
+            return "by the ratio of likelihoods"
+        return f"{self.repetitions:,} repetitions"
+
+    def tree(self) -> dict[str, Any]:
+        """Return the intervals as JSON, in lists."""
+        values = {} if self.domain is None else {"value": list(self.domain.values)}
+        options = {
+            "confidence": self.confidence,
+            "repetitions": self.repetitions,
+            "gap": self.gap,
+        }
+        return plain({**values, **as_lists(self._numbers()), **options})
+
+
+def value_heads(domain: FiniteSet, other_columns: Iterable[str]) -> list[str]:
+    """Name the columns of values: as the coordinates or attributes, or ``value``.
+
+    A name that another column of the table has gets ``value_`` in front.
+
+    >>> import expost as xp
+    >>> points = xp.FiniteSet([(34, 0), (52, 1)], names=["age", "lower"])
+    >>> value_heads(points, other_columns=["lower", "upper"])
+    ['age', 'value_lower']
+    """
+    used_names = set(other_columns)
+    heads: list[str] = []
+    for name in domain.names or ("value",):
+        while name in used_names:
+            name = f"value_{name}"
+        used_names.add(name)
+        heads.append(name)
+    return heads
+
+
+def value_cells(domain: FiniteSet, index: int) -> tuple[Any, ...]:
+    """Return one value, as a cell for each column."""
+    value: Any = domain.values[index]
+    return (value,) if domain.names is None else tuple(value)
+
+
+def value_columns(domain: FiniteSet, other_columns: Iterable[str]) -> dict[str, list[Any]]:
+    """Return all values as columns, next to other columns."""
+    rows = (value_cells(domain, index) for index in range(len(domain)))
+    return dict(
+        zip(value_heads(domain, other_columns), map(list, zip(*rows, strict=True)), strict=True)
+    )
+
+
+def normal_quantile(confidence: float) -> float:
+    """Return the two-sided quantile of the normal distribution.
+
+    >>> round(normal_quantile(0.95), 3)
+    1.96
+    """
+    return -NormalDist().inv_cdf((1 - confidence) / 2)
+
+
+def t_quantile(confidence: float, degrees_of_freedom: int) -> float:
+    """Return the two-sided quantile of Student's distribution (Hill 1970, Algorithm 396).
+
+    Accurate to about five digits, which is more than the normal approximation deserves.
+
+    >>> round(t_quantile(0.95, degrees_of_freedom=10), 3)
+    2.228
+    """
+    tails, n = 1 - confidence, float(degrees_of_freedom)
+    if degrees_of_freedom == 1:
+        return 1 / math.tan(tails * math.pi / 2)
+    if degrees_of_freedom == 2:
+        return math.sqrt(2 / (tails * (2 - tails)) - 2)
+    a = 1 / (n - 0.5)
+    b = 48 / a**2
+    c = ((20700 * a / b - 98) * a - 16) * a + 96.36
+    d = ((94.5 / (b + c) - 3) / b + 1) * math.sqrt(a * math.pi / 2) * n
+    y = (d * tails) ** (2 / n)
+    if y <= 0.05 + a:
+        y = (
+            (1 / (((n + 6) / (n * y) - 0.089 * d - 0.822) * (n + 2) * 3) + 0.5 / (n + 4)) * y - 1
+        ) * (n + 1) / (n + 2) + 1 / y
+        return math.sqrt(n * y)
+    x = -normal_quantile(confidence)
+    y = x * x
+    if degrees_of_freedom < 5:
+        c += 0.3 * (n - 4.5) * (x + 0.6)
+    c = (((0.05 * d * x - 5) * x - 7) * x - 2) * x + b + c
+    y = (((((0.4 * y + 6.3) * y + 36) * y + 94.5) / c - y - 3) / b + 1) * x
+    return math.sqrt(n * math.expm1(a * y * y))
+
+
+def score_interval(
+    estimates: Floats, constant: Floats, slope: Floats, subjects: int, quantile: float
+) -> tuple[Floats, Floats]:
+    r"""Return the range of shares f in [0, 1] that an estimate does not reject (after Wilson).
+
+    .. math:: n\,(\hat f - f)^2 \le z^2\,(c + b f - f^2)
+
+    The variance of one subject's estimate is c + b f - f² for every f. If no share fits, the
+    interval is the single share that fits best.
+
+    >>> zero, one = np.zeros(1), np.ones(1)  # c = 0 and b = 1: Wilson's own interval
+    >>> lower, upper = score_interval(np.array([0.5]), zero, one, subjects=100, quantile=1.96)
+    >>> lower.round(3).tolist(), upper.round(3).tolist()
+    ([0.404], [0.596])
+    """
+    relative_variance = quantile**2 / subjects
+    center = (estimates + relative_variance * slope / 2) / (1 + relative_variance)
+    offset = (estimates**2 - relative_variance * constant) / (1 + relative_variance)
+    half_width = np.sqrt(np.maximum(center**2 - offset, 0.0))
+    return np.clip(center - half_width, 0.0, 1.0), np.clip(center + half_width, 0.0, 1.0)
+
+
+LEAST_REPETITIONS = 50
+"""Repetitions: the ends of a 95 % interval are then not just the two most extreme of them."""
+
+# An interior search is at most this far from an end where the true maximum is.
+_NEAR_END = 1e-5
+
+
+def bootstrap_intervals(
+    mixture: EstimatedMixture,
+    scores: Floats,
+    confidence: float,
+    domain: FiniteSet | None,
+    provenance: Provenance,
+    *,
+    repetitions: int,
+    generator: np.random.Generator,
+    progress: Callable[[int, int], None] | None = None,
+) -> Intervals:
+    """Compute bootstrap intervals for the means of scores; ``scores`` has a column for each.
+
+    Means that the responses do not determine get all of their range.
+    """
+    replicates = np.empty((repetitions, scores.shape[1]))
+    for repetition in range(repetitions):
+        replicates[repetition] = mixture.bootstrap_replicate(generator) @ scores
+        if progress is not None:
+            progress(repetition + 1, repetitions)
+    estimate, unidentified = mixture.probabilities @ scores, mixture.unidentified(scores)
+    least, most = scores.min(axis=0), scores.max(axis=0)
+    tails = (1 - confidence) / 2
+    lower, upper = np.quantile(replicates, [tails, 1 - tails], axis=0)
+    standard_errors = replicates.std(axis=0, ddof=1)
+    # The search for a replicate is rougher, and may miss an end where the estimate is.
+    lower = np.where(unidentified, least, np.minimum(lower, estimate))
+    upper = np.where(unidentified, most, np.maximum(upper, estimate))
+    standard_errors = np.where(unidentified, np.inf, standard_errors)
+    margin = _NEAR_END * (most - least)
+    interior = (least + margin < estimate) & (estimate < most - margin)
+    at_end = int((~interior & ~unidentified & (most > least)).sum())
+    doubts = () if not at_end else (_boundary_doubt(at_end, len(estimate)),)
+    return Intervals(
+        estimate,
+        lower,
+        upper,
+        standard_errors,
+        confidence,
+        repetitions,
+        domain,
+        provenance,
+        0.0,
+        doubts,
+    )
+
+
+def _boundary_doubt(at_end: int, total: int) -> str:
+    return (
+        f"{at_end:,} of {total:,} estimates are at an end of what is possible, where "
+        "intervals from resampled subjects are too narrow, the more so with few subjects."
+    )
