@@ -63,7 +63,9 @@ def _beside_bare(log: Path, queries: Path, runs: int) -> float:
     print(
         f"  audit            {ours / bare:5.2f} × the bare read, sort and group (limit {LIMIT:g})"
     )
-    print(f"  not respected    {found.broken:,} subjects, {found.exhausted:,} with nothing left")
+    print(
+        f"  not respected    {found.broken:,} subjects, {found.exhausted:,} with nothing remaining"
+    )
     return ours / bare
 
 

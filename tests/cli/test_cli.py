@@ -68,7 +68,7 @@ def test_an_infinite_loss_is_printed_as_inf(run: Run, tmp_path: Path) -> None:
     assert result["basic"] == "inf"
     assert "inf" in run("loss", path)[1]
     code, out, _ = run("loss", path)
-    assert (code, "utilization        undefined" in out) == (0, True)
+    assert (code, "share of basic     undefined" in out) == (0, True)
 
 
 def test_decide_accepts_and_refuses_with_exit_code_0(

@@ -260,9 +260,9 @@ def test_whoever_broke_the_budget_is_not_counted_as_used_up(run: Run, tmp_path: 
     out = tmp_path / "out"
     code, told, _ = run(*files(logged, tmp_path), "-o", out)
     assert code == 1
-    assert "used up            1 subject, with less than a thousandth of it left" in told
+    assert "used up            1 subject, with less than a thousandth of it remaining" in told
     words = Page((out / "audit.html").read_text("utf-8")).words
-    assert "1 person, with less than a thousandth left" in words
+    assert "1 person, with less than a thousandth remaining" in words
 
 
 COMPARED = {

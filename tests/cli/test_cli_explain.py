@@ -67,7 +67,7 @@ def test_a_breach_comes_first_and_nothing_soothes(run: Run, file: Path) -> None:
     found = checked(page.read_text(encoding="utf-8"))
     (lead,) = found.all("p", "breach")
     assert lead.text.replace("\xa0", " ") == " ".join(first)
-    assert "left" not in found.facts
+    assert "remaining" not in found.facts
     assert xp.report.explain(transcript)._repr_html_().startswith(f"<p>{first[0]}</p>")
 
 

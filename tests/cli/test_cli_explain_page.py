@@ -47,7 +47,7 @@ def test_the_page_of_a_transcript_has_all_that_it_is_about(run: Run, file: Path)
         "basic composition": "2.5",
         "budget": "2 (bayesian filter)",
         "budget respected": "yes, at every exchange",
-        "left": "1",
+        "remaining": "1",
     }
     asked = "a score from 0 to 10: 0 for never, 3 for sometimes and 10 for often, at epsilon 1"
     assert ["3", asked, "0", "1.5", "up"] in found.rows
@@ -115,7 +115,7 @@ def test_a_long_transcript_has_every_loss_behind_its_picture(run: Run, tmp_path:
     assert ["…", "10 more", "", "", ""] in found.rows
     assert ["13", "never", "0.5", "6.5"] in found.rows
     assert found.facts["budget"] == "none: the transcript names no filter"
-    assert "left" not in found.facts
+    assert "remaining" not in found.facts
 
 
 def test_nothing_asked_so_far_is_a_page_too(run: Run, tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_nothing_asked_so_far_is_a_page_too(run: Run, tmp_path: Path) -> None:
     xp.Transcript(VALUES, xp.BayesianFilter(epsilon="2")).save(file)
     assert run("explain", file, "--html", page)[0] == 0
     found = checked(page.read_text(encoding="utf-8"))
-    assert (found.facts["queries answered"], found.facts["left"], found.alts) == ("0", "2", [])
+    assert (found.facts["queries answered"], found.facts["remaining"], found.alts) == ("0", "2", [])
 
 
 def test_on_a_box_the_peak_is_never_below_the_loss(run: Run, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from corpus.sameness import differences
 
 OLD = {"loss": {"lower": 1.0, "upper": 1.008}, "exchanges": 2, "largest_epsilon": "2.5"}
 TEXT = """realized loss      1.00800
-utilization        50.4 %
+share of basic     50.4 %
 budget respected   yes, at every exchange
 """
 

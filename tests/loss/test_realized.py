@@ -1,4 +1,4 @@
-"""Realized loss, worst case and utilization, against the paper's formulas in rationals."""
+"""Realized losses, worst cases and shares, against the paper's formulas in rationals."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_example_1_nothing_is_learned_from_0_1_1_0() -> None:
         transcript = transcript.add(query, response)
     assert xp.Odometer(transcript).exact_loss == Nats()
     assert xp.realized_loss(transcript) == xp.numbers.Enclosure(0.0, 0.0)
-    assert xp.loss.utilization(transcript) == xp.numbers.Enclosure(0.0, 0.0)
+    assert xp.loss.share_of_basic(transcript) == xp.numbers.Enclosure(0.0, 0.0)
     assert basic_loss(transcript) == Nats(Fraction(28, 10))
 
 
@@ -48,7 +48,7 @@ def test_example_2_the_loss_is_ln_3_2_a_third_of_the_guarantee() -> None:
     assert (likelihoods[0], likelihoods[10]) == (Fraction(96, 1000), Fraction(144, 1000))
     assert xp.Odometer(transcript).exact_loss.ratio == Fraction(3, 2)
     assert basic_loss(transcript).ratio == Fraction(27, 8)
-    share = xp.loss.utilization(transcript)
+    share = xp.loss.share_of_basic(transcript)
     assert share.lower <= Fraction(1, 3) <= share.upper
     assert share.width < 1e-15
 
@@ -69,7 +69,7 @@ def test_a_zero_likelihood_is_an_infinite_loss() -> None:
     assert xp.realized_loss(transcript.add(query, 0)).lower == math.inf
     assert xp.Odometer(transcript.add(query, 1)).exact_loss.ratio == 2
     assert xp.loss.worst_case_loss(query, xp.FiniteSet(list("ab"))).upper == math.inf
-    assert xp.loss.utilization(query, xp.FiniteSet(list("ab"))) == xp.numbers.Enclosure(0.0, 0.0)
+    assert xp.loss.share_of_basic(query, xp.FiniteSet(list("ab"))) == xp.numbers.Enclosure(0.0, 0.0)
     everywhere = transcript.add(xp.channel([[0, 1], [1, 0]]), 0).add(query, 0)
     assert xp.Odometer(everywhere).exact_loss == INFINITE
     assert xp.Odometer(everywhere).loss.upper == math.inf
@@ -88,23 +88,25 @@ def test_a_thousand_exactly_tied_values_have_one_loss() -> None:
 def test_an_infinite_loss_is_no_share_of_an_infinite_sum() -> None:
     domain, query = xp.FiniteSet([0, 1]), xp.channel([[1, 0], [0, 1]])
     transcript = xp.Transcript(domain).add(query, 0)
-    assert xp.loss.utilization(transcript) == xp.numbers.Enclosure(0.0, 1.0)
-    assert xp.loss.utilization(query, domain) == xp.numbers.Enclosure(0.0, 1.0)
+    assert xp.loss.share_of_basic(transcript) == xp.numbers.Enclosure(0.0, 1.0)
+    assert xp.loss.share_of_basic(query, domain) == xp.numbers.Enclosure(0.0, 1.0)
     half = xp.channel([["1/2", "1/2", 0], ["1/4", "1/4", "1/2"]])
-    assert xp.loss.utilization(xp.Transcript(domain).add(half, 0)) == xp.numbers.Enclosure(0.0, 0.0)
+    assert xp.loss.share_of_basic(xp.Transcript(domain).add(half, 0)) == xp.numbers.Enclosure(
+        0.0, 0.0
+    )
 
 
-def test_utilization_of_a_query_is_the_least_loss_over_the_worst() -> None:
+def test_least_share_of_basic_a_query_is_the_least_loss_over_the_worst() -> None:
     domain = xp.FiniteSet(list("ab"))
     query = xp.channel([["1/2", "1/2"], ["1/4", "3/4"]])
-    share = xp.loss.utilization(query, domain)
+    share = xp.loss.share_of_basic(query, domain)
     with mpmath.workdps(40):
         expected = oracles.log(Fraction(3, 2)) / oracles.log(Fraction(2))
         assert share.lower <= expected <= share.upper
     with pytest.raises(xp.InvalidInput, match="needs a domain"):
-        xp.loss.utilization(query)  # type: ignore[call-overload]
+        xp.loss.share_of_basic(query)  # type: ignore[call-overload]
     useless = xp.channel([["1/2", "1/2"], ["1/2", "1/2"]])
-    assert xp.loss.utilization(useless, domain) == xp.numbers.Enclosure(0.0, 0.0)
+    assert xp.loss.share_of_basic(useless, domain) == xp.numbers.Enclosure(0.0, 0.0)
 
 
 def test_thousands_of_exchanges_keep_a_tight_and_true_enclosure() -> None:

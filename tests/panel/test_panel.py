@@ -61,7 +61,7 @@ def test_a_panel_decides_and_accounts_as_sessions_do(guard: Filter) -> None:
         assert exact.lower <= loss.upper[place]
         assert odometer.peak.lower <= peak.upper[place] + 1e-15
         assert peak.lower[place] <= odometer.peak.upper
-    assert not panel.closed.any()
+    assert not panel.suspended.any()
 
 
 @pytest.mark.parametrize("kind", [xp.BayesianFilter, xp.SimplifiedFilter, xp.BasicFilter])
@@ -94,7 +94,7 @@ def test_a_loss_above_the_budget_is_never_capped() -> None:
         panel.record(query, [0], ["a"])
     panel.record(query, [0, 0], ["b", "b"])
     limit = guard.budget.enclosure.upper
-    assert panel.closed.tolist() == [True, False]
+    assert panel.suspended.tolist() == [True, False]
     assert panel.loss.upper[0] >= panel.loss.lower[0] > limit
     assert panel.loss.upper[1] == panel.peak.upper[1] == limit
 
@@ -117,7 +117,7 @@ def test_what_devices_sent_is_kept_and_closes_who_went_too_far() -> None:
     assert panel.record(query, ["no", "yes", "no"]).all()
     found = panel.record(query, ["no", "no"], ["a", "b"])
     assert found.tolist() == [False, False]
-    assert panel.closed.tolist() == [True, True, False]
+    assert panel.suspended.tolist() == [True, True, False]
     # The second answer of b took its loss back to nothing; it was seen nevertheless.
     assert panel.exchanges.tolist() == [2, 2, 1]
     assert panel.loss.upper[1] < 1e-12
@@ -134,7 +134,7 @@ def test_two_responses_of_one_subject_in_one_call_are_decided_one_after_the_othe
     panel, query = small(), xp.randomized_response(epsilon="0.6")
     found = panel.record(query, ["no", "yes", "no", "no"], ["b", "a", "b", "c"])
     assert found.tolist() == [True, True, False, True]
-    assert panel.closed.tolist() == [False, True, False]
+    assert panel.suspended.tolist() == [False, True, False]
     assert [each.response for each in panel.transcript("b").exchanges] == ["no", "no"]
 
 

@@ -40,7 +40,7 @@ def study(made: xp.Panel, **changes: object) -> StudySummary:
         people=len(made),
         found=xp.audit(made.answers(), filter=GUARD) if answered else None,
         suspended=frozenset(
-            name for name, shut in zip(made.subjects, made.closed, strict=True) if shut
+            name for name, shut in zip(made.subjects, made.suspended, strict=True) if shut
         ),
         unconfirmed=frozenset(),
         rounds=[Round("week 1", QUERY.content_id, answered, 2, 1, 4)],
@@ -69,7 +69,7 @@ def test_what_remains_is_counted_as_for_each_alone() -> None:
     shares = budget_shares(study(MANY))
     remaining = [
         0.0 if shut else share
-        for share, shut in zip(MANY.remaining.tolist(), MANY.closed, strict=True)
+        for share, shut in zip(MANY.remaining.tolist(), MANY.suspended, strict=True)
     ]
     counts = (shares.used_up, shares.partly, shares.untouched, shares.unconfirmed, shares.suspended)
     assert counts == (1, 2, 4, 0, 1)

@@ -125,8 +125,8 @@ def test_shares_largest_epsilons_comparisons_and_cards_are_those_of_the_same_fin
         found.append(
             (
                 odometer.exact_loss,
-                odometer.log_likelihood.utilization(odometer.loss),
-                odometer.log_likelihood.utilization_of(query),
+                odometer.log_likelihood.share_of_basic(odometer.loss),
+                odometer.log_likelihood.least_share_of_basic(query),
                 decision.accepted,
                 decision.largest_epsilon,
                 replay.respected,

@@ -223,7 +223,7 @@ def audit_lines(found: Audit) -> Iterator[tuple[str, str]]:
     yield "not respected", _subjects(found.broken)
     if found.undecided:
         yield "undecided", f"{_subjects(found.undecided)}; more nodes (--nodes) may tell"
-    used = f"{_subjects(found.exhausted)}, with less than a thousandth of it left"
+    used = f"{_subjects(found.exhausted)}, with less than a thousandth of it remaining"
     yield "used up", used if found.exhausted else "nobody"
     loss, basic = ({key: _amount(n) for key, n in told[name].items()} for name in ("loss", "basic"))
     yield "loss", f"{loss['mean']} on average, {loss['median']} median, {loss['largest']} largest"

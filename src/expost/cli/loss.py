@@ -88,14 +88,14 @@ def _show_loss(file: Path, effort: Effort, *, as_json: bool) -> None:
     if as_json:
         show_json(found.tree())
         return
-    loss, guard, share = found.loss, found.filter, found.utilization
+    loss, guard, share = found.loss, found.filter, found.share_of_basic
     basic = basic_text(found.basic.nearest, transcript)
     lines = [
         ("exchanges", str(len(transcript))),
         ("realized loss", shown(loss)),
         ("at its peak", peak_shown(found.peak, found.loss)),
         ("basic composition", basic),
-        ("utilization", f"{100 * share.upper:.3g} %" if loss.lower < math.inf else "undefined"),
+        ("share of basic", f"{100 * share.upper:.3g} %" if loss.lower < math.inf else "undefined"),
     ]
     if loss.width > effort.gap:
         narrower = "more nodes (--nodes), or less coarse grids of noise, may narrow it"

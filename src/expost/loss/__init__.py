@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from expost.loss._log_likelihood import LogLikelihood, log_likelihood
 from expost.loss._odometer import Odometer
-from expost.loss._realized import realized_loss, utilization, worst_case_loss
+from expost.loss._realized import realized_loss, share_of_basic, worst_case_loss
 from expost.loss._replay import Replay, replay
 
 __all__ = [
@@ -14,6 +14,6 @@ __all__ = [
     "log_likelihood",
     "realized_loss",
     "replay",
-    "utilization",
+    "share_of_basic",
     "worst_case_loss",
 ]

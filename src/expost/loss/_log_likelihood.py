@@ -165,7 +165,7 @@ class LogLikelihood(Protocol):
         """The two values that the responses tell apart most, if any; None if no work is left."""
         ...
 
-    def utilization(self, loss: Enclosure) -> Enclosure:
+    def share_of_basic(self, loss: Enclosure) -> Enclosure:
         """A loss as a share of the sum of the epsilons."""
         ...
 
@@ -173,7 +173,7 @@ class LogLikelihood(Protocol):
         """The worst case of a query on this domain, from its probabilities."""
         ...
 
-    def utilization_of(self, query: Query) -> Enclosure:
+    def least_share_of_basic(self, query: Query) -> Enclosure:
         """The least share of its epsilon that a query uses on this domain."""
         ...
 
@@ -304,9 +304,9 @@ class ExactLogLikelihood(Tallied[F]):
     def epsilon_of(self, query: Query) -> Enclosure:
         return self._seen(query).epsilon.enclosure
 
-    def utilization(self, loss: Enclosure) -> Enclosure:
+    def share_of_basic(self, loss: Enclosure) -> Enclosure:
         return share_of(self.exact_loss, self.exact_spent)
 
-    def utilization_of(self, query: Query) -> Enclosure:
+    def least_share_of_basic(self, query: Query) -> Enclosure:
         likelihood = self._seen(query)
         return share_of(likelihood.least_loss, likelihood.epsilon)

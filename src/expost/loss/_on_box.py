@@ -403,10 +403,10 @@ class BoxLogLikelihood(Tallied[Box]):
             return None
         return apart_on_box(self.tally, self.domain, *self.found(effort))
 
-    def utilization(self, loss: Enclosure) -> Enclosure:
+    def share_of_basic(self, loss: Enclosure) -> Enclosure:
         return part_of(loss, self.exact_spent.enclosure)
 
-    def utilization_of(self, query: Query) -> Enclosure:
+    def least_share_of_basic(self, query: Query) -> Enclosure:
         worst, quietest = self.epsilon_of(query), query.on(self.domain).quietest
         if quietest is None:
             return part_of(Enclosure(0.0, worst.upper), worst)

@@ -13,7 +13,7 @@ from expost.queries import Query, check_query
 from expost.solver import GAP, Effort, Progress
 from expost.transcript import Transcript, transcript_of
 
-__all__ = ["basic_loss", "realized_loss", "total_charge", "utilization", "worst_case_loss"]
+__all__ = ["basic_loss", "realized_loss", "share_of_basic", "total_charge", "worst_case_loss"]
 
 
 def realized_loss(
@@ -76,15 +76,15 @@ def total_charge(charges: Iterable[tuple[Nats, int]]) -> Nats:
 
 
 @overload
-def utilization(asked: Query, domain: Domain) -> Enclosure: ...
+def share_of_basic(asked: Query, domain: Domain) -> Enclosure: ...
 
 
 @overload
-def utilization(asked: Transcript) -> Enclosure: ...
+def share_of_basic(asked: Transcript) -> Enclosure: ...
 
 
-def utilization(asked: Query | Transcript, domain: Domain | None = None) -> Enclosure:
-    """The share of its guarantee that a query or a transcript uses (paper, section 3.3).
+def share_of_basic(asked: Query | Transcript, domain: Domain | None = None) -> Enclosure:
+    """Return the realized loss as a share of basic composition (paper, section 3.3).
 
     For a query it is the smallest loss that one of its responses realizes, divided by its worst
     case: 1 exactly if the query fully utilizes its budget. For a transcript it is the realized loss
@@ -94,14 +94,14 @@ def utilization(asked: Query | Transcript, domain: Domain | None = None) -> Encl
     >>> import expost as xp
     >>> query = xp.randomized_response(epsilon=1)
     >>> transcript = xp.Transcript(xp.FiniteSet(["no", "yes"])).add(query, "yes").add(query, "no")
-    >>> round(utilization(transcript).upper, 6)
+    >>> round(share_of_basic(transcript).upper, 6)
     0.0
     """
     if isinstance(asked, Transcript):
         total = log_likelihood(asked.domain, asked.exchanges)
-        return total.utilization(total.closest(Effort()))
+        return total.share_of_basic(total.closest(Effort()))
     check_query(asked)
     if domain is None:
-        raise InvalidInput("the utilization of a query needs a domain")
+        raise InvalidInput("the share of a query needs a domain")
     expect(domain, Domain, "a FiniteSet, Attributes or a Box")
-    return flat(domain).utilization_of(asked)
+    return flat(domain).least_share_of_basic(asked)

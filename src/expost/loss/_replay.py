@@ -103,9 +103,9 @@ class Replay:
         return self.odometer.exact_spent
 
     @property
-    def utilization(self) -> Enclosure:
-        """The realized loss as a share of that sum."""
-        return self.odometer.log_likelihood.utilization(self.loss)
+    def share_of_basic(self) -> Enclosure:
+        """The realized loss as a share of basic composition."""
+        return self.odometer.log_likelihood.share_of_basic(self.loss)
 
     def tree(self) -> dict[str, Any]:
         """The loss, the budget and whether it was respected, as JSON."""
@@ -115,7 +115,7 @@ class Replay:
                 "loss": self.loss,
                 "basic": self.basic.nearest,
                 "exchanges": len(transcript),
-                "utilization": self.utilization,
+                "share_of_basic": self.share_of_basic,
                 "budget": None if self.filter is None else self.filter.budget.nearest,
                 **self.course(),
                 "content_id": transcript.content_id,

@@ -114,13 +114,13 @@ class Kernel:
         """What counts against the budget so far, as the filter counts."""
         return self.filter.losses(state.accounts(Chosen(state.count, places)))
 
-    def remaining(self, state: State, closed: Bools, places: Indices | None = None) -> Floats:
-        """Budget minus what counts against it, rounded down; 0 for whoever is closed."""
+    def remaining(self, state: State, suspended: Bools, places: Indices | None = None) -> Floats:
+        """Budget minus what counts against it, rounded down; 0 for suspended subjects."""
         upper = self.losses(state, places).upper
         budget = self.filter.budget.enclosure.lower
         left = np.maximum(0.0, np.nextafter(budget - upper, -np.inf))
         left = np.where(upper == 0, budget, left)
-        left[closed] = 0.0
+        left[suspended] = 0.0
         return np.asarray(left)
 
     def fold(

@@ -81,7 +81,7 @@ class Panel:
         self._naming = Naming(subjects, {} if queries is None else queries, self._kernel)
         self._state = self._kernel.start(len(self._naming.subjects))
         self._saturating = Saturating(self._kernel.questions)
-        self._closed = np.zeros(len(self._naming.subjects), dtype=np.bool_)
+        self._suspended = np.zeros(len(self._naming.subjects), dtype=np.bool_)
         self._refusals: list[tuple[int, Indices]] = []
         self._source = source or SystemSource()
         self._lock = threading.Lock()
@@ -122,11 +122,11 @@ class Panel:
     def spent(self) -> Bounds:
         """The sum of the epsilons of every subject, which is what basic composition says."""
         lower, upper = self._state.spent.around(Chosen(len(self)), None)
-        return Bounds(lower, self.filter.cap_spent(lower, upper, ~self._closed))
+        return Bounds(lower, self.filter.cap_spent(lower, upper, ~self._suspended))
 
     @property
     def remaining(self) -> NDArray[np.float64]:
-        """Budget minus what counts against it, rounded down; 0 for who is closed."""
+        """Budget minus what counts against it, rounded down; 0 for suspended subjects."""
         return self._remaining(None)
 
     @property
@@ -135,9 +135,9 @@ class Panel:
         return self._state.exchanges.copy()
 
     @property
-    def closed(self) -> NDArray[np.bool_]:
+    def suspended(self) -> NDArray[np.bool_]:
         """Who answered something that the filter refuses: they are not asked any more."""
-        return self._closed.copy()
+        return self._suspended.copy()
 
     def decide(self, query: Any, subjects: Any = None) -> Decisions:
         """A dry run: who would answer, and the numbers. It changes nothing.
@@ -185,7 +185,7 @@ class Panel:
 
         Whatever arrived was seen, so all of it is kept and counts. Each is decided about on what
         came before, and what is returned says which of them the filter accepts, in the order of
-        the responses. Who answered what it refuses is closed: all that follows is refused, and
+        the responses. A subject who answered what it refuses is suspended: all that follows is refused, and
         the audit shows it. A subject may be named more than once, for one response after the
         other. If one of the responses is none of its query, nothing is recorded.
         """
@@ -200,7 +200,7 @@ class Panel:
                     accepted[own] = self._verdicts(wave).accepted
                     for number, entries in wave.groups(np.arange(len(wave))):
                         self._fold(number, wave.at(entries), positions[own[entries]])
-                    self._closed[wave.at(np.flatnonzero(~accepted[own]))] = True
+                    self._suspended[wave.at(np.flatnonzero(~accepted[own]))] = True
             return asking.as_given(accepted)
 
     def saturating(
@@ -264,7 +264,7 @@ class Panel:
             "values": "(not kept)",
             "subjects": f"{len(self):,}",
             "answered": f"{int(self._state.exchanges.sum()):,}",
-            "closed": f"{int(self._closed.sum()):,}",
+            "suspended": f"{int(self._suspended.sum()):,}",
             "filter": f"{self.filter.kind}, budget {self.filter.limit}",
         }
         return card("Panel", facts)
@@ -299,7 +299,7 @@ class Panel:
     def _verdicts(self, asking: Asking) -> Verdicts:
         self._check(asking)
         found = self._kernel.decide(self._state, asking.numbers, asking.places)
-        shut = self._closed if asking.places is None else self._closed[asking.places]
+        shut = self._suspended if asking.places is None else self._suspended[asking.places]
         if shut.any():
             found = Verdicts(
                 found.accepted & ~shut, found.undecided & ~shut, found.lower, found.upper
@@ -307,12 +307,12 @@ class Panel:
         return found
 
     def _capped(self, lower: NDArray[np.float64], upper: NDArray[np.float64]) -> Bounds:
-        """Bound losses by the budget too, for every subject who is not closed."""
-        return Bounds(lower, self.filter.cap_accepted(lower, upper, ~self._closed))
+        """Bound losses by the budget too, for every subject who is not suspended."""
+        return Bounds(lower, self.filter.cap_accepted(lower, upper, ~self._suspended))
 
     def _remaining(self, places: Indices | None) -> NDArray[np.float64]:
-        closed = self._closed if places is None else self._closed[places]
-        return self._kernel.remaining(self._state, closed, places)
+        suspended = self._suspended if places is None else self._suspended[places]
+        return self._kernel.remaining(self._state, suspended, places)
 
     def _held(self, asking: Asking, secret: Secret) -> dict[int, Values]:
         """What each question that is asked sees of the values."""

@@ -53,7 +53,7 @@ class Decisions(Table):
     On a box nothing is searched for where the epsilons fit: between 0 and their sum.
     """
     remaining: Floats
-    """Budget minus what counts against it now, rounded down; 0 for who is closed."""
+    """Budget minus what counts against it now, rounded down; 0 for suspended subjects."""
 
     def __len__(self) -> int:
         return len(self.subjects)

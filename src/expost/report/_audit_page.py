@@ -88,7 +88,7 @@ def _facts(found: Audit) -> Iterator[tuple[str, str]]:
     yield "not respected", people(found.broken)
     if found.undecided:
         yield "undecided", people(found.undecided)
-    yield "used up", f"{people(found.exhausted)}, with less than a thousandth left"
+    yield "used up", f"{people(found.exhausted)}, with less than a thousandth remaining"
     yield "largest loss now", shown(_largest(found, "upper"))
     yield "largest on the way", shown(_largest(found, "peak"))
     yield "basic composition", f"at most {shown(_largest(found, 'basic'))}"
@@ -222,18 +222,26 @@ def _broken(found: Audit) -> list[str]:
     return [section("Budgets that were not respected", *parts, listing)]
 
 
-_HEAD = ["person", "answers", "loss now", "largest", "basic", "respected", "left"]
+_HEAD = ["person", "answers", "loss now", "largest", "basic", "respected", "remaining"]
 
 
 def _row(row: dict[str, Any]) -> tuple[str, ...]:
     respected = respected_cell(row["budget_respected"], row["first_refused"], noun="question")
     now = shown(Enclosure(row["lower"], row["upper"]))
     who, answers = printable(str(row["subject"])), f"{row['exchanges']:,}"
-    return who, answers, now, shown(row["peak"]), shown(row["basic"]), respected, _left(row)
+    return (
+        who,
+        answers,
+        now,
+        shown(row["peak"]),
+        shown(row["basic"]),
+        respected,
+        _remaining_text(row),
+    )
 
 
-def _left(row: dict[str, Any]) -> str:
-    """What is left, rounded down; hardly anything is nothing, and of a broken budget none is."""
+def _remaining_text(row: dict[str, Any]) -> str:
+    """The remaining budget, rounded down: 0 if it is negligible, a dash if it was broken."""
     if row["budget_respected"] is False:
         return "–"
     return shown(row["remaining"]) if row["remaining"] > _NOTHING else "0"
@@ -280,7 +288,7 @@ def _scope(found: Audit) -> str:
     lines = [
         "Every answer of the log was decided again by the filter of the policy, given all answers "
         "of the same person before it. No secret is needed for that, and none was used.",
-        "All numbers are bounds: losses are rounded up, and what is left is rounded down.",
+        "All numbers are bounds: losses are rounded up, and remaining budgets are rounded down.",
         "An answer that is not in the log cannot be audited. So it has to be complete.",
         *([] if found.files is None else _files(found.files)),
         "The audit takes for granted that devices drew their answers with the probabilities that "

@@ -1,4 +1,4 @@
-"""A transcript as a page: what was asked, what it gave away, what is left."""
+"""A transcript as a page: what was asked, what it gave away, what remains."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def _facts(found: Explanation, losses: Sequence[Enclosure]) -> Iterator[tuple[st
     if guard is not None:
         yield "budget respected", found.replay.respected_text
     if guard is not None and found.replay.respected is not False:
-        # After a breach nothing is left of a promise, whatever the filter would still accept.
-        yield "left", guard.remaining_text(odometer)
+        # After a breach nothing remains of a promise, whatever the filter would still accept.
+        yield "remaining", guard.remaining_text(odometer)
     yield "realized loss", shown(found.loss)
     yield "at its peak", peak_text(found, losses)
     yield "basic composition", basic_text(found.basic, odometer.transcript)

@@ -336,7 +336,7 @@ def test_the_worst_case_on_a_box_is_what_no_response_exceeds() -> None:
     query = xp.gaussian([1], range=(0, 1), grid="0.01", sigma=2, delta="1e-5")
     worst = xp.loss.worst_case_loss(query, box)
     assert worst.upper <= query.ceiling(box).nearest < 1.05 * worst.lower
-    assert xp.loss.utilization(query, box).upper < 0.1
+    assert xp.loss.share_of_basic(query, box).upper < 0.1
 
 
 # -- files and bad input -------------------------------------------------------------------------

@@ -95,7 +95,7 @@ def test_it_charges_its_epsilon_and_half_of_it_at_least() -> None:
     query = xp.laplace([1], range=(0, 1), grid="0.001", epsilon=1)
     worst = xp.loss.worst_case_loss(query, box)
     assert 0.997 < worst.lower <= worst.upper <= 1
-    share = xp.loss.utilization(query, box)
+    share = xp.loss.share_of_basic(query, box)
     assert 0.49 < share.lower <= share.upper < 0.51
 
 

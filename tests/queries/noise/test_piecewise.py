@@ -412,13 +412,13 @@ def test_it_charges_epsilon_and_uses_all_of_it_or_nothing() -> None:
     worst = xp.loss.worst_case_loss(AGE, PERSON)
     assert 1 - 1e-11 < worst.lower <= worst.upper <= 1
     # Nobody has a score of 0, and the first response speaks for nobody else.
-    assert xp.loss.utilization(AGE, PERSON).upper < 1e-10
+    assert xp.loss.share_of_basic(AGE, PERSON).upper < 1e-10
     full = xp.piecewise({"age": 1, "sex": 5}, range=(20, 90), grid=1, epsilon=1)
-    assert xp.loss.utilization(full, PERSON).lower > 1 - 1e-11
+    assert xp.loss.share_of_basic(full, PERSON).lower > 1 - 1e-11
     still = xp.piecewise({"sex": 1}, range=(5, 9), grid=1, epsilon=1)
     assert xp.loss.worst_case_loss(still, PERSON).upper < 1e-10
     wide = xp.piecewise({"age": 1}, range=(20, 90), grid=10, window=8, epsilon=1)
-    assert xp.loss.utilization(wide, PERSON).upper < 1e-10
+    assert xp.loss.share_of_basic(wide, PERSON).upper < 1e-10
 
 
 @pytest.mark.parametrize(
@@ -440,7 +440,7 @@ def test_a_window_between_two_scores_speaks_for_nobody(
 ) -> None:
     """A gap of more than three steps has room for a window of three."""
     query = xp.piecewise(weights, range=(0, 10), grid=1, window=3, epsilon=1)
-    share = xp.loss.utilization(query, box)
+    share = xp.loss.share_of_basic(query, box)
     assert share.upper == 1
     assert (share.lower > 1 - 1e-11) is full
     alone = (xp.realized_loss(xp.Transcript(box).add(query, k)) for k in query.responses)

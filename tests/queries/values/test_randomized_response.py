@@ -39,7 +39,9 @@ def test_epsilon_is_exact_and_below_the_nominal_one(size: int, epsilon: Fraction
 
 def test_every_response_uses_the_whole_budget() -> None:
     query = xp.randomized_response(epsilon="0.1")
-    assert xp.loss.utilization(query, xp.FiniteSet(list("abc"))) == xp.numbers.Enclosure(1.0, 1.0)
+    assert xp.loss.share_of_basic(query, xp.FiniteSet(list("abc"))) == xp.numbers.Enclosure(
+        1.0, 1.0
+    )
 
 
 def test_over_a_million_values_the_loss_is_still_epsilon() -> None:
