@@ -31,10 +31,10 @@ def some_honest(subjects: int, cheats: int = 0) -> Logged:
 
 def files(logged: Logged, folder: Path) -> list[Any]:
     logged.frame().write_csv(folder / "log.csv")
-    queries, policy = folder / "queries.json", folder / "policy.json"
+    queries, filter_file = folder / "queries.json", folder / "filter.json"
     logged.save_queries(queries)
-    xp.audits.save_policy(GUARD, policy)
-    return ["audit", folder / "log.csv", "--queries", queries, "--policy", policy]
+    xp.audits.save_filter(GUARD, filter_file)
+    return ["audit", folder / "log.csv", "--queries", queries, "--filter", filter_file]
 
 
 def test_an_audit_of_those_who_respected_their_budgets_writes_what_it_found(
@@ -82,19 +82,28 @@ def test_a_bad_row_is_listed_and_nothing_is_written(run: Run, tmp_path: Path) ->
     assert not list(out.glob("*"))
 
 
+def test_a_filter_as_in_a_transcript_is_a_filter_file(run: Run, tmp_path: Path) -> None:
+    arguments = files(some_honest(2), tmp_path)
+    versioned = run(*arguments, "--json")
+    (tmp_path / "filter.json").write_text('{"kind": "bayesian", "epsilon": "1"}')
+    assert run(*arguments, "--json") == versioned
+
+
 @pytest.mark.parametrize(
-    ("policy", "reason"),
+    ("filter_file", "reason"),
     [
-        ("{}", "policy.json: 'version' is missing"),
-        ('{"version": 1, "filter": {"kind": "bayesian"}}', "policy.json: filter: "),
-        ('{"version": 1, "filter": {"kind": "other"}}', "policy.json: filter.kind: "),
+        ("{}", "filter.json: 'version' is missing"),
+        ('{"version": 1, "filter": {"kind": "bayesian"}}', "filter.json: filter: "),
+        ('{"version": 1, "filter": {"kind": "other"}}', "filter.json: filter.kind: "),
+        ('{"kind": "bayesian"}', "filter.json: give either epsilon or ratio"),
+        ('{"kind": "laplace"}', "filter.json: is a query; a filter file is needed here"),
     ],
 )
-def test_a_policy_that_is_none_is_bad_input(
-    policy: str, reason: str, run: Run, tmp_path: Path
+def test_a_filter_file_that_is_none_is_bad_input(
+    filter_file: str, reason: str, run: Run, tmp_path: Path
 ) -> None:
     arguments = files(some_honest(2), tmp_path)
-    (tmp_path / "policy.json").write_text(policy)
+    (tmp_path / "filter.json").write_text(filter_file)
     code, _, err = run(*arguments)
     assert code == 2
     assert reason in err
@@ -113,11 +122,11 @@ def test_what_is_written_is_not_put_into_the_log(run: Run, tmp_path: Path) -> No
 
 
 def test_what_is_missing_or_no_size_is_said(run: Run, tmp_path: Path) -> None:
-    command, log, *_, policy = files(some_honest(2), tmp_path)
-    code, _, err = run(command, log, "--policy", policy)
+    command, log, *_, filter_file = files(some_honest(2), tmp_path)
+    code, _, err = run(command, log, "--filter", filter_file)
     assert code == 2
     assert "give --queries QUERIES too; only a folder of transcripts needs none" in err
-    code, _, err = run(command, tmp_path / "nothing.csv", "--policy", policy)
+    code, _, err = run(command, tmp_path / "nothing.csv", "--filter", filter_file)
     assert (code, err.count("\n")) == (2, 1)
     assert "nothing.csv: cannot be read: No such file or directory" in err
     arguments = files(some_honest(2), tmp_path)
@@ -128,15 +137,15 @@ def test_what_is_missing_or_no_size_is_said(run: Run, tmp_path: Path) -> None:
     assert run(*arguments, "--memory", "0.5M")[0] == 0
 
 
-def test_a_folder_of_transcripts_is_audited_by_the_policy(run: Run, tmp_path: Path) -> None:
+def test_a_folder_of_transcripts_is_audited_by_the_filter_file(run: Run, tmp_path: Path) -> None:
     logged, folder = some_honest(3, cheats=1), tmp_path / "devices"
-    *_, policy = files(logged, tmp_path)
+    *_, filter_file = files(logged, tmp_path)
     folder.mkdir()
     for subject in logged.subjects:
         # They name a filter that allowed more than was promised.
         more = xp.BayesianFilter(epsilon="9")
         logged.transcript(subject, more).save(folder / f"{subject}.json")
-    code, told, _ = run("audit", folder, "--policy", policy, "-o", tmp_path / "out", "--json")
+    code, told, _ = run("audit", folder, "--filter", filter_file, "-o", tmp_path / "out", "--json")
     assert code == 1
     assert json.loads(told)["broken"] == ["s000"]
 
@@ -179,16 +188,16 @@ def test_the_page_says_what_was_found_in_words_figures_and_tables(run: Run, tmp_
 
 def a_folder(folder: Path, people: int) -> list[Any]:
     """The arguments of an audit of that many transcripts, with different responses."""
-    devices, policy = folder / "devices", folder / "policy.json"
+    devices, filter_file = folder / "devices", folder / "filter.json"
     devices.mkdir()
-    xp.audits.save_policy(GUARD, policy)
+    xp.audits.save_filter(GUARD, filter_file)
     query = xp.randomized_response(epsilon="0.1")
     for number in range(people):
         transcript = xp.Transcript(xp.FiniteSet(["no", "yes"]), GUARD)
         for bit in f"{number:04b}":
             transcript = transcript.add(query, "yes" if bit == "1" else "no")
         transcript.save(devices / f"s{number:03}.json")
-    return ["audit", devices, "--policy", policy]
+    return ["audit", devices, "--filter", filter_file]
 
 
 def test_every_entry_that_was_not_read_is_printed_and_is_exit_code_2(
@@ -249,7 +258,7 @@ def test_equal_transcripts_and_other_filters_are_named(run: Run, tmp_path: Path)
     assert "other filter       1 subject: t names 2 (basic filter); all were audited by" in told
     words = Page((out / "audit.html").read_text("utf-8")).words
     assert "2 people have the same transcript as another person: s002, s100." in words
-    assert "1 person has a transcript that names another filter than the policy: t names 2" in words
+    assert "1 person has a transcript that names another filter than this audit: t names 2" in words
 
 
 def test_whoever_broke_the_budget_is_not_counted_as_used_up(run: Run, tmp_path: Path) -> None:
@@ -279,7 +288,7 @@ COMPARED = {
 def test_output_and_page_name_what_was_compared(guard: Any, run: Run, tmp_path: Path) -> None:
     out = tmp_path / "out"
     arguments = files(some_honest(3, cheats=3), tmp_path)
-    xp.audits.save_policy(guard, tmp_path / "policy.json", overwrite=True)
+    xp.audits.save_filter(guard, tmp_path / "filter.json", overwrite=True)
     code, told, _ = run(*arguments, "-o", out)
     assert code == 1
     assert f"compared           {COMPARED[guard]}, at every exchange\n" in told
@@ -294,7 +303,7 @@ def test_a_page_about_a_budget_with_a_delta_bounds_sets_of_outcomes_only(
 ) -> None:
     out, guard = tmp_path / "out", xp.ApproximateFilter(epsilon="1", delta="1e-6")
     arguments = files(some_honest(3), tmp_path)
-    xp.audits.save_policy(guard, tmp_path / "policy.json", overwrite=True)
+    xp.audits.save_filter(guard, tmp_path / "filter.json", overwrite=True)
     run(*arguments, "-o", out)
     words = Page((out / "audit.html").read_text("utf-8")).words
     assert (

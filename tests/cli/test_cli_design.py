@@ -120,17 +120,17 @@ def test_a_forecast_from_a_table(run: Run, tmp_path: Path) -> None:
     answers = tmp_path / "answers.csv"
     rows = [f"{name},q,{'yes' if name % 2 else 'no'}" for name in range(20)]
     answers.write_text("subject,query,response\n" + "\n".join([*rows, *rows[:10]]) + "\n")
-    policy = tmp_path / "policy.json"
-    policy.write_text('{"version": 1, "filter": {"kind": "bayesian", "epsilon": "1"}}')
+    filter_file = tmp_path / "filter.json"
+    filter_file.write_text('{"version": 1, "filter": {"kind": "bayesian", "epsilon": "1"}}')
     given = ("forecast", answers, "--queries", queries, "--query", f"{queries}#q", "--rounds", 3)
-    code, out, _ = run(*given, "--policy", policy, "--json")
+    code, out, _ = run(*given, "--filter", filter_file, "--json")
     assert code == 0
     assert json.loads(out)["now"] == 10  # who answered alike twice has used up the budget
-    code, out, _ = run(*given, "--policy", policy)
+    code, out, _ = run(*given, "--filter", filter_file)
     assert out.splitlines()[1].endswith("10 answer")
     code, _, err = run(*given)
     assert code == 2
-    assert "give --policy POLICY too" in err
+    assert "give --filter FILTER too" in err
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -179,9 +179,9 @@ def test_a_forecast_from_a_ledger_and_from_a_folder_says_who_is_not_counted(
     assert {**told, "held_back": 0} == json.loads(out)
     code, out, _ = run("forecast", place, "--query", "habit", "--rounds", 2, "--json")
     assert told == json.loads(out)
-    policy = tmp_path / "policy.json"
-    policy.write_text('{"version": 1, "filter": {"kind": "bayesian", "epsilon": "2"}}')
-    code, _, err = run("forecast", place, *given, "--policy", policy)
+    filter_file = tmp_path / "filter.json"
+    filter_file.write_text('{"version": 1, "filter": {"kind": "bayesian", "epsilon": "2"}}')
+    code, _, err = run("forecast", place, *given, "--filter", filter_file)
     assert (code, err) == (2, "expost: a ledger has its own filter; leave --policy out\n")
 
 

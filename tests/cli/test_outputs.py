@@ -148,9 +148,9 @@ def test_a_refused_output_records_nothing(run: Run, folder: Path, command: str) 
 def test_an_audit_replaces_only_the_files_of_an_earlier_audit(
     run: Run, folder: Path, name: str
 ) -> None:
-    xp.audits.save_policy(xp.BayesianFilter(epsilon=1), "policy.json")
+    xp.audits.save_filter(xp.BayesianFilter(epsilon=1), "filter.json")
     Path("log.csv").write_text("subject,order,query,response\nann,1,smokes,yes\n", encoding="utf-8")
-    arguments = ["audit", "log.csv", "--queries", "queries.json", "--policy", "policy.json", "-o"]
+    arguments = ["audit", "log.csv", "--queries", "queries.json", "--filter", "filter.json", "-o"]
     for _ in ("new", "again"):
         assert run(*arguments, "out")[::2] == (0, "")
     kept = {file: file.read_bytes() for file in Path("out").iterdir()}

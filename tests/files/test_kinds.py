@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import expost as xp
-from expost.audits.policy import load_policy, save_policy
+from expost.audits.filter_file import load_filter, save_filter
 
 VALUES = xp.FiniteSet(["no", "yes"])
 GUARD = xp.BayesianFilter(epsilon=2)
@@ -22,7 +22,7 @@ def files(tmp_path: Path) -> Path:
     START.add(QUERY, "yes").save(tmp_path / "transcript")
     QUERY.save(tmp_path / "query")
     xp.audits.save_queries(VALUES, {"q": QUERY}, tmp_path / "queries")
-    save_policy(GUARD, tmp_path / "policy")
+    save_filter(GUARD, tmp_path / "filter")
     (tmp_path / "table").write_text("subject;query;response\nann;q;yes\n")
     (tmp_path / "empty").write_text("\n")
     (tmp_path / "proof").write_text('{"version": 1, "responses": [], "loss": "0"}')
@@ -35,13 +35,13 @@ READERS: dict[str, Callable[[Path], Any]] = {
     "queries": lambda path: xp.load_answers(
         {"subject": [1], "query": ["q"], "response": ["no"]}, path
     ),
-    "policy": load_policy,
+    "filter": load_filter,
 }
-CALLED = {"queries": "a file of queries", "empty": "empty"}
+CALLED = {"filter": "a filter file", "queries": "a file of queries", "empty": "empty"}
 
 
 @pytest.mark.parametrize("wanted", READERS)
-@pytest.mark.parametrize("given", ["transcript", "query", "queries", "policy", "table", "empty"])
+@pytest.mark.parametrize("given", ["transcript", "query", "queries", "filter", "table", "empty"])
 def test_a_file_of_another_kind_is_called_what_it_is(files: Path, wanted: str, given: str) -> None:
     read = READERS[wanted]
     if given == wanted:
@@ -91,7 +91,7 @@ SAVERS: dict[str, Callable[..., None]] = {
     "transcript": START.add(QUERY, "yes").save,
     "query": QUERY.save,
     "queries": lambda path, **more: xp.audits.save_queries(VALUES, {"q": QUERY}, path, **more),
-    "policy": lambda path, **more: save_policy(GUARD, path, **more),
+    "filter": lambda path, **more: save_filter(GUARD, path, **more),
 }
 
 

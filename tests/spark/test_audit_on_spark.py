@@ -123,7 +123,7 @@ def test_columns_go_by_their_names_in_every_file(spark: Any, tmp_path: Path) -> 
 def test_the_command_audits_on_spark(spark: Any, run: Run, tmp_path: Path) -> None:
     logged = some_log(random.Random(35), "set", subjects=20)
     queries = logged.save_queries(tmp_path / "queries.json")
-    xp.audits.save_policy(GUARD, tmp_path / "policy.json")
+    xp.audits.save_filter(GUARD, tmp_path / "policy.json")
     log = tmp_path / "log.csv"
     logged.frame().write_csv(log)
     files = (log, "--queries", queries, "--policy", tmp_path / "policy.json")

@@ -6,9 +6,9 @@ from expost.audits.auditing import audit, audit_spark
 from expost.audits.bad_files import BadFile, BadFiles
 from expost.audits.bad_rows import BadRow, BadRows
 from expost.audits.budget import AgainstBudget, against_budget
+from expost.audits.filter_file import load_filter, save_filter
 from expost.audits.folder import Gathered, load_folder
 from expost.audits.losses import Losses, realized_losses
-from expost.audits.policy import load_policy, save_policy
 from expost.audits.result import Audit, FilesRead
 from expost.audits.tables import load_answers, save_answers, save_losses, save_queries
 
@@ -26,11 +26,11 @@ __all__ = [
     "audit",
     "audit_spark",
     "load_answers",
+    "load_filter",
     "load_folder",
-    "load_policy",
     "realized_losses",
     "save_answers",
+    "save_filter",
     "save_losses",
-    "save_policy",
     "save_queries",
 ]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from expost.answers import queries_from_json, queries_to_json
-from expost.audits.policy import policy_from_json, policy_to_json
+from expost.audits.filter_file import filter_file_from_json, filter_file_to_json
 from expost.domains import Domain
 from expost.errors import at, expect
 from expost.filters import Filter
@@ -33,13 +33,13 @@ class Plan:
     def texts(self) -> tuple[str, str, float, int | None]:
         """All of it as plain texts and numbers, which travel to other machines."""
         queries = queries_to_json(self.domain, self.queries)
-        return queries, policy_to_json(self.guard), self.effort.gap, self.effort.nodes
+        return queries, filter_file_to_json(self.guard), self.effort.gap, self.effort.nodes
 
     @classmethod
-    def from_texts(cls, queries: str, policy: str, gap: float, nodes: int | None) -> Plan:
+    def from_texts(cls, queries: str, filter_document: str, gap: float, nodes: int | None) -> Plan:
         """What :meth:`texts` wrote."""
         domain, by_id = queries_from_json(queries)
-        return cls(domain, by_id, policy_from_json(policy), Effort(gap, nodes))
+        return cls(domain, by_id, filter_file_from_json(filter_document), Effort(gap, nodes))
 
     @property
     def digest(self) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost._format import format_nats
-from expost.audits.policy import filter_to_json
+from expost.audits.filter_file import filter_to_json
 from expost.cards import View
 from expost.files.canonical import plain
 from expost.files.frames import Table
@@ -56,7 +56,7 @@ class FilesRead:
     identical: tuple[tuple[str, ...], ...] = ()
     """Groups of subjects with equal transcripts: by chance, or because one is a copy."""
     other_filters: tuple[tuple[str, Filter | None], ...] = ()
-    """Subjects whose transcript names another filter than the policy, and that filter."""
+    """Subjects whose transcript names another filter than the audit's, and that filter."""
 
     def tree(self) -> dict[str, Any]:
         """The same as JSON, with the first hundred groups and subjects."""
@@ -97,7 +97,7 @@ class Audit(Table):
 
     frame: DataFrame
     guard: Filter
-    """The filter of the policy."""
+    """The filter that every exchange was decided by."""
     files: FilesRead | None = None
     """What was read; None for a table in memory."""
 

@@ -12,10 +12,10 @@ import click
 from expost.audits.auditing import audit, audit_files_on_spark, of_transcripts
 from expost.audits.bad_files import BadFiles
 from expost.audits.bad_rows import BadRows
+from expost.audits.filter_file import filter_file_to_json, load_filter
 from expost.audits.folder import transcript_files
 from expost.audits.log import Log
 from expost.audits.parts import Parts
-from expost.audits.policy import load_policy, policy_to_json
 from expost.audits.result import Audit, FilesRead
 from expost.cli.dates import page_date, written
 from expost.cli.many import list_files
@@ -52,11 +52,12 @@ _UNIT = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
     help="All queries about their value (JSON); a folder of transcripts needs none.",
 )
 @click.option(
-    "--policy",
+    "--filter",
+    "filter_file",
     type=path,
     required=True,
-    metavar="POLICY",
-    help="The filter that was promised (JSON).",
+    metavar="FILTER",
+    help="The privacy filter that was promised (JSON).",
 )
 @click.option(
     "--out", "-o", type=path, metavar="OUT", help="A folder for losses.parquet and audit.html."
@@ -80,7 +81,7 @@ _UNIT = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 def command(
     answers: Path,
     queries: Path | None,
-    policy: Path,
+    filter_file: Path,
     out: Path | None,
     engine: str,
     expect: int | None,
@@ -99,7 +100,7 @@ def command(
         raise InvalidInput("cannot be read: No such file or directory", os.fspath(answers))
     if queries is None and not of_transcripts(answers):
         raise InvalidInput("give --queries QUERIES too; only a folder of transcripts needs none")
-    guard, limit = load_policy(policy), _bytes(memory)
+    guard, limit = load_filter(filter_file), _bytes(memory)
     if out is not None:
         _check_out(out, answers)
     parts = None if out is None else out / _PARTS
@@ -198,7 +199,7 @@ def _write(found: Audit, out: Path, answers: Path, queries: Path | None, date: s
 
 
 def _content_id(found: Audit, answers: Path, queries: Path | None) -> str:
-    """Of everything that the result depends on: log, queries and policy."""
+    """Of everything that the result depends on: log, queries and filter."""
     whole = hashlib.sha256()
     if of_transcripts(answers):
         for file in transcript_files(answers):
@@ -206,7 +207,7 @@ def _content_id(found: Audit, answers: Path, queries: Path | None) -> str:
     else:
         whole.update(Log.at(answers).digest.encode())
     whole.update(b"" if queries is None else queries.read_bytes())
-    whole.update(policy_to_json(found.guard).encode())
+    whole.update(filter_file_to_json(found.guard).encode())
     return whole.hexdigest()
 
 
@@ -247,7 +248,7 @@ def _files(read: FilesRead) -> Iterator[tuple[str, str]]:
         yield "equal transcripts", text
     if read.other_filters:
         others = list(map(other_filter, read.other_filters))
-        yield "other filter", f"{_some(others)}; all were audited by the filter of the policy"
+        yield "other filter", f"{_some(others)}; all were audited by the filter of this audit"
 
 
 def _some(names: list[str]) -> str:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
+from expost.audits.filter_file import load_filter
 from expost.audits.folder import Gathered
-from expost.audits.policy import load_policy
 from expost.cli.ledger.options import checkpoint_file, find_query
 from expost.cli.many import read_many
 from expost.cli.options import as_json, next_query, path
@@ -38,7 +38,11 @@ _DATABASE = b"SQLite format 3\0"
     help="All queries about their value (JSON); a folder or a ledger needs none.",
 )
 @click.option(
-    "--policy", type=path, metavar="POLICY", help="The filter (JSON); transcripts name theirs."
+    "--filter",
+    "filter_file",
+    type=path,
+    metavar="FILTER",
+    help="The privacy filter (JSON); transcripts name theirs.",
 )
 @next_query
 @checkpoint_file
@@ -51,7 +55,7 @@ _DATABASE = b"SQLite format 3\0"
 def command(
     data: str,
     queries: Path | None,
-    policy: Path | None,
+    filter_file: Path | None,
     query: Path,
     checkpoint: Path | None,
     rounds: int,
@@ -67,16 +71,16 @@ def command(
     accepting: int | None = None
     with progress_line() as line:
         if on_server(data) or _is_ledger(Path(data)):
-            if policy is not None:
-                raise InvalidInput("a ledger has its own filter; leave --policy out")
+            if filter_file is not None:
+                raise InvalidInput("a ledger has its own filter; leave --filter out")
             line.stage("reading the ledger")
             study, asked_next, accepting = _from_ledger(data, checkpoint, query)
         else:
             study = read_many(Path(data), queries, line)
             asked_next = read_query(query, study.answers.domain)
-        guard = study.filter if policy is None else load_policy(policy)
+        guard = study.filter if filter_file is None else load_filter(filter_file)
         if guard is None:
-            raise InvalidInput("give --policy POLICY too; DATA does not name one filter")
+            raise InvalidInput("give --filter FILTER too; DATA does not name one filter")
         found = forecast(
             study.answers,
             asked_next,

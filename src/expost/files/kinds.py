@@ -18,10 +18,10 @@ from expost.files.tables import parquet_columns
 __all__ = [
     "AUDIT_SUMMARY",
     "CHECKPOINT",
+    "FILTER_FILE",
     "LOSSES",
     "PAGE",
     "PICTURE",
-    "POLICY",
     "PROOF",
     "QUERIES",
     "QUERY",
@@ -40,7 +40,7 @@ __all__ = [
 TRANSCRIPT = "a transcript"
 QUERIES = "a file of queries"
 PROOF = "a proof"
-POLICY = "a policy"
+FILTER_FILE = "a filter file"
 QUERY = "a query"
 STUDY = "a study"
 PAGE = "a page of expost"
@@ -63,7 +63,7 @@ _FIELDS = {
     CHECKPOINT: {"commit", "root", "events"},
     AUDIT_SUMMARY: {"subjects", "exchanges", "histogram", "worst"},
     RESULTS: {"seed", "runs", "gap", "versions"},
-    POLICY: {"version", "filter"},
+    FILTER_FILE: {"version", "filter"},
     STUDY: {"domain", "goals"},
     QUERY: {"kind"},
 }

@@ -136,7 +136,7 @@ class Panel:
 
     @property
     def suspended(self) -> NDArray[np.bool_]:
-        """Who answered something that the filter refuses: they are not asked any more."""
+        """Which subjects answered something that the filter refuses: they are no longer asked."""
         return self._suspended.copy()
 
     def decide(self, query: Any, subjects: Any = None) -> Decisions:
@@ -185,9 +185,9 @@ class Panel:
 
         Whatever arrived was seen, so all of it is kept and counts. Each is decided about on what
         came before, and what is returned says which of them the filter accepts, in the order of
-        the responses. A subject who answered what it refuses is suspended: all that follows is refused, and
-        the audit shows it. A subject may be named more than once, for one response after the
-        other. If one of the responses is none of its query, nothing is recorded.
+        the responses. A subject who answered what it refuses is suspended: all that follows is
+        refused, and the audit shows it. A subject may be named more than once, for one response
+        after the other. If one of the responses is none of its query, nothing is recorded.
         """
         with self._turn():
             asking = self._naming.asking(query, subjects, repeated=True)

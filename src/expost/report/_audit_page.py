@@ -185,7 +185,7 @@ def _broken(found: Audit) -> list[str]:
     refusals = found.refusals()
     parts = [
         paragraph(
-            "For these people a question was answered although the filter of the policy refuses "
+            "For these people a question was answered although the filter refuses "
             f"it, given the answers before. The {found.guard.kind} filter compares with the "
             f"budget: {found.guard.compares}. So a loss below the budget does not show that a "
             "question was allowed. Their devices may have used another filter, or none."
@@ -262,8 +262,8 @@ def _files(read: FilesRead) -> Iterator[str]:
         have = "has a transcript that names" if number == 1 else "have transcripts that name"
         others = _some(list(map(other_filter, read.other_filters)))
         yield (
-            f"{people(number)} {have} another filter than the policy: {others}. "
-            "Their answers were audited by the filter of the policy all the same."
+            f"{people(number)} {have} another filter than this audit: {others}. "
+            "Their answers were audited by the filter of this audit all the same."
         )
 
 
@@ -286,7 +286,7 @@ def _worst(found: Audit) -> str:
 
 def _scope(found: Audit) -> str:
     lines = [
-        "Every answer of the log was decided again by the filter of the policy, given all answers "
+        "Every answer of the log was decided again by this filter, given all answers "
         "of the same person before it. No secret is needed for that, and none was used.",
         "All numbers are bounds: losses are rounded up, and remaining budgets are rounded down.",
         "An answer that is not in the log cannot be audited. So it has to be complete.",
