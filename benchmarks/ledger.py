@@ -25,7 +25,7 @@ import apsw
 
 import expost as xp
 from benchmarks.timing import once, timed
-from expost.ledger.digests import first_head, link, next_head
+from expost.ledger._digests import chain_prefix, first_head, next_head
 
 RESERVE, RECEIVE, SINGLE, OPENING = 8.0, 4.0, 0.5, 5.0
 """Aims: × the bare rows, × the bare work, × fdatasync at most, seconds."""
@@ -62,7 +62,7 @@ class Devices:
     def __init__(self, ledger: xp.Ledger) -> None:
         self._policy_id = ledger.policy.content_id
         self.heads = {name: first_head(self._policy_id, name) for name in ledger.subjects}
-        self._links = [link(QUERY.content_id, float(value)) for value in range(VALUES)]
+        self._links = [chain_prefix(QUERY.content_id, float(value)) for value in range(VALUES)]
 
     def messages(self, key: str, sequence: int) -> list[bytes]:
         """Return the messages of all devices for one round."""

@@ -112,11 +112,11 @@ def written(file: str, *messages: object) -> str:
 
 def other_response(message: dict[str, Any]) -> dict[str, Any]:
     """Return the message of a device that answers the same number differently."""
-    from expost.ledger.digests import link, next_head
+    from expost.ledger._digests import chain_prefix, next_head
 
     response = {"no": "yes", "yes": "no"}[message["response"]]
     previous = bytes.fromhex(message["previous"])
-    head = next_head(previous, link(message["query"], response), message["sequence"])
+    head = next_head(previous, chain_prefix(message["query"], response), message["sequence"])
     return {**message, "response": response, "head": head.hex()}
 
 

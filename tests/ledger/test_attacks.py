@@ -18,7 +18,14 @@ import apsw
 import pytest
 
 import expost as xp
-from expost.ledger import Behind, Broken, Damaged, Ledger, LedgerLocked, LedgerStopped
+from expost.ledger import (
+    Ledger,
+    LedgerBehind,
+    LedgerBroken,
+    LedgerDamaged,
+    LedgerLocked,
+    LedgerStopped,
+)
 from expost.ledger.tables import TABLES, StateRow
 from expost.sampling import InsecureSource
 from support.phones import HALF, OTHER, QUARTER, SMOKES, Phone, a_ledger, reserved, restore
@@ -37,7 +44,7 @@ def place_of(folder: Path) -> Path:
 def put_back(folder: Path) -> None:
     """Restore the file ``backup.db`` and recover."""
     restore(folder / "backup.db", place_of(folder))
-    with pytest.raises(Behind):
+    with pytest.raises(LedgerBehind):
         Ledger(place_of(folder))
     Ledger.recover(place_of(folder))
 
@@ -179,7 +186,7 @@ class TestTwoDatabases:
             worker.register(["ann"])
             worker.backup(tmp_path / "backup.db")
             os.replace(tmp_path / "backup.db", place)
-            with pytest.raises(Broken, match="was replaced by another file"):
+            with pytest.raises(LedgerBroken, match="was replaced by another file"):
                 worker.reserve(WHOLE, key="k")
             with pytest.raises(LedgerLocked):
                 Ledger(place).reserve(WHOLE, key="k")
@@ -191,7 +198,7 @@ class TestTwoDatabases:
         with a_ledger(tmp_path) as worker:
             worker.register(["ann"])
             os.rename(place_of(tmp_path), tmp_path / "moved.db")
-            with pytest.raises(Broken, match="the ledger is no longer at"):
+            with pytest.raises(LedgerBroken, match="the ledger is no longer at"):
                 worker.reserve(WHOLE, key="k")
 
     def test_a_database_with_a_second_name_is_not_written(self, tmp_path: Path) -> None:
@@ -199,12 +206,12 @@ class TestTwoDatabases:
         with a_ledger(tmp_path) as worker:
             worker.register(["ann"])
             os.link(place, second)
-            with pytest.raises(Broken, match="has 2 names"):
+            with pytest.raises(LedgerBroken, match="has 2 names"):
                 worker.reserve(WHOLE, key="k")
         for name in (place, second):
             with (
                 Ledger(name, checkpoint=f"{place}.checkpoint") as ledger,
-                pytest.raises(Broken, match="has 2 names"),
+                pytest.raises(LedgerBroken, match="has 2 names"),
             ):
                 ledger.reserve(WHOLE, key="k")
         second.unlink()
@@ -225,7 +232,7 @@ class TestTwoDatabases:
                 other.reserve(WHOLE, key="k")
             worker.reserve(WHOLE, key="k")
             phone.send(worker, WHOLE)
-        with pytest.raises(Behind, match="an older copy"):
+        with pytest.raises(LedgerBehind, match="an older copy"):
             Ledger(copy, checkpoint=f"{place}.checkpoint")
 
     def test_a_copy_that_was_open_before_cannot_write_afterwards(self, tmp_path: Path) -> None:
@@ -235,7 +242,7 @@ class TestTwoDatabases:
             worker.backup(copy)
             other = Ledger(copy, checkpoint=f"{place}.checkpoint")
             worker.reserve(WHOLE, key="k")
-        with other, pytest.raises(Behind, match="an older copy"):
+        with other, pytest.raises(LedgerBehind, match="an older copy"):
             other.reserve(WHOLE, key="k")
 
     def test_a_copied_schema_is_locked_out_and_then_behind(
@@ -260,7 +267,7 @@ class TestTwoDatabases:
             with Ledger(second, checkpoint=checkpoint) as other, pytest.raises(LedgerLocked):
                 other.reserve(WHOLE, key="k")
             assert reserved(worker, WHOLE, key="k") == ["reserved"]
-            with pytest.raises(Behind):
+            with pytest.raises(LedgerBehind):
                 Ledger(second, checkpoint=checkpoint)
 
 
@@ -296,11 +303,11 @@ class TestFailingServer:
 
                 def failing(commit: Any, write: Any = write) -> None:
                     seen.update(str(row) for row in _rows(commit))
-                    raise Broken("the server says no")
+                    raise LedgerBroken("the server says no")
 
                 message = phone.sent[0] if attempt else phone.answer(ledger)
                 backend.commit = failing  # type: ignore[method-assign]
-                with pytest.raises(Broken, match="the server says no"):
+                with pytest.raises(LedgerBroken, match="the server says no"):
                     ledger.receive([message])
         assert len({row.rpartition("commit=")[0] for row in seen if "ExchangeRow" in row}) == 1
         with Ledger(place_of(tmp_path)) as ledger:
@@ -313,10 +320,10 @@ class TestFailingServer:
         with Ledger(place_of(tmp_path), source=_NoDraws()) as ledger:
 
             def failing(commit: Any) -> None:
-                raise Broken("the server says no")
+                raise LedgerBroken("the server says no")
 
             ledger._engine.backend.commit = failing  # type: ignore[method-assign]
-            with pytest.raises(Broken, match="the server says no"):
+            with pytest.raises(LedgerBroken, match="the server says no"):
                 ledger.ask(HALF, ["no"], key="k")
 
 
@@ -386,7 +393,7 @@ class TestRows:
             Phone(ledger).send(ledger, OTHER)
             assert ledger.verify().good
         checkpoint.write_bytes(lines)
-        with pytest.raises(Behind, match="the database is a fork"):
+        with pytest.raises(LedgerBehind, match="the database is a fork"):
             Ledger(place)
 
 
@@ -465,7 +472,7 @@ class TestRollbacks:
             if steps.count("checkpointed") == 1 and name == "checkpointed":
                 ledger._engine.backend.backup(tmp_path / "backup.db")
 
-        ledger._engine._step = step
+        ledger._engine._on_step = step
         first = ledger.ask(WHOLE, ["no"], key="k").responses
         ledger.close()
         assert first != (None,)
@@ -540,7 +547,7 @@ class TestRollbacks:
             for _ in range(lost):
                 Ledger.recover(place)
                 checkpoint.write_bytes(lines)
-                with pytest.raises(Behind):
+                with pytest.raises(LedgerBehind):
                     Ledger(place)
             found = Ledger.recover(place)
             assert found.suspended == ("ann",)
@@ -565,7 +572,7 @@ class TestRollbacks:
         lines[line] = lines[line].replace(b"registered", b"suspended ")
         checkpoint.write_bytes(b"".join(lines))
         restore(tmp_path / "backup.db", place)
-        with pytest.raises(Damaged, match=f"line {line + 1} of the checkpoint"):
+        with pytest.raises(LedgerDamaged, match=f"line {line + 1} of the checkpoint"):
             Ledger.recover(place)
 
     def test_a_stale_sync_gives_no_second_budget(self, tmp_path: Path) -> None:

@@ -14,10 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from expost.errors import InvalidInput
+from expost.ledger._postgres import Postgres
+from expost.ledger._sqlite import Sqlite
 from expost.ledger.backend import Backend, Commit, Tip
-from expost.ledger.errors import Broken, Damaged, LedgerLocked
-from expost.ledger.postgres import Postgres
-from expost.ledger.sqlite import Sqlite
+from expost.ledger.errors import LedgerBroken, LedgerDamaged, LedgerLocked
 from expost.ledger.tables import (
     TABLES,
     CommitRow,
@@ -25,9 +25,8 @@ from expost.ledger.tables import (
     ExchangeRow,
     MarkRow,
     RequestRow,
+    RowTable,
     SubjectRow,
-    Table,
-    table_of,
 )
 from support.postgres import fresh
 
@@ -127,7 +126,7 @@ def test_only_one_of_two_writers_can_commit(store: Store) -> None:
         writer, other = second, first
     except LedgerLocked:
         writer, other = first, second
-    with pytest.raises(Broken, match="another process has taken over"):
+    with pytest.raises(LedgerBroken, match="another process has taken over"):
         other.commit(commit(2, BOB))
     writer.commit(commit(2, REQUEST))
     reader = store.open()
@@ -156,7 +155,7 @@ def test_a_released_ledger_has_another_writer_and_stays_readable(store: Store) -
     first.claim()
     first.commit(commit(3, REQUEST))
     assert second.tip().number == 3
-    with pytest.raises(Broken, match="another process has taken over"):
+    with pytest.raises(LedgerBroken, match="another process has taken over"):
         second.commit(commit(4))
 
 
@@ -168,7 +167,7 @@ def test_a_writer_may_claim_its_own_ledger_again(backend: Any) -> None:
 
 
 def test_a_writer_that_has_not_claimed_the_ledger_cannot_commit(store: Store, backend: Any) -> None:
-    with pytest.raises(Broken):
+    with pytest.raises(LedgerBroken):
         store.open().commit(commit(1, ANN))
     assert store.open().tip().number == 0
 
@@ -179,7 +178,7 @@ def test_a_writer_that_has_not_claimed_the_ledger_cannot_commit(store: Store, ba
 @pytest.mark.parametrize("number", [0, 1, 3])
 def test_a_commit_has_to_be_the_next_one(store: Store, backend: Any, number: int) -> None:
     backend.commit(commit(1, ANN))
-    with pytest.raises(Broken, match="another process has taken over"):
+    with pytest.raises(LedgerBroken, match="another process has taken over"):
         backend.commit(commit(number, BOB))
     reader = store.open()
     assert reader.tip() == Tip(1, bytes([1]) * 32)
@@ -203,7 +202,7 @@ def test_a_row_whose_key_exists_fails_the_whole_commit(
     backend.commit(commit(1, ANN, REQUEST))
     new = MarkRow(1, "ended", "", 2)
     moved = ANN._replace(sequence=1)
-    with pytest.raises(Broken, match="the ledger could not be written") as raised:
+    with pytest.raises(LedgerBroken, match="the ledger could not be written") as raised:
         backend.commit(commit(2, BOB, new, repeated, changed=[moved]))
     assert "ann" not in str(raised.value)
     assert "week" not in str(raised.value)
@@ -218,7 +217,7 @@ def test_after_a_failed_commit_the_ledger_can_be_opened_and_written_again(store:
     backend = store.open()
     backend.claim()
     backend.commit(commit(1, ANN))
-    with pytest.raises(Broken):
+    with pytest.raises(LedgerBroken):
         backend.commit(commit(2, ANN))
     backend.close()
     again = store.open()
@@ -249,7 +248,7 @@ def test_a_subject_never_moves_back(store: Store, backend: Any, changes: dict[st
     stored = ANN._replace(sequence=5, state="barred")
     backend.commit(commit(1, stored, BOB))
     changed = [BOB._replace(sequence=1), stored._replace(**changes)]
-    with pytest.raises(Broken):
+    with pytest.raises(LedgerBroken):
         backend.commit(commit(2, REQUEST, changed=changed))
     reader = store.open()
     assert list(reader.scan(SubjectRow)) == [stored, BOB]
@@ -260,7 +259,7 @@ def test_a_subject_that_is_not_there_is_neither_changed_nor_added(
     store: Store, backend: Any
 ) -> None:
     backend.commit(commit(1, ANN))
-    with pytest.raises(Damaged, match="cannot be found again"):
+    with pytest.raises(LedgerDamaged, match="cannot be found again"):
         backend.commit(commit(2, REQUEST, changed=[ANN._replace(sequence=1), BOB]))
     reader = store.open()
     assert list(reader.scan(SubjectRow)) == [ANN]
@@ -432,15 +431,13 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
 
 
 @st.composite
-def rows_of(draw: st.DrawFn, table: Table) -> list[Any]:
+def rows_of(draw: st.DrawFn, table: RowTable) -> list[Any]:
     fields = st.tuples(*(VALUES[kind] for kind in table.types))
     rows = draw(st.lists(fields, max_size=6, unique_by=lambda row: row[: table.keys]))
     return [table.row._make(row) for row in rows]
 
 
-ROWS = st.fixed_dictionaries(
-    {row: rows_of(table_of(row)) for row in TABLES if row is not CommitRow}
-)
+ROWS = st.fixed_dictionaries({row: rows_of(TABLES[row]) for row in TABLES if row is not CommitRow})
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -464,7 +461,7 @@ def test_every_row_comes_back_as_it_was(
         writer.claim()
         writer.commit(Commit(Tip(1, b"r"), "[]", added, []))
         for row, rows in added.items():
-            width = table_of(row).keys
+            width = TABLES[row].keys
             due = {values[:width]: values for values in rows}
             assert list(reader.scan(row)) == [due[key] for key in sorted(due)]
             assert reader.find(row, list(due)) == due

@@ -18,9 +18,17 @@ import apsw
 import pytest
 
 import expost as xp
-from expost.ledger import Behind, Broken, CheckpointFile, Damaged, Ledger, LedgerLocked, Tip
-from expost.ledger.checkpoint import Checkpoint
-from expost.ledger.sqlite import Sqlite
+from expost.ledger import (
+    CheckpointFile,
+    Ledger,
+    LedgerBehind,
+    LedgerBroken,
+    LedgerDamaged,
+    LedgerLocked,
+    Tip,
+)
+from expost.ledger._checkpoint import Checkpoint
+from expost.ledger._sqlite import Sqlite
 from support.phones import HALF, QUARTER, Phone, a_ledger, reserved, restore
 from support.users import without_privileges
 
@@ -120,7 +128,7 @@ class TestOrder:
             seen.append((name, commits, lines_of(place)[-1]["commit"]))
 
         store = CheckpointFile(checkpoint_of(place))
-        with Ledger.on(Sqlite.open(place), store, step=step) as ledger:
+        with Ledger.on_backend(Sqlite.open(place), store, on_step=step) as ledger:
             yield ledger, seen
 
     def test_a_line_follows_its_commit(self, stepped: tuple[Ledger, list[Any]]) -> None:
@@ -151,12 +159,16 @@ class TestOrder:
                 raise RuntimeError("the power is gone")
 
         store = CheckpointFile(checkpoint_of(place))
-        with Ledger.on(Sqlite.open(place), store, step=step) as ledger:
+        with Ledger.on_backend(Sqlite.open(place), store, on_step=step) as ledger:
             with pytest.raises(RuntimeError):
                 ledger.reserve(QUARTER, key="two")
-            with pytest.raises(Broken, match="an earlier write failed; open the ledger again"):
+            with pytest.raises(
+                LedgerBroken, match="an earlier write failed; open the ledger again"
+            ):
                 ledger.status()
-            with pytest.raises(Broken, match="an earlier write failed; open the ledger again"):
+            with pytest.raises(
+                LedgerBroken, match="an earlier write failed; open the ledger again"
+            ):
                 ledger.reserve(QUARTER, key="two")
         with Ledger(place) as ledger:
             commits = 3 if at == "prepared" else 4
@@ -188,9 +200,11 @@ class TestOrder:
         with Ledger(place) as ledger:
             with monkeypatch.context() as patch:
                 patch.setattr(os, "pwrite", full)
-                with pytest.raises(Broken, match=r"could not be written .No space left on device"):
+                with pytest.raises(
+                    LedgerBroken, match=r"could not be written .No space left on device"
+                ):
                     ledger.reserve(QUARTER, key="two")
-            with pytest.raises(Broken, match="open the ledger again"):
+            with pytest.raises(LedgerBroken, match="open the ledger again"):
                 ledger.reserve(QUARTER, key="two")
         with Ledger(place) as ledger:
             assert reserved(ledger, QUARTER, key="two") == ["reserved"]
@@ -219,7 +233,7 @@ class TestDamage:
         content = checkpoint_of(place).read_bytes()
         checkpoint_of(place).write_bytes(content[:-5])
         restore(place.with_name("backup.db"), place)
-        with pytest.raises(Behind, match="it has 3 commits, and its checkpoint more than 3"):
+        with pytest.raises(LedgerBehind, match="it has 3 commits, and its checkpoint more than 3"):
             Ledger(place)
 
     @pytest.mark.parametrize("line", [0, 1, 2])
@@ -233,7 +247,7 @@ class TestDamage:
         with Ledger(place) as ledger:
             assert ledger.verify().good
         checkpoint = Checkpoint(CheckpointFile(checkpoint_of(place)), ledger.policy.content_id)
-        with pytest.raises(Damaged, match=f"line {line + 1} of the checkpoint"):
+        with pytest.raises(LedgerDamaged, match=f"line {line + 1} of the checkpoint"):
             list(checkpoint.lines())
 
     def test_lines_that_are_damaged_at_the_end_stop_the_ledger(self, place: Path) -> None:
@@ -241,7 +255,7 @@ class TestDamage:
         for number in (2, 3):
             lines[number] = lines[number].replace(b"root", b"toor")
         checkpoint_of(place).write_bytes(b"".join(lines))
-        with pytest.raises(Damaged, match="is damaged at its end"):
+        with pytest.raises(LedgerDamaged, match="is damaged at its end"):
             Ledger(place)
 
     @pytest.mark.parametrize("content", [None, b""])
@@ -251,7 +265,9 @@ class TestDamage:
         checkpoint_of(place).unlink()
         if content is not None:
             checkpoint_of(place).write_bytes(content)
-        with pytest.raises(Behind, match="is missing or empty, so a rollback could go unnoticed"):
+        with pytest.raises(
+            LedgerBehind, match="is missing or empty, so a rollback could go unnoticed"
+        ):
             Ledger(place)
         with pytest.raises(xp.InvalidInput, match="is missing; name the file if it is elsewhere"):
             Ledger.recover(place)
@@ -264,7 +280,7 @@ class TestDamage:
         moved = tmp_path / "elsewhere"
         os.rename(checkpoint_of(place), moved)
         os.rename(f"{checkpoint_of(place)}.key", f"{moved}.key")
-        with pytest.raises(Behind):
+        with pytest.raises(LedgerBehind):
             Ledger(place)
         with Ledger(place, checkpoint=moved) as ledger:
             assert reserved(ledger, QUARTER, key="two") == ["reserved"]
@@ -274,14 +290,14 @@ class TestDamage:
         with a_ledger(tmp_path / "other") as other:
             for number in range(4):
                 other.register([number])
-        with pytest.raises((Behind, Damaged)):
+        with pytest.raises((LedgerBehind, LedgerDamaged)):
             Ledger(place, checkpoint=tmp_path / "other" / "study.db.checkpoint")
 
     def test_a_missing_ticket_key_stops_writing_and_not_reading(self, place: Path) -> None:
         Path(f"{checkpoint_of(place)}.key").unlink()
         with Ledger(place) as ledger:
             assert ledger.verify().good
-            with pytest.raises(Behind, match="the ticket key of the ledger is missing"):
+            with pytest.raises(LedgerBehind, match="the ticket key of the ledger is missing"):
                 ledger.reserve(QUARTER, key="two")
         with pytest.raises(xp.InvalidInput, match=r"the ticket key .* is missing; restore it"):
             Ledger.recover(place)
@@ -291,7 +307,10 @@ class TestDamage:
 
     def test_a_damaged_ticket_key_is_damage(self, place: Path) -> None:
         Path(f"{checkpoint_of(place)}.key").write_text("not a key", "utf-8")
-        with Ledger(place) as ledger, pytest.raises(Damaged, match="does not hold a ticket key"):
+        with (
+            Ledger(place) as ledger,
+            pytest.raises(LedgerDamaged, match="does not hold a ticket key"),
+        ):
             ledger.reserve(QUARTER, key="two")
 
 
@@ -305,9 +324,9 @@ class TestRunningWriter:
             yield ledger
 
     def refused(self, writer: Ledger, line: str) -> None:
-        with pytest.raises(Broken, match=line):
+        with pytest.raises(LedgerBroken, match=line):
             writer.register(["bob"])
-        with pytest.raises(Broken, match="an earlier write failed"):
+        with pytest.raises(LedgerBroken, match="an earlier write failed"):
             writer.status()
 
     def test_a_replaced_file_stops_it(self, writer: Ledger, place: Path, tmp_path: Path) -> None:
@@ -401,12 +420,12 @@ class TestLock:
             def claim(self, *, create: bool = False) -> None:
                 self._file = os.open(self.path, os.O_RDWR)
 
-        first = Ledger.on(Sqlite.open(place), Unlocked(checkpoint_of(place)))
-        second = Ledger.on(Sqlite.open(place), Unlocked(checkpoint_of(place)))
+        first = Ledger.on_backend(Sqlite.open(place), Unlocked(checkpoint_of(place)))
+        second = Ledger.on_backend(Sqlite.open(place), Unlocked(checkpoint_of(place)))
         with first, second:
             assert first.register(["bob"]) == 1
             assert second.register(["carl"]) == 1
-            with pytest.raises(Broken, match="another process has taken over this ledger"):
+            with pytest.raises(LedgerBroken, match="another process has taken over this ledger"):
                 first.register(["dora"])
             assert second.register(["eve"]) == 1
             assert second.subjects == ("ann", "bob", "carl", "eve")
@@ -562,7 +581,7 @@ class TestReadOnly:
             ledger.register(["bob"])
         restore(folder.parent / "backup.db", folder / "study.db")
         read_only(folder)
-        with without_privileges(), pytest.raises(Behind, match="is an older copy"):
+        with without_privileges(), pytest.raises(LedgerBehind, match="is an older copy"):
             Ledger(folder / "study.db")
 
     def test_an_auditor_reads_a_ledger_while_its_owner_continues(
@@ -615,7 +634,7 @@ class TestFile:
         assert all(again.covers(tip) for tip in tips)
         assert not again.covers(Tip(3, b"x" * 32))
         other = Checkpoint(store, "another policy")
-        with pytest.raises(Damaged, match="line 1 of the checkpoint"):
+        with pytest.raises(LedgerDamaged, match="line 1 of the checkpoint"):
             list(other.lines())
 
     def test_events_of_any_text_are_read_back(self, tmp_path: Path) -> None:

@@ -15,9 +15,9 @@ import mpmath
 import pytest
 
 import expost as xp
-from expost.ledger import Ledger, tallies
-from expost.ledger.catalog import Catalog
-from expost.ledger.tallies import Decider, add_response, pack, unpack
+from expost.ledger import Ledger, _tallies
+from expost.ledger._catalog import Catalog
+from expost.ledger._tallies import Decider, add_response, pack, unpack
 from expost.panel.kernel import Kernel
 from expost.sampling import InsecureSource
 from support.oracles import odds
@@ -79,7 +79,7 @@ def test_a_decision_is_what_the_formula_says(decider: Decider, together: int, mo
 
 
 def test_only_so_much_is_remembered(decider: Decider, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tallies, "_MAX_VERDICTS", 50)
+    monkeypatch.setattr(_tallies, "_MAX_VERDICTS", 50)
     chance = random.Random(1)
     for _ in range(100):
         counts = [Counter(chance.choices((1, 2, 3, 4), k=12)) for _ in range(5)]
@@ -93,7 +93,7 @@ def test_a_large_table_of_counts_is_folded(
 ) -> None:
     chance = random.Random(2)
     counts = [Counter(chance.choices((1, 2, 3, 4), k=chance.randrange(7))) for _ in range(60)]
-    monkeypatch.setattr(tallies, "_MAX_TABLE", 1)
+    monkeypatch.setattr(_tallies, "_MAX_TABLE", 1)
     due = [is_within(worst_ratio(each, 1)) for each in counts]
     assert decider.accepted([packed(each) for each in counts], [b""] * 60, [1] * 60) == due
 

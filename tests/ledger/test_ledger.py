@@ -300,7 +300,7 @@ class TestParts:
 
     @pytest.fixture(autouse=True)
     def small(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("expost.ledger.ledger._ROWS", 7)
+        monkeypatch.setattr("expost.ledger._arguments.ROWS_PER_COMMIT", 7)
 
     def test_every_verb_writes_several_commits(self, tmp_path: Path) -> None:
         with a_ledger(tmp_path) as ledger:
@@ -676,7 +676,7 @@ class TestSaturating:
     def test_only_so_many_states_are_remembered(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("expost.ledger.tallies._MAX_TALLIES", 1)
+        monkeypatch.setattr("expost.ledger._tallies._MAX_TALLIES", 1)
         with Ledger.create(tmp_path / "s.db", self.DOMAIN, filter=self.GUARD) as ledger:
             ledger.register(range(30), kind="simulated")
             for turn in range(3):

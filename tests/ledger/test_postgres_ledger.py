@@ -17,10 +17,17 @@ import pytest
 
 import expost as xp
 from expost.errors import InvalidInput
-from expost.ledger import postgres as module
+from expost.ledger import _postgres
+from expost.ledger._postgres import Postgres
 from expost.ledger.backend import Commit, Tip
-from expost.ledger.errors import Behind, Broken, Damaged, LedgerLocked, LedgerReadOnly
-from expost.ledger.postgres import Postgres, checkpoint_path, on_server, shown_url
+from expost.ledger.database_url import checkpoint_path, is_database_url, shown_url
+from expost.ledger.errors import (
+    LedgerBehind,
+    LedgerBroken,
+    LedgerDamaged,
+    LedgerLocked,
+    LedgerReadOnly,
+)
 from expost.ledger.tables import TABLES, CommitRow, MarkRow, RequestRow, SubjectRow
 from support.hiding import run_without
 from support.postgres import Server, fresh, in_schema, server_of_our_own
@@ -152,7 +159,7 @@ def test_a_database_in_another_encoding_is_refused(server: Server) -> None:
 
 
 def test_an_old_server_is_refused(postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "OLDEST_SERVER", 990_000)
+    monkeypatch.setattr(_postgres, "OLDEST_SERVER", 990_000)
     with pytest.raises(InvalidInput, match=r"^is PostgreSQL \d\d; it must be 99 or newer$"):
         Postgres.create(postgres, "{}", b"root")
 
@@ -230,7 +237,7 @@ def test_a_setting_that_is_changed_under_an_open_ledger_is_noticed(
             while connection.execute(f"SHOW {name}".encode()).fetchone() != ("off",):
                 time.sleep(0.01)
             time.sleep(0.1)  # the other connection reads it as soon as it is used
-            with pytest.raises(Broken, match=f"setting {name} is off"):
+            with pytest.raises(LedgerBroken, match=f"setting {name} is off"):
                 backend.commit(commit(2)) if verb == "commit" else backend.claim()
         finally:
             connection.execute(f"ALTER SYSTEM RESET {name}".encode())
@@ -259,7 +266,7 @@ def test_commits_that_would_not_wait_for_the_disk_are_made_to(
 def test_a_commit_that_would_not_wait_for_the_disk_is_refused(postgres: str) -> None:
     backend = create(postgres)
     backend._connection.execute("SET synchronous_commit = off")
-    with pytest.raises(Broken, match="setting synchronous_commit is off"):
+    with pytest.raises(LedgerBroken, match="setting synchronous_commit is off"):
         backend.commit(commit(2))
     assert connect(postgres).tip().number == 1
 
@@ -327,7 +334,7 @@ def test_triggers_that_are_missing_or_disabled_are_found(postgres: str) -> None:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_PATIENCE", 0.1)
+    monkeypatch.setattr(_postgres, "_PATIENCE", 0.1)
 
 
 def test_a_second_writer_is_refused_while_the_first_is_connected(
@@ -356,7 +363,7 @@ def test_a_release_undoes_every_claim(postgres: str, impatient: None) -> None:
 def test_nobody_writes_to_a_ledger_after_releasing_it(postgres: str) -> None:
     backend = create(postgres)
     backend.release()
-    with pytest.raises(Broken, match="another process has taken over"):
+    with pytest.raises(LedgerBroken, match="another process has taken over"):
         backend.commit(commit(2))
     assert recorded(postgres) == 1
 
@@ -388,11 +395,11 @@ def test_a_writer_that_failed_lets_the_next_one_in(postgres: str) -> None:
     """Nobody has to close what is broken first."""
     first, second = create(postgres), connect(postgres)
     repeated = Commit(Tip(2, b"r"), "[]", {SubjectRow: [ANN]}, [])
-    with pytest.raises(Broken, match="duplicate key"):
+    with pytest.raises(LedgerBroken, match="duplicate key"):
         first.commit(repeated)
     second.claim()
     second.commit(commit(2))
-    with pytest.raises(Broken, match="the connection is closed"):
+    with pytest.raises(LedgerBroken, match="the connection is closed"):
         first.tip()
 
 
@@ -408,12 +415,12 @@ def test_a_writer_that_lost_its_connection_cannot_commit(postgres: str) -> None:
     first, second = create(postgres), connect(postgres)
     terminate(first, postgres)
     second.claim()
-    with pytest.raises(Broken, match="the ledger could not be written"):
+    with pytest.raises(LedgerBroken, match="the ledger could not be written"):
         first.commit(commit(2))
     second.commit(commit(2, changed=True))
-    with pytest.raises(Broken):
+    with pytest.raises(LedgerBroken):
         first.commit(commit(3))
-    with pytest.raises(Broken, match="the ledger cannot be read"):
+    with pytest.raises(LedgerBroken, match="the ledger cannot be read"):
         first.tip()
     assert second.tip().number == 2
     second.close()
@@ -427,7 +434,7 @@ def test_the_epoch_stops_a_writer_whose_lock_was_lost(postgres: str, commits: in
     second.claim()
     for number in range(commits):
         second.commit(commit(2 + number))
-    with pytest.raises(Broken, match="another process has taken over this ledger"):
+    with pytest.raises(LedgerBroken, match="another process has taken over this ledger"):
         first.commit(commit(2))
     assert second.tip().number == 1 + commits
     second.close()
@@ -444,7 +451,7 @@ def test_a_claim_waits_for_a_commit_under_way(postgres: str) -> None:
     first._connection.execute("COMMIT")
     claimed.join(10)
     assert second.tip().number == 2
-    with pytest.raises(Broken, match="another process has taken over this ledger"):
+    with pytest.raises(LedgerBroken, match="another process has taken over this ledger"):
         first.commit(commit(3))
     second.commit(commit(3))
     second.close()
@@ -452,7 +459,7 @@ def test_a_claim_waits_for_a_commit_under_way(postgres: str) -> None:
 
 def test_nobody_writes_to_a_new_ledger_without_claiming_it(postgres: str) -> None:
     Postgres.create(postgres, "{}", b"root")
-    with pytest.raises(Broken, match="another process has taken over"):
+    with pytest.raises(LedgerBroken, match="another process has taken over"):
         connect(postgres).commit(commit(1))
     assert connect(postgres).tip().number == 0
 
@@ -536,13 +543,13 @@ def test_a_server_is_killed_in_a_commit(
         server.kill()
     monkeypatch.setattr(connection, "execute", killed)
     try:
-        with pytest.raises(Broken, match=reason) as raised:
+        with pytest.raises(LedgerBroken, match=reason) as raised:
             backend.commit(commit(2, changed=True))
     finally:
         server.start()
     assert "week" not in str(raised.value)
     for call in (lambda: backend.commit(commit(2)), backend.tip, backend.claim):
-        with pytest.raises(Broken):
+        with pytest.raises(LedgerBroken):
             call()
     assert recorded(killable) == last
     again = connect(killable)
@@ -562,7 +569,7 @@ def test_a_server_killed_at_any_time_has_every_commit_that_returned(
         backend.claim()
         killer = threading.Timer(random.uniform(0.002, 0.1), server.kill)
         killer.start()
-        with suppress(Broken):
+        with suppress(LedgerBroken):
             while True:
                 backend.commit(commit(number + 1, changed=True))
                 number += 1
@@ -586,7 +593,7 @@ def test_a_commit_that_the_server_rolled_back_is_not_taken_for_one(
             backend._connection.execute("SELECT 1 / 0")
 
     monkeypatch.setattr(backend, "_write", fail)
-    with pytest.raises(Broken, match=r"the ledger could not be written \(ROLLBACK\)"):
+    with pytest.raises(LedgerBroken, match=r"the ledger could not be written \(ROLLBACK\)"):
         backend.commit(commit(2))
 
 
@@ -598,10 +605,10 @@ def test_an_interrupted_commit_is_rolled_back(
     def interrupted(columns: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(module, "_columns", interrupted)
+    monkeypatch.setattr(_postgres, "_columns", interrupted)
     with pytest.raises(KeyboardInterrupt):
         backend.commit(commit(2))
-    with pytest.raises(Broken):
+    with pytest.raises(LedgerBroken):
         backend.commit(commit(2))
     assert recorded(postgres) == 1
 
@@ -626,9 +633,9 @@ def test_a_reader_connects_again_after_a_restart(server: Server, killable: str) 
     server.start()
     reader.claim()
     reader.commit(commit(2))
-    with pytest.raises(Broken, match="the ledger cannot be read"):
+    with pytest.raises(LedgerBroken, match="the ledger cannot be read"):
         writer.tip()
-    with pytest.raises(Broken, match="the ledger could not be written"):
+    with pytest.raises(LedgerBroken, match="the ledger could not be written"):
         writer.commit(commit(2))
     reader.close()
 
@@ -639,7 +646,9 @@ def test_a_reader_of_a_server_that_stays_away_is_told_so(server: Server, killabl
     server.kill()
     try:
         for call in (reader.tip, reader.claim):
-            with pytest.raises(Broken, match=r"the ledger cannot be read \(cannot be opened: "):
+            with pytest.raises(
+                LedgerBroken, match=r"the ledger cannot be read \(cannot be opened: "
+            ):
                 call()
     finally:
         server.start()
@@ -653,7 +662,7 @@ def test_a_snapshot_is_never_continued_on_another_connection(postgres: str) -> N
         with reader.snapshot():
             assert reader.tip().number == 1
             terminate(reader, postgres)
-            with pytest.raises(Broken, match="the ledger cannot be read"):
+            with pytest.raises(LedgerBroken, match="the ledger cannot be read"):
                 read()
     assert reader.tip().number == 1
     writer.close()
@@ -665,7 +674,7 @@ def test_a_closed_ledger_stays_closed(postgres: str) -> None:
     reader.close()
     reader.close()
     for call in (reader.tip, reader.policy, reader.claim):
-        with pytest.raises(Broken, match="the connection is closed"):
+        with pytest.raises(LedgerBroken, match="the connection is closed"):
             call()
 
 
@@ -687,7 +696,7 @@ def test_a_closed_ledger_stays_closed(postgres: str) -> None:
 def test_an_error_never_quotes_a_value(postgres: str, row: RequestRow) -> None:
     backend = create(postgres)
     with pytest.raises(
-        Broken, match=r"^the ledger could not be written \(.+\); open it again"
+        LedgerBroken, match=r"^the ledger could not be written \(.+\); open it again"
     ) as e:
         backend.commit(Commit(Tip(2, b"r"), "[]", {RequestRow: [row]}, []))
     assert not re.search(r"secret|week|ann|\d{9}", str(e.value))
@@ -711,9 +720,12 @@ def test_tables_that_are_not_as_they_were_are_damaged(postgres: str, statement: 
         lambda: backend.find(SubjectRow, [('"ann"',)]),
         lambda: list(backend.scan(SubjectRow)),
     ):
-        with pytest.raises(Damaged, match=r"the database cannot be read \("):
+        with pytest.raises(LedgerDamaged, match=r"the database cannot be read \("):
             read()
-        with pytest.raises(Damaged, match=r"the database cannot be read \("), backend.snapshot():
+        with (
+            pytest.raises(LedgerDamaged, match=r"the database cannot be read \("),
+            backend.snapshot(),
+        ):
             read()
     assert backend.tip().number == 1
     backend.close()
@@ -728,7 +740,7 @@ def test_a_flipped_bit_in_a_text_is_damage(server: Server, killable: str) -> Non
     path = server._data / file
     path.write_bytes(path.read_bytes().replace(b"week 1", b"w\xffek 1"))
     server.start()
-    with pytest.raises(Damaged, match="the database cannot be read"):
+    with pytest.raises(LedgerDamaged, match="the database cannot be read"):
         list(connect(killable).scan(RequestRow))
 
 
@@ -737,7 +749,7 @@ def test_a_missing_first_commit_is_damage(postgres: str) -> None:
     with admin(postgres) as connection:
         connection.execute("ALTER TABLE commits DISABLE TRIGGER ALL")
         connection.execute("DELETE FROM commits")
-    with pytest.raises(Damaged, match="there are no commits"):
+    with pytest.raises(LedgerDamaged, match="there are no commits"):
         connect(postgres).tip()
 
 
@@ -816,10 +828,10 @@ def test_a_copied_schema_is_no_second_ledger_under_the_same_checkpoint(
             with pytest.raises(LedgerLocked):
                 copy.ask(QUERY, ["no"], ["ann"], key="week 1")
             ledger.ask(QUERY, ["no"], ["ann"], key="week 1")
-        with pytest.raises(Behind, match="the database is an older copy"):
+        with pytest.raises(LedgerBehind, match="the database is an older copy"):
             copy.ask(QUERY, ["no"], ["ann"], key="week 1")
         copy.close()
-        with pytest.raises(Behind, match="the database is an older copy"):
+        with pytest.raises(LedgerBehind, match="the database is an older copy"):
             xp.Ledger(copied, checkpoint=checkpoint)
         with xp.Ledger(url, checkpoint=checkpoint) as ledger:
             assert ledger.status().exchanges.tolist() == [1, 0]
@@ -840,10 +852,10 @@ def test_a_backup_is_the_command_that_makes_one(postgres: str, tmp_path: Path) -
 
 
 def test_a_server_is_named_by_a_url() -> None:
-    assert on_server("postgresql://host/study")
-    assert on_server("postgres://host/study")
-    assert not on_server("study.db")
-    assert not on_server(Path("postgresql://host/study"))
+    assert is_database_url("postgresql://host/study")
+    assert is_database_url("postgres://host/study")
+    assert not is_database_url("study.db")
+    assert not is_database_url(Path("postgresql://host/study"))
 
 
 @pytest.mark.parametrize(

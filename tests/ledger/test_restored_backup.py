@@ -13,7 +13,7 @@ import pytest
 
 import expost as xp
 from expost.device.device import Device
-from expost.ledger import Behind, Ledger
+from expost.ledger import Ledger, LedgerBehind
 from expost.ledger.tables import TABLES, SubjectRow
 from support.phones import HALF, OTHER, QUARTER, SMOKES, reserved, restore
 
@@ -170,7 +170,7 @@ def test_nothing_is_lost_and_only_the_suspended_subject_is_suspended(
         assert set(due.values()) == {2, 3, 4}
 
     store.restore()
-    with pytest.raises(Behind, match="the database is an older copy"):
+    with pytest.raises(LedgerBehind, match="the database is an older copy"):
         Ledger(store.place, checkpoint=store.checkpoint)
     found = Ledger.recover(store.place, checkpoint=store.checkpoint)
     assert found.lost_registrations == 5

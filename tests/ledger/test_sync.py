@@ -159,7 +159,7 @@ def test_a_sync_that_changes_nothing_writes_nothing(study: Study) -> None:
 
 def test_a_device_declines_what_its_own_record_does_not_allow(study: Study) -> None:
     """The ledger has lost nothing; somebody has reserved too much behind its back."""
-    from expost.ledger.tallies import Decider
+    from expost.ledger._tallies import Decider
 
     original = Decider.accepted
     Decider.accepted = lambda self, tallies, extras, queries: [True] * len(tallies)  # type: ignore[method-assign]

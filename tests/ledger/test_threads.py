@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import expost as xp
-from expost.ledger import Broken, Ledger, engine
+from expost.ledger import Ledger, LedgerBroken, _engine
 from support.frames import text_with_locals
 from support.phones import HALF, OTHER, Phone, a_ledger, reserved
 
@@ -140,13 +140,13 @@ def test_a_write_that_fails_fails_all_that_shared_it(
         ledger.register(["ann"])
 
         def failing(commit: Any) -> None:
-            raise Broken("the disk is full")
+            raise LedgerBroken("the disk is full")
 
         monkeypatch.setattr(ledger._engine.backend, "commit", failing)
         found = queued(ledger, [partial(ledger.register, [n]) for n in range(4)])
         assert [str(each) for each in found] == ["the disk is full"] * 4
         assert len({id(each) for each in found}) == 4  # each thread raises an error of its own
-        assert isinstance(together([ledger.status])[0], Broken)
+        assert isinstance(together([ledger.status])[0], LedgerBroken)
 
 
 def test_threads_that_wait_while_a_ledger_is_closed_are_told_so(tmp_path: Path) -> None:
@@ -174,10 +174,10 @@ class _Interrupted:
         self.raised = False
 
     def __call__(self, frame: Any, event: str, _: Any) -> Any:
-        if frame.f_code.co_filename != engine.__file__:
+        if frame.f_code.co_filename != _engine.__file__:
             return None
         # Python checks for signals between the lines of a block, and never on its way out of one.
-        source = linecache.getline(engine.__file__, frame.f_lineno).strip()
+        source = linecache.getline(_engine.__file__, frame.f_lineno).strip()
         if event == "line" and not self.raised and not source.startswith("with "):
             self.left -= 1
             if self.left < 0:
@@ -204,12 +204,12 @@ def test_an_interrupt_at_any_line_leaves_no_thread_waiting(tmp_path: Path) -> No
         others = [partial(ledger.register, [n]) for n in range(2)]
         found = together([others[0], interrupted, others[1]])
         raised += interrupt.raised
-        assert isinstance(found[1], KeyboardInterrupt if interrupt.raised else (int, Broken))
+        assert isinstance(found[1], KeyboardInterrupt if interrupt.raised else (int, LedgerBroken))
         ledger.close()
         with Ledger(place / "study.db") as again:
             for number in (0, 1):
                 result = found[0 if number == 0 else 2]
-                assert result == 1 or isinstance(result, Broken), (line, found)
+                assert result == 1 or isinstance(result, LedgerBroken), (line, found)
                 assert number in again.subjects or result != 1
             assert again.verify().good
     assert raised > 20
@@ -221,17 +221,17 @@ def test_an_interrupted_thread_takes_no_call_of_another_with_it(
     """It was interrupted after it took the queue and before it served anyone."""
     with a_ledger(tmp_path) as ledger:
         ledger.register(["ann"])
-        serve, first = ledger._engine._serve, [True]
+        serve, first = ledger._engine._run_calls, [True]
 
         def interrupted(calls: Any) -> None:
             if first and first.pop():
                 raise KeyboardInterrupt
             serve(calls)
 
-        monkeypatch.setattr(ledger._engine, "_serve", interrupted)
+        monkeypatch.setattr(ledger._engine, "_run_calls", interrupted)
         found = queued(ledger, [partial(ledger.register, [n]) for n in range(3)])
         kinds = sorted(type(each).__name__ for each in found)
-        assert kinds == ["Broken", "Broken", "KeyboardInterrupt"]
+        assert kinds == ["KeyboardInterrupt", "LedgerBroken", "LedgerBroken"]
 
 
 def test_a_forked_process_is_refused(tmp_path: Path) -> None:
@@ -304,7 +304,7 @@ class TestFrames:
             assert "secret-9" not in text_with_locals(error.value)
 
     @pytest.mark.parametrize(
-        "error", [xp.InvalidInput("busy"), Broken("full"), KeyboardInterrupt(), MemoryError()]
+        "error", [xp.InvalidInput("busy"), LedgerBroken("full"), KeyboardInterrupt(), MemoryError()]
     )
     def test_a_commit_that_fails_shows_no_draw(
         self, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, error: BaseException

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from expost.errors import InvalidInput
-from expost.ledger import Behind, Ledger
+from expost.ledger import Ledger, LedgerBehind
 from support.mutants import MUTANTS, caught
 from support.sites import InVault
 from support.worlds import World, play
@@ -42,13 +42,13 @@ def test_restored_devices_draw_again_in_some_worlds() -> None:
 
 
 def _open(site: InVault) -> Ledger:
-    return Ledger.on(site.backend(), site.store())
+    return Ledger.on_backend(site.backend(), site.store())
 
 
 def _recover(site: InVault, *, lost: bool = False) -> None:
-    with pytest.raises(Behind):
+    with pytest.raises(LedgerBehind):
         _open(site)
-    Ledger.recover_on(site.backend(), site.store(), lost=lost)
+    Ledger.recover_on_backend(site.backend(), site.store(), lost=lost)
 
 
 def _check_that_dora_is_known(site: InVault) -> None:

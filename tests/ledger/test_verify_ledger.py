@@ -13,7 +13,7 @@ import pytest
 
 import expost as xp
 from expost.device.checks import check_export
-from expost.ledger import Behind, Ledger, Verification, tallies, verify
+from expost.ledger import Ledger, LedgerBehind, Verification, _tallies, _verification
 from expost.ledger.errors import LedgerStopped
 from expost.ledger.tables import TABLES, SubjectRow, check_seal, seal
 from support.phones import HALF, OTHER, QUARTER, Phone, a_ledger, reserved, restore
@@ -242,7 +242,7 @@ class TestDecisions:
         with a_ledger(tmp_path) as ledger:
             ledger.register(["ann"])
             with monkeypatch.context() as patch:
-                patch.setattr(tallies.Decider, "accepted", lambda *_: [False])
+                patch.setattr(_tallies.Decider, "accepted", lambda *_: [False])
                 assert reserved(ledger, OTHER) == ["refused"]
             assert ledger.verify().problems == ('"ann": a refusal was not due',)
 
@@ -252,7 +252,7 @@ class TestDecisions:
         with a_ledger(tmp_path) as ledger:
             ledger.register(["ann"])
             with monkeypatch.context() as patch:
-                patch.setattr(tallies.Decider, "accepted", lambda *_: [True])
+                patch.setattr(_tallies.Decider, "accepted", lambda *_: [True])
                 assert reserved(ledger, TOO_MUCH) == ["reserved"]
             problem = '"ann": a reservation was not within the budget'
             assert ledger.verify().problems == (problem,)
@@ -279,11 +279,11 @@ def test_undecided_subjects_are_counted() -> None:
 def test_only_the_first_problems_are_listed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(verify, "_SHOWN", 3)
+    monkeypatch.setattr(_verification, "_SHOWN", 3)
     with a_ledger(tmp_path) as ledger:
         ledger.register(range(10))
         monkeypatch.setattr(
-            tallies.Decider, "accepted", lambda self, given, *_: [False] * len(given)
+            _tallies.Decider, "accepted", lambda self, given, *_: [False] * len(given)
         )
         ledger.reserve(OTHER)
         assert len(ledger.verify().problems) == 3
@@ -329,7 +329,7 @@ class TestRoots:
         connection = opened(place)
         connection.execute("UPDATE commits SET root = randomblob(32) WHERE number > 0")
         connection.close()
-        with pytest.raises(Behind, match="the database is a fork"):
+        with pytest.raises(LedgerBehind, match="the database is a fork"):
             Ledger(place)
 
 

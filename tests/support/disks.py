@@ -18,7 +18,7 @@ import apsw
 
 from expost.errors import InvalidInput
 from expost.ledger import CheckpointStore
-from expost.ledger.errors import Broken, LedgerLocked
+from expost.ledger.errors import LedgerBroken, LedgerLocked
 
 __all__ = ["Disk", "DiskStore", "Killed", "mounted"]
 
@@ -152,7 +152,7 @@ class DiskStore(CheckpointStore):
         try:
             self._disk.synced(self._disk.files.setdefault(self._name, Content()))
         except apsw.Error as error:
-            raise Broken(f"the checkpoint could not be written ({error})") from None
+            raise LedgerBroken(f"the checkpoint could not be written ({error})") from None
 
     def size(self) -> int | None:
         content = self._disk.files.get(self._name)
@@ -172,11 +172,11 @@ class DiskStore(CheckpointStore):
                 content.truncate(start + len(data))
             self._disk.synced(content)
         except apsw.Error as error:
-            raise Broken(f"the checkpoint could not be written ({error})") from None
+            raise LedgerBroken(f"the checkpoint could not be written ({error})") from None
 
     def _check_alive(self) -> None:
         if self._life != self._disk.life:
-            raise Broken("this process has ended")
+            raise LedgerBroken("this process has ended")
 
     def ticket_key(self) -> bytes | None:
         content = self._disk.files.get(f"{self._name}.key")

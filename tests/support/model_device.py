@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import expost as xp
 from expost.device.device import Device, Refused
-from expost.ledger.catalog import query_document
-from expost.ledger.digests import first_head, link, next_head
+from expost.ledger._catalog import query_document
+from expost.ledger._digests import chain_prefix, first_head, next_head
 
 __all__ = [
     "BUDGET",
@@ -182,7 +182,7 @@ class ModelDevice:
             self.declined = reservation["ticket"]
             return request
         response = "a" if self.chance.random() < 0.5 else self.chance.choice(VALUES)
-        head = next_head(bytes.fromhex(previous), link(query_id, response), own + 1).hex()
+        head = next_head(bytes.fromhex(previous), chain_prefix(query_id, response), own + 1).hex()
         sent = json.dumps({**message, "response": response, "head": head})
         self.stored.append(Drawn(sent, text, response, head))
         return self._request([sent])

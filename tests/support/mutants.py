@@ -11,11 +11,21 @@ from unittest.mock import patch
 import apsw
 
 from expost.errors import ExpostError
-from expost.ledger import Behind, Tip, batch, engine, history, receive, recovery, reserve, sqlite
+from expost.ledger import (
+    LedgerBehind,
+    Tip,
+    _batch,
+    _device_messages,
+    _engine,
+    _history,
+    _recovery,
+    _requests,
+    _sqlite,
+)
+from expost.ledger._checkpoint import Checkpoint
+from expost.ledger._protocol import Receipt
 from expost.ledger.backend import Commit
-from expost.ledger.checkpoint import Checkpoint
-from expost.ledger.errors import Broken
-from expost.ledger.messages import Receipt
+from expost.ledger.errors import LedgerBroken
 from expost.ledger.tables import ExchangeRow, RequestRow, SubjectRow
 from support.model_device import ModelDevice
 from support.sites import template, template_records
@@ -29,28 +39,28 @@ Mutant = Callable[[], AbstractContextManager[Any]]
 
 def normal_instead_of_full() -> Any:
     """Commits are not synchronized."""
-    weak = sqlite.Setting("NORMAL", (1,), "")
-    return patch.dict(sqlite.REQUIRED, {"synchronous": weak})
+    weak = _sqlite.RequiredPragma("NORMAL", (1,), "")
+    return patch.dict(_sqlite.REQUIRED, {"synchronous": weak})
 
 
 @contextmanager
 def release_before_commit() -> Iterator[None]:
     """A batch is written when the next request comes."""
-    write, start = engine.Engine._make_durable, engine.Engine._new_batch
-    waiting: dict[int, batch.Batch] = {}
+    write, start = _engine.CommitEngine._make_durable, _engine.CommitEngine._new_batch
+    waiting: dict[int, _batch.Batch] = {}
 
-    def make_durable(self: engine.Engine, new: batch.Batch) -> None:
+    def make_durable(self: _engine.CommitEngine, new: _batch.Batch) -> None:
         waiting[id(self)] = new
 
-    def new_batch(self: engine.Engine) -> batch.Batch:
+    def new_batch(self: _engine.CommitEngine) -> _batch.Batch:
         late = waiting.pop(id(self), None)
         if late is not None:
             write(self, late)
         return start(self)
 
     with (
-        patch.object(engine.Engine, "_make_durable", make_durable),
-        patch.object(engine.Engine, "_new_batch", new_batch),
+        patch.object(_engine.CommitEngine, "_make_durable", make_durable),
+        patch.object(_engine.CommitEngine, "_new_batch", new_batch),
     ):
         yield
 
@@ -60,20 +70,20 @@ def line_before_commit() -> Iterator[None]:
     """The checkpoint line is written before the database commit."""
     append = Checkpoint.append
 
-    def make_durable(self: engine.Engine, new: batch.Batch) -> None:
+    def make_durable(self: _engine.CommitEngine, new: _batch.Batch) -> None:
         if not new.empty:
-            commit = new.commit()
+            commit = new.build_commit()
             self._stopped = True
-            self._step("prepared")
+            self._on_step("prepared")
             append(self.checkpoint, commit.tip, new.events)
-            self._step("committed")
+            self._on_step("committed")
             self.backend.commit(commit)
-            self._step("checkpointed")
+            self._on_step("checkpointed")
             self._stopped = False
-            self.catalog.settle()
+            self.catalog.mark_durable()
             self._remember(new, commit.added)
 
-    with patch.object(engine.Engine, "_make_durable", make_durable):
+    with patch.object(_engine.CommitEngine, "_make_durable", make_durable):
         yield
 
 
@@ -84,32 +94,32 @@ def key_not_permanent() -> Iterator[None]:
     def insert(rows: dict[Any, Any], key: Any, row: Any) -> None:
         rows[key] = row
 
-    statement = sqlite._INSERT[RequestRow].replace("INSERT", "INSERT OR IGNORE")
+    statement = _sqlite._INSERT[RequestRow].replace("INSERT", "INSERT OR IGNORE")
     with (
-        patch.object(reserve.Reserve, "request", lambda self, batch, place: None),
+        patch.object(_requests.ReserveJob, "request", lambda self, batch, place: None),
         patch.object(Vault, "_insert", staticmethod(insert)),
-        patch.dict(sqlite._INSERT, {RequestRow: statement}),
+        patch.dict(_sqlite._INSERT, {RequestRow: statement}),
     ):
         yield
 
 
 def refusal_not_recorded() -> Any:
     """A refusal is returned and not written."""
-    add = batch.Batch.add
+    add = _batch.Batch.add
 
-    def add_others(self: batch.Batch, row: Any) -> None:
+    def add_others(self: _batch.Batch, row: Any) -> None:
         if not (isinstance(row, RequestRow) and not row.sequence):
             add(self, row)
 
-    return patch.object(batch.Batch, "add", add_others)
+    return patch.object(_batch.Batch, "add", add_others)
 
 
 @contextmanager
 def checkpoint_ignored() -> Iterator[None]:
     """Any database is opened."""
     with (
-        patch.object(engine.Engine, "_check_tail", lambda self, tail: None),
-        patch.object(engine.Engine, "is_covered", lambda self: True),
+        patch.object(_engine.CommitEngine, "_check_tail", lambda self, tail: None),
+        patch.object(_engine.CommitEngine, "is_covered", lambda self: True),
     ):
         yield
 
@@ -118,17 +128,17 @@ def checkpoint_ignored() -> Iterator[None]:
 def numbers_compared_only() -> Iterator[None]:
     """A reader compares the numbers of commits with the checkpoint, and not their roots."""
 
-    def check(self: engine.Engine) -> None:
+    def check(self: _engine.CommitEngine) -> None:
         last = self.checkpoint.tail().last
         if last is None or last.tip.number > self.backend.tip().number:
-            raise Behind("the database is an older copy")
+            raise LedgerBehind("the database is an older copy")
         self.ensure_covered()
 
     def covers(self: Checkpoint, tip: Tip) -> bool:
         return f'"commit": {tip.number}, '.encode() in self.store.read(0)
 
     with (
-        patch.object(engine.Engine, "check", check),
+        patch.object(_engine.CommitEngine, "check_checkpoint", check),
         patch.object(Checkpoint, "covers", covers),
     ):
         yield
@@ -137,38 +147,38 @@ def numbers_compared_only() -> Iterator[None]:
 @contextmanager
 def subjects_outside_of_the_transaction() -> Iterator[None]:
     """The rows of subjects change in a transaction of their own, after the commit."""
-    write = sqlite.Sqlite.commit
+    write = _sqlite.Sqlite.commit
 
-    def commit(self: sqlite.Sqlite, whole: Commit) -> None:
+    def commit(self: _sqlite.Sqlite, whole: Commit) -> None:
         write(self, replace(whole, changed=()))
         try:
             self._cursor.execute("BEGIN IMMEDIATE")
             if whole.changed:
-                self._cursor.executemany(sqlite._CHANGE, whole.changed)
+                self._cursor.executemany(_sqlite._CHANGE, whole.changed)
             self._cursor.execute("COMMIT")
         except apsw.Error as error:
-            raise Broken(str(error)) from None
+            raise LedgerBroken(str(error)) from None
 
-    with patch.object(sqlite.Sqlite, "commit", commit):
+    with patch.object(_sqlite.Sqlite, "commit", commit):
         yield
 
 
 def answers_unchecked() -> Any:
     """Exchanges are shown as they are."""
-    return patch.object(history._Exchanges, "check", lambda self, subject: None)
+    return patch.object(_history._Exchanges, "check", lambda self, subject: None)
 
 
 @contextmanager
 def epoch_not_compared() -> Iterator[None]:
     """A writer continues although another one has claimed the ledger."""
-    write = sqlite.Sqlite.commit
+    write = _sqlite.Sqlite.commit
 
-    def commit(self: sqlite.Sqlite, whole: Commit) -> None:
+    def commit(self: _sqlite.Sqlite, whole: Commit) -> None:
         ((self._epoch,),) = self._cursor.execute("SELECT epoch FROM study").fetchall()
         write(self, whole)
 
     with (
-        patch.object(sqlite.Sqlite, "commit", commit),
+        patch.object(_sqlite.Sqlite, "commit", commit),
         patch.object(Vault, "compares_epoch", False),
     ):
         yield
@@ -176,88 +186,88 @@ def epoch_not_compared() -> Iterator[None]:
 
 def appends_without_a_ticket() -> Any:
     """Any ticket is valid."""
-    return patch.object(receive._Reception, "_has_ticket", lambda self: True)
+    return patch.object(_device_messages._MessageReceiver, "_has_ticket", lambda self: True)
 
 
 def forgets_tickets_of_confirmed_subjects() -> Any:
     """A ticket restores nothing once its subject is confirmed."""
-    restore = receive._Reception._restore
+    restore = _device_messages._MessageReceiver._restore
 
     def restored(self: Any, subject: SubjectRow) -> Any:
         if subject.generation == self.batch.generation:
-            return receive._Misfit("nothing is reserved", subject.name)
+            return _device_messages._Misfit("nothing is reserved", subject.name)
         return restore(self, subject)
 
-    return patch.object(receive._Reception, "_restore", restored)
+    return patch.object(_device_messages._MessageReceiver, "_restore", restored)
 
 
 def confirms_too_early() -> Any:
     """A subject is confirmed by any sync of its device, even if that has more to send."""
-    compare = receive.Sync._compare
+    compare = _device_messages.SyncJob._compare
 
-    def compared(self: Any, batch: batch.Batch, request: Any, subject: SubjectRow) -> SubjectRow:
+    def compared(self: Any, batch: _batch.Batch, request: Any, subject: SubjectRow) -> SubjectRow:
         subject = compare(self, batch, request, subject)
-        if reserve.shown_state(subject, batch.generation) == "unconfirmed":
+        if _requests.subject_state(subject, batch.generation) == "unconfirmed":
             return batch.confirm(subject, "too early")
         return subject
 
-    return patch.object(receive.Sync, "_compare", compared)
+    return patch.object(_device_messages.SyncJob, "_compare", compared)
 
 
 @contextmanager
 def recovers_without_confirming() -> Iterator[None]:
     """After a recovery every subject is confirmed as it is."""
     with (
-        patch.object(batch, "ROLLBACKS", ("rollback",)),
-        patch.object(engine, "ROLLBACKS", ("rollback",)),
+        patch.object(_batch, "ROLLBACKS", ("rollback",)),
+        patch.object(_engine, "ROLLBACKS", ("rollback",)),
     ):
         yield
 
 
 def recover_without(*events: str) -> Mutant:
     """A recovery ignores some events of the checkpoint."""
-    found = recovery._lost_events
+    found = _recovery._lost_events
 
     def some(*given: Any) -> Iterator[tuple[int, list[str]]]:
         for number, lines in found(*given):
             yield number, [line for line in lines if line.split(" ")[0] not in events]
 
-    return lambda: patch.object(recovery, "_lost_events", some)
+    return lambda: patch.object(_recovery, "_lost_events", some)
 
 
 def repeated_message_recorded_twice() -> Any:
     """A message that comes again is one more exchange."""
-    repeat = receive._Reception._repeat
+    repeat = _device_messages._MessageReceiver._repeat
 
     def repeated(self: Any, subject: SubjectRow) -> Any:
         found = repeat(self, subject)
         if isinstance(found, Receipt):
             row = self.batch.get(ExchangeRow, subject.name, self.message.sequence)
-            self.batch.append(subject, row.key, row.query, row.response)
+            self.batch.append_exchange(subject, row.key, row.query, row.response)
         return found
 
-    return patch.object(receive._Reception, "_repeat", repeated)
+    return patch.object(_device_messages._MessageReceiver, "_repeat", repeated)
 
 
 def extras_not_counted() -> Any:
     """What a quarantined message revealed is ignored."""
-    return patch.object(receive, "_count_extra", lambda batch, subject, *rest: subject)
+    return patch.object(_device_messages, "_count_extra", lambda batch, subject, *rest: subject)
 
 
 def quarantine_without_suspension() -> Any:
     """A message that does not fit has no consequence."""
-    return patch.object(batch.Batch, "suspend", lambda self, subject, reason: subject)
+    return patch.object(_batch.Batch, "suspend", lambda self, subject, reason: subject)
 
 
 def rollback_not_marked() -> Any:
     """A ticket that the ledger does not remember proves nothing."""
-    mark = batch.Batch.mark
+    mark = _batch.Batch.add_mark
 
-    def others(self: batch.Batch, what: str, detail: str = "") -> None:
+    def others(self: _batch.Batch, what: str, detail: str = "") -> None:
         if what != "rollback":
             mark(self, what, detail)
 
-    return patch.object(batch.Batch, "mark", others)
+    return patch.object(_batch.Batch, "add_mark", others)
 
 
 @contextmanager

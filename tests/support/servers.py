@@ -15,10 +15,10 @@ from unittest.mock import patch
 
 import psycopg
 
-from expost.ledger import Backend, Broken, CheckpointStore, postgres
+from expost.ledger import Backend, CheckpointStore, LedgerBroken, _postgres
+from expost.ledger._digests import first_root
+from expost.ledger._postgres import Postgres
 from expost.ledger.backend import Commit
-from expost.ledger.digests import first_root
-from expost.ledger.postgres import Postgres
 from expost.ledger.tables import TABLES
 from support.disks import Content, Disk, DiskStore
 from support.mutants import MUTANTS
@@ -161,8 +161,8 @@ KINDS["server"] = OnServer
 def asynchronous() -> Iterator[None]:
     """Commits do not wait for the disk."""
     with (
-        patch.object(postgres, "_SESSION", postgres._SESSION + "; SET synchronous_commit = off"),
-        patch.object(postgres, "_check_settings", lambda *settings: None),
+        patch.object(_postgres, "_SESSION", _postgres._SESSION + "; SET synchronous_commit = off"),
+        patch.object(_postgres, "_check_settings", lambda *settings: None),
     ):
         yield
 
@@ -174,8 +174,8 @@ def lost_commits_trusted() -> Any:
     def commit(self: Postgres, whole: Commit) -> None:
         try:
             write(self, whole)
-        except Broken:
-            self._connection = postgres._connect(self._url)
+        except LedgerBroken:
+            self._connection = _postgres._connect(self._url)
 
     return patch.object(Postgres, "commit", commit)
 

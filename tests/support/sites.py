@@ -14,9 +14,9 @@ from typing import Any
 
 import expost as xp
 from expost.ledger import Backend, CheckpointFile, CheckpointStore, Ledger, StudyPolicy
-from expost.ledger.digests import first_root
-from expost.ledger.ledger import create_checkpoint
-from expost.ledger.sqlite import Sqlite
+from expost.ledger._digests import first_root
+from expost.ledger._opening import create_checkpoint
+from expost.ledger._sqlite import Sqlite
 from expost.ledger.tables import ExchangeRow, RequestRow, SubjectRow
 from support.disks import Content, Disk, DiskStore, Killed, mounted
 from support.model_device import QUERIES, VALUES
@@ -43,7 +43,7 @@ _CHECKPOINT = "checkpoint"
 def create_on(backend: Backend, store: CheckpointStore) -> None:
     """Make a checkpoint for a new database, and register the first subjects."""
     create_checkpoint(store, POLICY, TICKET_KEY)
-    with Ledger.on(backend, store) as ledger:
+    with Ledger.on_backend(backend, store) as ledger:
         ledger.name_queries({f"epsilon {text}": query for text, query in QUERIES.items()})
         for name, kind in FIRST.items():
             ledger.register([name], kind=kind)

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 from expost.errors import InvalidInput
 from expost.ledger import Backend, Tip
 from expost.ledger.backend import Commit
-from expost.ledger.errors import Broken, Damaged
-from expost.ledger.tables import TABLES, CommitRow, SubjectRow, table_of
+from expost.ledger.errors import LedgerBroken, LedgerDamaged
+from expost.ledger.tables import TABLES, CommitRow, SubjectRow
 
 __all__ = ["Records", "Vault"]
 
@@ -67,15 +67,15 @@ class Vault(Backend):
         if (self.compares_epoch and self._epoch != self.records.epoch) or (
             commit.tip.number != last + 1
         ):
-            raise Broken("another process has taken over this ledger; open it again")
+            raise LedgerBroken("another process has taken over this ledger; open it again")
         tables = {row: dict(rows) for row, rows in self.records.tables.items()}
         new = {**commit.added, CommitRow: [CommitRow(*commit.tip, commit.events)]}
         for row, rows in new.items():
             for each in rows:
-                self._insert(tables[row], each[: table_of(row).keys], each)
+                self._insert(tables[row], each[: TABLES[row].keys], each)
         for subject in commit.changed:
             if (subject.name,) not in tables[SubjectRow]:
-                raise Damaged("a subject that was read cannot be found again")
+                raise LedgerDamaged("a subject that was read cannot be found again")
             tables[SubjectRow][subject.name,] = subject
         self.records.tables = tables
         self._fail("after")
@@ -83,12 +83,12 @@ class Vault(Backend):
     def _fail(self, moment: str) -> None:
         reason = self._ending(moment)
         if reason:
-            raise Broken(reason)
+            raise LedgerBroken(reason)
 
     @staticmethod
     def _insert(rows: Rows, key: tuple[Any, ...], row: Any) -> None:
         if key in rows:
-            raise Broken("a key appears twice")
+            raise LedgerBroken("a key appears twice")
         rows[key] = row
 
     def release(self) -> None:

@@ -33,9 +33,17 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from expost.errors import InvalidInput
-from expost.ledger import Behind, Ledger, LedgerLocked, LedgerStopped, Outcome, engine, receive
-from expost.ledger.digests import first_head, link, next_head
-from expost.ledger.reserve import shown_state
+from expost.ledger import (
+    Ledger,
+    LedgerBehind,
+    LedgerLocked,
+    LedgerStopped,
+    Outcome,
+    _device_messages,
+    _engine,
+)
+from expost.ledger._digests import chain_prefix, first_head, next_head
+from expost.ledger._requests import subject_state
 from expost.ledger.tables import (
     ExchangeRow,
     MarkRow,
@@ -179,9 +187,9 @@ class World:
     def run(self) -> None:
         """Live through it."""
         with self._stack, ExitStack() as patches:
-            patches.enter_context(patch.object(engine, "_PATIENCE", 0.0))
-            patches.enter_context(patch.object(receive, "_HOLD_SUBJECTS", 3))
-            patches.enter_context(patch.object(receive, "_HOLD_SHARE", 0.5))
+            patches.enter_context(patch.object(_engine, "_LINE_TIMEOUT", 0.0))
+            patches.enter_context(patch.object(_device_messages, "_HOLD_SUBJECTS", 3))
+            patches.enter_context(patch.object(_device_messages, "_HOLD_SHARE", 0.5))
             try:
                 self._open()
                 self._backups.append(self._site.backup())
@@ -232,7 +240,7 @@ class World:
     def _open_another(self, step: Callable[[str], None] = lambda name: None) -> Ledger:
         backend = self._site.backend()
         try:
-            return Ledger.on(backend, self._site.store(), source=self._source, step=step)
+            return Ledger.on_backend(backend, self._site.store(), source=self._source, on_step=step)
         except BaseException:
             backend.close()
             raise
@@ -344,7 +352,7 @@ class World:
                 continue
             requests = self._backend.scan(RequestRow, (row.name,))
             keys = frozenset(request.key for request in requests)
-            result[name] = _Before(shown_state(row, marks), row.sequence, row.reserved, keys)
+            result[name] = _Before(subject_state(row, marks), row.sequence, row.reserved, keys)
         return result
 
     # -- the analyst
@@ -832,7 +840,7 @@ class World:
             "query": query_id,
             "ticket": f"{self.chance.getrandbits(256):064x}",
             "response": response,
-            "head": next_head(previous, link(query_id, response), sequence).hex(),
+            "head": next_head(previous, chain_prefix(query_id, response), sequence).hex(),
         }
         return json.dumps(tree)
 
@@ -884,8 +892,8 @@ class World:
                 exchanges = reader.transcript(name).exchanges
                 head = first_head(POLICY.content_id, name)
                 for number, exchange in enumerate(exchanges, 1):
-                    shared = link(exchange.query.content_id, exchange.response)
-                    head = next_head(head, shared, number)
+                    prefix = chain_prefix(exchange.query.content_id, exchange.response)
+                    head = next_head(head, prefix, number)
                     if name in self._devices:
                         self._confirm(name, number, head.hex())
         except LedgerLocked:
@@ -960,7 +968,7 @@ class World:
         noticed = False
         try:
             self._open()
-        except Behind:
+        except LedgerBehind:
             noticed = True
             must(mode != "both", "a checkpoint that was put back with it does not fit")
             self._recover()
@@ -980,7 +988,7 @@ class World:
         """Return a copy of the database on which someone else has continued."""
         copy = self._site.clone()
         commits = self.chance.randint(1, 3)
-        with Ledger.on(copy.backend(), copy.store()) as other:
+        with Ledger.on_backend(copy.backend(), copy.store()) as other:
             for number in range(commits):
                 other.receive([f"on a copy {number} {self.chance.random()}"])
             if self.chance.random() < 0.5 and not self._ended:
@@ -1002,7 +1010,7 @@ class World:
         self._site.lose_checkpoint()
         try:
             self._open()
-        except Behind:
+        except LedgerBehind:
             self._recover(lost=True)
             self._open()
             self._ledger._engine.claim()
@@ -1019,7 +1027,7 @@ class World:
             backend = self._site.backend()
             fault = self._site.arm(self.chance) if self.chance.random() < 0.5 - attempt / 8 else ""
             try:
-                Ledger.recover_on(backend, self._site.store(), lost=lost)
+                Ledger.recover_on_backend(backend, self._site.store(), lost=lost)
                 self._site.disarm()
                 return
             except (Killed, LedgerStopped) as error:

@@ -21,7 +21,7 @@ from expost.errors import InvalidInput, at
 from expost.files.regular import opened
 from expost.knowledge.priors import load_prior
 from expost.ledger import Ledger
-from expost.ledger.postgres import on_server
+from expost.ledger.database_url import is_database_url
 from expost.queries import Query
 
 __all__ = ["command"]
@@ -70,7 +70,7 @@ def command(
     """
     accepting: int | None = None
     with progress_line() as line:
-        if on_server(data) or _is_ledger(Path(data)):
+        if is_database_url(data) or _is_ledger(Path(data)):
             if filter_file is not None:
                 raise InvalidInput("a ledger has its own filter; leave --filter out")
             line.stage("reading the ledger")

@@ -8,21 +8,22 @@ the *chain* of a subject: digests of its exchanges. The *checkpoint* is a file o
 with a line per commit; it reveals a database that has lost commits.
 
 **An exchange, end to end.** ``reserve`` asks the filter whether the recorded answers of each
-subject leave room for a query (reserve.py). When a device syncs, it reports its chain and gets its
-reservation. From its own record it decides whether to answer. If so, it draws, stores its message,
-and sends it with the next sync; otherwise it declines (receive.py). A message that matches its
-reservation is recorded. If it arrives again, it matches the recorded exchange: nothing is written,
-and the receipt is the same. Any other message is quarantined and its subject suspended, until an
-operator resolves it. ``record`` takes imported answers, ``ask`` simulates devices.
+subject leave room for a query (_requests.py). When a device syncs, it reports its chain and gets
+its reservation. From its own record it decides whether to answer. If so, it draws, stores its
+message, and sends it with the next sync; otherwise it declines (_device_messages.py). A message
+that matches its reservation is recorded. If it arrives again, it matches the recorded exchange:
+nothing is written, and the receipt is the same. Any other message is quarantined and its subject
+suspended, until an operator resolves it. ``record`` takes imported answers, ``ask`` simulates
+devices.
 
-**Durability.** Each request is a job. Jobs of concurrent threads share a *batch* (batch.py), which
-becomes one commit. ``Engine._make_durable`` commits it to the database, then appends the checkpoint
-line, and flushes each to disk. Only then does a receipt, a reservation or a refusal leave the
-process. After a crash in between, the next writer appends the line. One process writes at a time;
-others may read. The database is SQLite or PostgreSQL (backend.py).
+**Durability.** Each request is a job. Jobs of concurrent threads share a *batch* (_batch.py), which
+becomes one commit. ``CommitEngine._make_durable`` commits it to the database, then appends the
+checkpoint line, and flushes each to disk. Only then does a receipt, a reservation or a refusal
+leave the process. After a crash in between, the next writer appends the line. One process writes
+at a time; others may read. The database is SQLite or PostgreSQL (backend.py).
 
-**After a restore.** A database that is behind its checkpoint does not open (``Behind``). The
-operator calls ``Ledger.recover`` (recovery.py). Every device subject is then *unconfirmed*: it is
+**After a restore.** A database that is behind its checkpoint does not open (``LedgerBehind``). The
+operator calls ``Ledger.recover`` (_recovery.py). Every device subject is then *unconfirmed*: it is
 asked nothing until its device syncs. Devices act as replicas: each sends what the database has
 lost. A *ticket* in each message proves that the ledger issued its reservation; the ticket key is
 stored next to the checkpoint. What no device can send again is listed in the checkpoint, so never
@@ -50,27 +51,33 @@ restore that together with the database.
 
 from __future__ import annotations
 
-from expost.ledger.audit import QuarantinedMessage, StudyAudit
+from expost.ledger._audit import QuarantinedMessage, StudyAudit
+from expost.ledger._checkpoint import CheckpointFile, CheckpointStore
+from expost.ledger._history import Round
+from expost.ledger._ledger import Ledger
+from expost.ledger._policy import StudyPolicy
+from expost.ledger._protocol import Receipt, Reservation, SyncAnswer
+from expost.ledger._reader import Status
+from expost.ledger._recovery import Recovery
+from expost.ledger._requests import Outcome
+from expost.ledger._verification import Verification
 from expost.ledger.backend import Backend, Tip
-from expost.ledger.checkpoint import CheckpointFile, CheckpointStore
-from expost.ledger.errors import Behind, Broken, Damaged, LedgerLocked, LedgerStopped
-from expost.ledger.history import Round
-from expost.ledger.ledger import Ledger
-from expost.ledger.messages import Receipt, Reservation, SyncAnswer
-from expost.ledger.policy import StudyPolicy
-from expost.ledger.reader import Status
-from expost.ledger.recovery import Recovery
-from expost.ledger.reserve import Outcome
-from expost.ledger.verify import Verification
+from expost.ledger.errors import (
+    LedgerBehind,
+    LedgerBroken,
+    LedgerDamaged,
+    LedgerLocked,
+    LedgerStopped,
+)
 
 __all__ = [
     "Backend",
-    "Behind",
-    "Broken",
     "CheckpointFile",
     "CheckpointStore",
-    "Damaged",
     "Ledger",
+    "LedgerBehind",
+    "LedgerBroken",
+    "LedgerDamaged",
     "LedgerLocked",
     "LedgerStopped",
     "Outcome",

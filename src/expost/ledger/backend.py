@@ -56,7 +56,7 @@ class Backend(Protocol):
     def commit(self, commit: Commit) -> None:
         """Write a commit as a whole, durably: once this returns, no crash loses it.
 
-        Raise :class:`Broken` if another writer has claimed the ledger, if the database was
+        Raise :class:`LedgerBroken` if another writer has claimed the ledger, if the database was
         replaced, or if it is not known whether the commit was written.
         """
 

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from expost.errors import ExpostError, InvalidInput, printable
 
-__all__ = ["Behind", "Broken", "Damaged", "LedgerLocked", "LedgerReadOnly", "LedgerStopped"]
+__all__ = [
+    "LedgerBehind",
+    "LedgerBroken",
+    "LedgerDamaged",
+    "LedgerLocked",
+    "LedgerReadOnly",
+    "LedgerStopped",
+]
 
 
 class LedgerStopped(ExpostError):
@@ -14,18 +21,18 @@ class LedgerStopped(ExpostError):
         super().__init__(printable(reason))
 
 
-class Broken(LedgerStopped):
+class LedgerBroken(LedgerStopped):
     """A write failed, and it may or may not be recorded. No further write is accepted.
 
     Open the ledger again and repeat the request with its key: nothing is recorded twice.
     """
 
 
-class Damaged(LedgerStopped):
+class LedgerDamaged(LedgerStopped):
     """The stored data is not what was recorded."""
 
 
-class Behind(LedgerStopped):
+class LedgerBehind(LedgerStopped):
     """The database is behind its checkpoint, or a fork: exchanges may be missing from it."""
 
 

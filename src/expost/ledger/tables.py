@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, get_type_hints
 
-from expost.ledger.errors import Damaged
+from expost.ledger.errors import LedgerDamaged
 
 __all__ = [
     "ACTIVE",
     "BARRED",
     "MAX_SIZE",
-    "NOBODY",
+    "NO_SUBJECT",
     "SUSPENDED",
     "TABLES",
     "CommitRow",
@@ -31,20 +31,19 @@ __all__ = [
     "QueryRow",
     "RequestRow",
     "ResponseRow",
+    "RowTable",
     "StateRow",
     "SubjectRow",
-    "Table",
     "check_seal",
     "root_line",
     "seal",
-    "table_of",
 ]
 
 #: The largest message, reservation or query document, in bytes.
 MAX_SIZE = 1 << 20
 
 #: Stands for a subject where a row is about none.
-NOBODY = ""
+NO_SUBJECT = ""
 
 #: The stored states of a subject. A barred subject is suspended and cannot be resolved.
 ACTIVE, SUSPENDED, BARRED = "active", "suspended", "barred"
@@ -55,7 +54,7 @@ class CommitRow(NamedTuple):
 
     number: int
     root: bytes
-    #: A JSON list, see :mod:`expost.ledger.checkpoint`.
+    #: A JSON list, see :mod:`expost.ledger._checkpoint`.
     events: str
 
 
@@ -75,7 +74,7 @@ class SubjectRow(NamedTuple):
     #: How many exchanges are recorded.
     sequence: int
     head: bytes
-    #: How often each response was given, as :mod:`expost.ledger.tallies` packs it.
+    #: How often each response was given, as :mod:`expost.ledger._tallies` packs it.
     tally: bytes
     #: The same for the responses in quarantined messages that no exchange records.
     extras: bytes
@@ -197,7 +196,7 @@ class MarkRow(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class RowTable:
     """A table: the class of its rows, and how many leading columns are its primary key."""
 
     name: str
@@ -249,18 +248,18 @@ class Table:
 TABLES = {
     table.row: table
     for table in (
-        Table("commits", CommitRow, 1),
-        Table("subjects", SubjectRow, 1),
-        Table("queries", QueryRow, 1),
-        Table("responses", ResponseRow, 1),
-        Table("requests", RequestRow, 2),
-        Table("declines", DeclineRow, 2),
-        Table("exchanges", ExchangeRow, 2),
-        Table("quarantine", QuarantineRow, 2),
-        Table("extras", ExtraRow, 2),
-        Table("states", StateRow, 2),
-        Table("lost", LostRow, 2),
-        Table("marks", MarkRow, 1),
+        RowTable("commits", CommitRow, 1),
+        RowTable("subjects", SubjectRow, 1),
+        RowTable("queries", QueryRow, 1),
+        RowTable("responses", ResponseRow, 1),
+        RowTable("requests", RequestRow, 2),
+        RowTable("declines", DeclineRow, 2),
+        RowTable("exchanges", ExchangeRow, 2),
+        RowTable("quarantine", QuarantineRow, 2),
+        RowTable("extras", ExtraRow, 2),
+        RowTable("states", StateRow, 2),
+        RowTable("lost", LostRow, 2),
+        RowTable("marks", MarkRow, 1),
     )
 }
 
@@ -269,12 +268,7 @@ TABLES = {
 _FIXED = 3
 
 
-def table_of(row: type[Any]) -> Table:
-    """The table that has these rows."""
-    return TABLES[row]
-
-
-def root_line(table: Table, row: Sequence[Any]) -> bytes:
+def root_line(table: RowTable, row: Sequence[Any]) -> bytes:
     """The line of an added row, of which the root of its commit is a digest.
 
     It is a JSON list in ASCII, so no two rows can be written as one.
@@ -292,5 +286,5 @@ def seal(row: SubjectRow) -> int:
 def check_seal(row: SubjectRow) -> SubjectRow:
     """Return a subject's row if it is what was recorded."""
     if seal(row) != row.seal:
-        raise Damaged(f"the row of subject number {row.number} is not what was recorded")
+        raise LedgerDamaged(f"the row of subject number {row.number} is not what was recorded")
     return row

@@ -16,7 +16,7 @@ from expost.errors import InvalidInput, printable
 from expost.files.durable import save
 from expost.files.kinds import PAGE
 from expost.ledger import Ledger
-from expost.ledger.postgres import on_server, shown_url
+from expost.ledger.database_url import is_database_url, shown_url
 from expost.report._explanation import explain
 from expost.report._ledger_page import OneSubject, ledger_page
 from expost.report._study import summary_of
@@ -77,7 +77,11 @@ def command(
 
 def _shown(location: str) -> str:
     """Return what the ledger is called: a file, or host and name of a database."""
-    return shown_url(location).partition("://")[2] if on_server(location) else Path(location).name
+    return (
+        shown_url(location).partition("://")[2]
+        if is_database_url(location)
+        else Path(location).name
+    )
 
 
 def _explain_subject(study: Ledger, text: str, line: Line) -> OneSubject:

@@ -26,17 +26,17 @@ from typing import NamedTuple, Protocol
 from expost.errors import InvalidInput
 from expost.files.durable import sync_directory
 from expost.ledger.backend import Tip
-from expost.ledger.errors import Broken, Damaged, LedgerLocked, LedgerReadOnly
+from expost.ledger.errors import LedgerBroken, LedgerDamaged, LedgerLocked, LedgerReadOnly
 
-__all__ = ["Checkpoint", "CheckpointFile", "CheckpointStore", "Line", "Tail"]
+__all__ = ["Checkpoint", "CheckpointFile", "CheckpointLine", "CheckpointStore", "CheckpointTail"]
 
 _DIGITS = 16
 _BLOCK = 1 << 16
-_MOVE = "restore it, or move it away and run recover --lost"
+_REPAIR_HINT = "restore it, or move it away and run recover --lost"
 _KEY = re.compile(rb"[0-9a-f]{64}\n?")
 
 
-class Line(NamedTuple):
+class CheckpointLine(NamedTuple):
     """A line of the checkpoint."""
 
     tip: Tip
@@ -44,10 +44,10 @@ class Line(NamedTuple):
     check: str
 
 
-class Tail(NamedTuple):
+class CheckpointTail(NamedTuple):
     """The end of the checkpoint."""
 
-    last: Line | None
+    last: CheckpointLine | None
     #: Where the last whole line ends.
     end: int
     #: Whether something else follows, as after a crash while a line was written.
@@ -143,7 +143,7 @@ class CheckpointFile(CheckpointStore):
             os.ftruncate(self._file, start)
             os.fdatasync(self._file)
         except OSError as error:
-            raise Broken(
+            raise LedgerBroken(
                 f"the checkpoint {self.path} could not be written ({error.strerror}); open the "
                 "ledger again when that is fixed"
             ) from None
@@ -151,15 +151,17 @@ class CheckpointFile(CheckpointStore):
     def _check_file(self) -> None:
         """Refuse a file that was replaced, or that has a second name."""
         assert self._file is not None, "claimed before"
-        own = os.fstat(self._file)
+        opened = os.fstat(self._file)
         try:
-            same = os.path.samestat(own, self.path.stat())
+            unchanged = os.path.samestat(opened, self.path.stat())
         except OSError:
-            same = False
-        if not same:
-            raise Broken(f"the checkpoint {self.path} was replaced or removed; open it again")
-        if own.st_nlink != 1:
-            raise Broken(f"the checkpoint {self.path} has {own.st_nlink} names (hard links)")
+            unchanged = False
+        if not unchanged:
+            raise LedgerBroken(f"the checkpoint {self.path} was replaced or removed; open it again")
+        if opened.st_nlink != 1:
+            raise LedgerBroken(
+                f"the checkpoint {self.path} has {opened.st_nlink} names (hard links)"
+            )
 
     def ticket_key(self) -> bytes | None:
         try:
@@ -169,7 +171,7 @@ class CheckpointFile(CheckpointStore):
         except OSError as error:
             raise InvalidInput(f"cannot be read: {error.strerror}", str(self.key_path)) from None
         if not _KEY.fullmatch(text):
-            raise Damaged(f"{self.key_path} does not hold a ticket key")
+            raise LedgerDamaged(f"{self.key_path} does not hold a ticket key")
         return bytes.fromhex(text.decode())
 
     def create_ticket_key(self, key: bytes) -> None:
@@ -201,9 +203,9 @@ class Checkpoint:
         self.store = store
         self._policy_id = policy_id
         #: The end, as the claimed file was left by this process.
-        self._tail: Tail | None = None
+        self._tail: CheckpointTail | None = None
 
-    def claim(self, *, create: bool = False) -> Tail:
+    def claim(self, *, create: bool = False) -> CheckpointTail:
         """Lock the file; only then can lines be appended."""
         self.store.claim(create=create)
         self._tail = self.tail()
@@ -212,49 +214,57 @@ class Checkpoint:
     def close(self) -> None:
         self.store.close()
 
-    def tail(self) -> Tail:
+    def tail(self) -> CheckpointTail:
         """Read the end of the file."""
         size = self.store.size()
         if not size:
-            return Tail(None, 0, torn=False)
+            return CheckpointTail(None, 0, torn=False)
         window = _BLOCK
         while True:
             start = max(0, size - window)
-            *lines, rest = self.store.read(start).split(b"\n")
+            *lines, unfinished = self.store.read(start).split(b"\n")
             if start == 0 or len(lines) > 3:
                 break
             window *= 4
-        size = start + sum(map(len, lines)) + len(lines) + len(rest)
+        size = start + sum(map(len, lines)) + len(lines) + len(unfinished)
         # Unless the window starts the file, its first line is cut off.
-        checks = [self._policy_id if start == 0 else "", *map(_check_of, lines)]
+        previous_checks = [self._policy_id if start == 0 else "", *map(_check_of, lines)]
         for count in (0, 1):
-            place = len(lines) - 1 - count
-            if place < (0 if start == 0 else 1):
+            index = len(lines) - 1 - count
+            if index < (0 if start == 0 else 1):
                 break
-            line = _parse(lines[place], checks[place])
+            line = _parse(lines[index], previous_checks[index])
             if line is not None:
-                after = lines[place + 1 :]
-                end = size - len(rest) - sum(map(len, after)) - len(after)
-                return Tail(line, end, torn=end < size)
+                after = lines[index + 1 :]
+                end = size - len(unfinished) - sum(map(len, after)) - len(after)
+                return CheckpointTail(line, end, torn=end < size)
         if start == 0 and len(lines) <= 1:
             # The very first line was never finished.
-            return Tail(None, 0, torn=True)
-        raise Damaged(f"the checkpoint {self.store} is damaged at its end")
+            return CheckpointTail(None, 0, torn=True)
+        raise LedgerDamaged(f"the checkpoint {self.store} is damaged at its end")
 
-    def lines(self) -> Iterator[Line]:
+    def lines(self) -> Iterator[CheckpointLine]:
         """Yield all lines. A damaged one is an error: it may hide what a recovery needs."""
         tail, content = self.tail(), self.store.read(0)
         check = self._policy_id
-        for number, text in enumerate(content[: tail.end].split(b"\n")[:-1], 1):
+        for line_number, text in enumerate(content[: tail.end].split(b"\n")[:-1], 1):
             line = _parse(text, check)
             if line is None:
-                raise Damaged(f"line {number} of the checkpoint {self.store} is damaged; {_MOVE}")
+                raise LedgerDamaged(
+                    f"line {line_number} of the checkpoint {self.store} is damaged; {_REPAIR_HINT}"
+                )
             check = line.check
             yield line
         # After a crash there is at most part of a line. If it has its end, a sector is missing.
-        rest = content[tail.end :]
-        if (b"\n" in rest and b"\0" not in rest) or _parse(rest, check) or _parse(rest[:-1], check):
-            raise Damaged(f"the last line of the checkpoint {self.store} is damaged; {_MOVE}")
+        unfinished = content[tail.end :]
+        if (
+            (b"\n" in unfinished and b"\0" not in unfinished)
+            or _parse(unfinished, check)
+            or _parse(unfinished[:-1], check)
+        ):
+            raise LedgerDamaged(
+                f"the last line of the checkpoint {self.store} is damaged; {_REPAIR_HINT}"
+            )
 
     def covers(self, tip: Tip) -> bool:
         """Return whether a whole line says that this commit had this root."""
@@ -274,14 +284,16 @@ class Checkpoint:
         assert tail is not None, "claimed before"
         size = self.store.size()
         if size is None or (size != tail.end and not tail.torn):
-            raise Broken(f"the checkpoint {self.store} was changed by another process")
+            raise LedgerBroken(f"the checkpoint {self.store} was changed by another process")
         text = json.dumps({"commit": tip.number, "root": tip.root.hex(), "events": list(events)})
         check = _check(tail.last.check if tail.last else self._policy_id, text.encode())
         data = f"{text} {check}\n".encode()
         if tail.torn:
             self.store.write(tail.end, b"")  # or a crash could mix the old rest with the new line
         self.store.write(tail.end, data)
-        self._tail = Tail(Line(tip, events, check), tail.end + len(data), torn=False)
+        self._tail = CheckpointTail(
+            CheckpointLine(tip, events, check), tail.end + len(data), torn=False
+        )
 
 
 def _check(previous: str, text: bytes) -> str:
@@ -292,11 +304,11 @@ def _check_of(line: bytes) -> str:
     return line.rpartition(b" ")[2].decode(errors="replace")
 
 
-def _parse(line: bytes, previous: str) -> Line | None:
+def _parse(line: bytes, previous: str) -> CheckpointLine | None:
     """Return a line, or None if it is damaged."""
     text, _, check = line.rpartition(b" ")
     if _check(previous, text).encode() != check:
         return None
     fields = json.loads(text)
     tip = Tip(fields["commit"], bytes.fromhex(fields["root"]))
-    return Line(tip, fields["events"], check.decode())
+    return CheckpointLine(tip, fields["events"], check.decode())

@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -17,27 +17,26 @@ from typing import Any
 from expost.errors import InvalidInput, at
 from expost.files.canonical import canonical, json_text, readable, value_tree
 from expost.files.durable import sync_directory
-from expost.ledger.batch import subject_of
-from expost.ledger.engine import Engine
-from expost.ledger.history import History
-from expost.ledger.reserve import shown_state
+from expost.ledger._batch import subject_from_json
+from expost.ledger._engine import CommitEngine
+from expost.ledger._history import StudyHistory
+from expost.ledger._reader import Progress
+from expost.ledger._requests import subject_state
 
 __all__ = ["export_ledger"]
-
-Tell = Callable[[int, int], None]
 
 _BLOCK = 1 << 12
 
 
-def export_ledger(engine: Engine, path: Path, tell: Tell) -> None:
-    """Write everything to a new file; ``tell`` is called with the subjects done, and all."""
+def export_ledger(engine: CommitEngine, path: Path, progress: Progress) -> None:
+    """Write everything to a new file; ``progress`` is called with the subjects done, and all."""
     temporary = path.with_name(f".{path.name}.part")
     with at(os.fspath(path), ": "):
         if path.exists():
             raise InvalidInput("already exists; not overwritten")
         try:
             with temporary.open("wb") as file:
-                for text in _lines(engine, tell):
+                for text in _lines(engine, progress):
                     file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
@@ -49,10 +48,10 @@ def export_ledger(engine: Engine, path: Path, tell: Tell) -> None:
             temporary.unlink(missing_ok=True)
 
 
-def _lines(engine: Engine, tell: Tell) -> Iterator[bytes]:
+def _lines(engine: CommitEngine, progress: Progress) -> Iterator[bytes]:
     digest = hashlib.sha256()
-    history = History.read(engine)
-    for tree in chain([_header(engine)], _subjects(engine, history, tell)):
+    history = StudyHistory.read(engine)
+    for tree in chain([_header(engine)], _subjects(engine, history, progress)):
         line = json_text(tree).encode() + b"\n"
         digest.update(line)
         yield line
@@ -64,7 +63,7 @@ def _lines(engine: Engine, tell: Tell) -> Iterator[bytes]:
     yield json_text({"end": end}).encode() + b"\n"
 
 
-def _header(engine: Engine) -> dict[str, Any]:
+def _header(engine: CommitEngine) -> dict[str, Any]:
     tip = engine.backend.tip()
     queries = {
         query.content_id: readable({"kind": query.kind, **query.tree()})
@@ -80,31 +79,33 @@ def _header(engine: Engine) -> dict[str, Any]:
     }
 
 
-def _subjects(engine: Engine, history: History, tell: Tell) -> Iterator[dict[str, Any]]:
+def _subjects(
+    engine: CommitEngine, history: StudyHistory, progress: Progress
+) -> Iterator[dict[str, Any]]:
     catalog = engine.catalog
     pairs: list[tuple[str, Any]] = [("", None)]
-    order: list[tuple[str, bytes]] = [("", b"")]
-    for number in range(1, catalog.size + 1):
-        entry = catalog.response(number)
+    sort_keys: list[tuple[str, bytes]] = [("", b"")]
+    for response_number in range(1, catalog.size + 1):
+        entry = catalog.response(response_number)
         query_id = catalog.query_id(entry.query)
         pairs.append((query_id, json.loads(entry.text)))
         response = catalog.likelihood(entry.query).responses[entry.position]
-        order.append((query_id, canonical(value_tree(response))))
+        sort_keys.append((query_id, canonical(value_tree(response))))
     responses, starts = history.responses.tolist(), history.starts.tolist()
-    for place, row in enumerate(history.subjects):
-        given = responses[starts[place] : starts[place + 1]]
-        tally = sorted(Counter(given).items(), key=lambda item: order[item[0]])
+    for index, row in enumerate(history.subjects):
+        recorded = responses[starts[index] : starts[index + 1]]
+        tally = sorted(Counter(recorded).items(), key=lambda item: sort_keys[item[0]])
         extras = [pairs[extra.response] for extra in history.extras.get(row.name, ())]
         yield {
-            "subject": subject_of(row.name),
+            "subject": subject_from_json(row.name),
             "number": row.number,
             "kind": row.kind,
-            "exchanges": [pairs[response] for response in given],
+            "exchanges": [pairs[response] for response in recorded],
             "head": row.head.hex(),
             "tally": [(*pairs[response], count) for response, count in tally],
-            "state": shown_state(row, engine.generation),
+            "state": subject_state(row, engine.generation),
             "extras": extras,
         }
-        if place % _BLOCK == 0:
-            tell(place, len(history.subjects))
-    tell(len(history.subjects), len(history.subjects))
+        if index % _BLOCK == 0:
+            progress(index, len(history.subjects))
+    progress(len(history.subjects), len(history.subjects))

@@ -10,7 +10,7 @@ import heapq
 import json
 import struct
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import Any, NamedTuple
@@ -20,12 +20,14 @@ import numpy as np
 from expost.audits.plan import Plan
 from expost.audits.verdicts import verdicts
 from expost.errors import InvalidInput
-from expost.ledger.batch import BARRED_REASON, ROLLBACKS, UNCONFIRMED, subject_of
-from expost.ledger.digests import first_head, first_root, next_head, next_root
-from expost.ledger.engine import Engine
-from expost.ledger.errors import Damaged
-from expost.ledger.history import History
-from expost.ledger.reserve import IMPORTED
+from expost.ledger._batch import BARRED_REASON, ROLLBACKS, UNCONFIRMED, subject_from_json
+from expost.ledger._digests import first_head, first_root, next_head, next_root
+from expost.ledger._engine import CommitEngine
+from expost.ledger._history import StudyHistory
+from expost.ledger._reader import Progress
+from expost.ledger._requests import IMPORTED
+from expost.ledger._tallies import decide, pack
+from expost.ledger.errors import LedgerDamaged
 from expost.ledger.tables import (
     ACTIVE,
     BARRED,
@@ -41,11 +43,8 @@ from expost.ledger.tables import (
     SubjectRow,
     root_line,
 )
-from expost.ledger.tallies import decide, pack
 
 __all__ = ["Verification", "verify_ledger"]
-
-Tell = Callable[[int, int], None]
 
 _SHOWN = 20
 _BLOCK = 1 << 13
@@ -79,66 +78,66 @@ class Verification:
         return text + less if self.undecided else text
 
 
-def verify_ledger(engine: Engine, tell: Tell) -> Verification:
-    """Verify a ledger; ``tell`` is called with the subjects done, and all."""
+def verify_ledger(engine: CommitEngine, progress: Progress) -> Verification:
+    """Verify a ledger; ``progress`` is called with the subjects done, and all."""
     tip = engine.backend.tip()
     problems: list[str] = []
     subjects = exchanges = undecided = 0
     try:
         problems += engine.backend.check()
         problems += _keys_in_order(engine)
-        engine.names()
-        history = History.read(engine)
+        engine.subject_numbers()
+        history = StudyHistory.read(engine)
         subjects, exchanges = len(history.subjects), len(history.responses)
-        problems += _chains(engine, history, tell)
+        problems += _chains(engine, history, progress)
         problems += _subject_rows(engine, history)
         undecided, over_budget = _decisions(engine, history)
         problems += over_budget + _requests(engine, history)
         problems += _roots(engine)
-    except Damaged as error:
+    except LedgerDamaged as error:
         problems.append(str(error))
     except (InvalidInput, LookupError, TypeError, ValueError, struct.error):
         problems.append("rows contradict each other, so not everything could be verified")
     return Verification(subjects, exchanges, tip.number, tuple(problems[:_SHOWN]), undecided)
 
 
-def _keys_in_order(engine: Engine) -> list[str]:
+def _keys_in_order(engine: CommitEngine) -> list[str]:
     """Check that primary keys are unique, by the rows and not by the database's index."""
     problems = []
     for row, table in TABLES.items():
-        keys = (each[: table.keys] for each in engine.backend.scan(row))
-        if any(one >= other for one, other in pairwise(keys)):
+        keys = (scanned[: table.keys] for scanned in engine.backend.scan(row))
+        if any(key >= following for key, following in pairwise(keys)):
             problems.append(f"the keys of {table.name} are not in order, or one appears twice")
     return problems
 
 
-def _chains(engine: Engine, history: History, tell: Tell) -> list[str]:
+def _chains(engine: CommitEngine, history: StudyHistory, progress: Progress) -> list[str]:
     """Recompute the head after every exchange."""
     problems = []
     by_subject = groupby(engine.backend.scan(ExchangeRow), lambda row: row.subject)
-    for place, (name, rows) in enumerate(by_subject, 1):
-        head = first_head(engine.policy.content_id, subject_of(name))
+    for index, (name, rows) in enumerate(by_subject, 1):
+        head = first_head(engine.policy.content_id, subject_from_json(name))
         for row in rows:
-            known = 1 <= row.response <= engine.catalog.size
-            if not known or engine.catalog.response(row.response).query != row.query:
+            recorded = 1 <= row.response <= engine.catalog.size
+            if not recorded or engine.catalog.response(row.response).query != row.query:
                 problems.append(f"{name}: exchange {row.sequence} has no such response")
                 break
-            link = engine.catalog.response(row.response).link
-            head = next_head(head, link, row.sequence)
+            prefix = engine.catalog.response(row.response).chain_prefix
+            head = next_head(head, prefix, row.sequence)
             if head != row.head:
                 problems.append(f"{name}: the chain is broken at exchange {row.sequence}")
                 break
-        if place % _BLOCK == 0:
-            tell(place, len(history.subjects))
+        if index % _BLOCK == 0:
+            progress(index, len(history.subjects))
     for subject in history.subjects:
-        start = first_head(engine.policy.content_id, subject_of(subject.name))
+        start = first_head(engine.policy.content_id, subject_from_json(subject.name))
         if not subject.sequence and subject.head != start:
             problems.append(f"{subject.name}: the chain does not start with its name")
-    tell(len(history.subjects), len(history.subjects))
+    progress(len(history.subjects), len(history.subjects))
     return problems
 
 
-def _subject_rows(engine: Engine, history: History) -> list[str]:
+def _subject_rows(engine: CommitEngine, history: StudyHistory) -> list[str]:
     """Compare the rows of subjects with what their other rows say."""
     declined = {row[:2] for row in engine.backend.scan(DeclineRow)}
     states = _States.read(engine)
@@ -163,7 +162,7 @@ def _subject_rows(engine: Engine, history: History) -> list[str]:
     return problems
 
 
-def _decisions(engine: Engine, history: History) -> tuple[int, list[str]]:
+def _decisions(engine: CommitEngine, history: StudyHistory) -> tuple[int, list[str]]:
     """Decide about every exchange again, on those before it."""
     if not len(history.responses):
         return 0, []
@@ -171,18 +170,18 @@ def _decisions(engine: Engine, history: History) -> tuple[int, list[str]]:
     plan = Plan(
         engine.policy.domain, catalog.queries, engine.policy.filter, engine.kernel.search.effort
     )
-    entries = [catalog.response(number) for number in range(1, catalog.size + 1)]
-    given = [(catalog.query(entry.query), entry.position) for entry in entries]
-    found = verdicts(given, history.responses - 1, history.starts, plan, lambda done: None)
+    entries = [catalog.response(response_number) for response_number in range(1, catalog.size + 1)]
+    responses = [(catalog.query(entry.query), entry.position) for entry in entries]
+    replayed = verdicts(responses, history.responses - 1, history.starts, plan, lambda done: None)
     suspended = _first_suspensions(engine)
     problems = []
-    for place in np.flatnonzero(found.respected == 0).tolist():
-        subject, refused = history.subjects[place], int(found.first_refused[place])
-        commit = int(history.commits[int(history.starts[place]) + refused - 1])
+    for index in np.flatnonzero(replayed.respected == 0).tolist():
+        subject, refused = history.subjects[index], int(replayed.first_refused[index])
+        commit = int(history.commits[int(history.starts[index]) + refused - 1])
         # An answer that is not within the budget suspends its subject in the same commit.
         if not refused or suspended.get(subject.name, commit + 1) > commit:
             problems.append(f"{subject.name}: exchange {refused} is not within the budget")
-    return int((found.respected < 0).sum()), problems
+    return int((replayed.respected < 0).sum()), problems
 
 
 class _States(NamedTuple):
@@ -195,7 +194,7 @@ class _States(NamedTuple):
     rollbacks: list[int]
 
     @classmethod
-    def read(cls, engine: Engine) -> _States:
+    def read(cls, engine: CommitEngine) -> _States:
         states = cls({}, {}, [])
         for row in engine.backend.scan(StateRow):
             if row.state != "confirmed":
@@ -215,16 +214,16 @@ class _States(NamedTuple):
         last = self.confirmations.get(subject.name)
         commit = subject.commit if last is None else last.commit
         # Other jobs of the same commit may have come before or after.
-        least = sum(each < commit for each in self.rollbacks)
-        most = sum(each <= commit for each in self.rollbacks)
-        right = least <= subject.generation <= most
+        earliest = sum(rollback < commit for rollback in self.rollbacks)
+        latest = sum(rollback <= commit for rollback in self.rollbacks)
+        plausible = earliest <= subject.generation <= latest
         if last is None or last.state == "resolved":
             unconfirmed = subject.generation == UNCONFIRMED
-            right = unconfirmed or (right and last is None)
-        return right and subject.state == state
+            plausible = unconfirmed or (plausible and last is None)
+        return plausible and subject.state == state
 
 
-def _first_suspensions(engine: Engine) -> dict[str, int]:
+def _first_suspensions(engine: CommitEngine) -> dict[str, int]:
     """Return in which commit each subject was first suspended."""
     result: dict[str, int] = {}
     for row in engine.backend.scan(StateRow):
@@ -233,21 +232,21 @@ def _first_suspensions(engine: Engine) -> dict[str, int]:
     return result
 
 
-def _requests(engine: Engine, history: History) -> list[str]:
+def _requests(engine: CommitEngine, history: StudyHistory) -> list[str]:
     """Decide about every refusal and reservation again, on the exchanges before it."""
-    places = {row.name: place for place, row in enumerate(history.subjects)}
+    indices = {row.name: index for index, row in enumerate(history.subjects)}
     suspended = _first_suspensions(engine)
     with_extras = {row.subject for row in engine.backend.scan(ExtraRow)}
     cases: list[_Case] = []
     problems: list[str] = []
     for request in engine.backend.scan(RequestRow):
-        if request.subject not in places:
+        if request.subject not in indices:
             continue  # which is a problem that was found before
-        subject = history.subjects[places[request.subject]]
+        subject = history.subjects[indices[request.subject]]
         if subject.kind == IMPORTED or suspended.get(subject.name, _NEVER) <= request.commit:
             continue  # what was given counts, whatever the filter says
-        own = slice(*history.starts[places[subject.name] : places[subject.name] + 2])
-        responses, commits = history.responses[own], history.commits[own]
+        exchanges = slice(*history.starts[indices[subject.name] : indices[subject.name] + 2])
+        responses, commits = history.responses[exchanges], history.commits[exchanges]
         if request.sequence:
             before = responses[: request.sequence - 1]
         elif subject.name in with_extras or (commits == request.commit).any():
@@ -268,24 +267,26 @@ class _Case(NamedTuple):
     tally: bytes
 
 
-def _wrong_decisions(engine: Engine, cases: Sequence[_Case]) -> list[str]:
+def _wrong_decisions(engine: CommitEngine, cases: Sequence[_Case]) -> list[str]:
     if not cases:
         return []
-    asked = engine.catalog.questions(np.array([case.request.query for case in cases]))
-    found = decide(engine.kernel, engine.decider.state([case.tally for case in cases]), asked)
+    kernel_indices = engine.catalog.kernel_indices(np.array([case.request.query for case in cases]))
+    verdicts = decide(
+        engine.kernel, engine.decider.state([case.tally for case in cases]), kernel_indices
+    )
     reserved = np.array([case.request.sequence > 0 for case in cases])
     problems = []
-    for place in np.flatnonzero((found.accepted != reserved) & ~found.undecided).tolist():
-        what = (
+    for index in np.flatnonzero((verdicts.accepted != reserved) & ~verdicts.undecided).tolist():
+        problem = (
             "a reservation was not within the budget"
-            if reserved[place]
+            if reserved[index]
             else "a refusal was not due"
         )
-        problems.append(f"{cases[place].request.subject}: {what}")
+        problems.append(f"{cases[index].request.subject}: {problem}")
     return problems
 
 
-def _roots(engine: Engine) -> list[str]:
+def _roots(engine: CommitEngine) -> list[str]:
     """Chain all commits again, from the rows that each of them added."""
     added = heapq.merge(
         *(_lines(engine, row) for row in TABLES if row is not CommitRow), key=lambda item: item[0]
@@ -295,23 +296,23 @@ def _roots(engine: Engine) -> list[str]:
     if waiting is not None and waiting[0] < 1:
         return ["a row belongs to no commit"]
     root = first_root(engine.policy.content_id)
-    for number, commit in enumerate(engine.backend.scan(CommitRow)):
-        if commit.number != number:
-            return [f"commit {number:,} is missing"]
-        if number:
+    for commit_number, commit in enumerate(engine.backend.scan(CommitRow)):
+        if commit.number != commit_number:
+            return [f"commit {commit_number:,} is missing"]
+        if commit_number:
             lines = [json.dumps(["events", json.loads(commit.events)]).encode() + b"\n"]
-            if waiting is not None and waiting[0] == number:
+            if waiting is not None and waiting[0] == commit_number:
                 lines += [line for _, line in waiting[1]]
                 waiting = next(by_commit, None)
             root = next_root(root, lines)
         if root != commit.root:
-            return [f"commit {number:,} has another root"]
+            return [f"commit {commit_number:,} has another root"]
     if waiting is not None:
         return [f"commit {waiting[0]:,} is missing"]
     return []
 
 
-def _lines(engine: Engine, row: type[Any]) -> Iterator[tuple[int, bytes]]:
+def _lines(engine: CommitEngine, row: type[Any]) -> Iterator[tuple[int, bytes]]:
     table = TABLES[row]
-    for each in engine.backend.scan(row, after=-_NEVER):
-        yield (each.commit, root_line(table, each))
+    for scanned in engine.backend.scan(row, after=-_NEVER):
+        yield (scanned.commit, root_line(table, scanned))

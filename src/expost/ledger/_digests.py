@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from expost.answers import Subject
 from expost.files.canonical import canonical
 
-__all__ = ["Tickets", "first_head", "first_root", "link", "next_head", "next_root"]
+__all__ = ["Tickets", "chain_prefix", "first_head", "first_root", "next_head", "next_root"]
 
 #: Hexadecimal digits of the digests in a checkpoint.
 _SHORT = 16
@@ -26,17 +26,17 @@ def first_head(policy_id: str, subject: Subject) -> bytes:
     return hashlib.sha256(canonical(tree)).digest()
 
 
-def link(query_id: str, response: object) -> bytes:
+def chain_prefix(query_id: str, response: object) -> bytes:
     """Return the part of the chained bytes that all exchanges with this response share."""
     return canonical({"query": query_id, "response": response})[:-1] + b',"sequence":'
 
 
-def next_head(previous: bytes, shared: bytes, sequence: int) -> bytes:
-    """Return the head after exchange number ``sequence``; ``shared`` is its :func:`link`.
+def next_head(previous: bytes, prefix: bytes, sequence: int) -> bytes:
+    """Return the head after exchange number ``sequence``; ``prefix`` is its :func:`chain_prefix`.
 
     This is the digest of a canonical tree, whose keys are in this order, and of the head before.
     """
-    return hashlib.sha256(b"%b%d}%b" % (shared, sequence, previous)).digest()
+    return hashlib.sha256(b"%b%d}%b" % (prefix, sequence, previous)).digest()
 
 
 def first_root(policy_id: str) -> bytes:
@@ -46,9 +46,9 @@ def first_root(policy_id: str) -> bytes:
 
 def next_root(previous: bytes, lines: Iterable[bytes]) -> bytes:
     """Return the root after a commit that adds rows with these lines."""
-    whole = hashlib.sha256(previous.hex().encode() + b"\n")
-    whole.update(b"".join(sorted(lines)))
-    return whole.digest()
+    digest = hashlib.sha256(previous.hex().encode() + b"\n")
+    digest.update(b"".join(sorted(lines)))
+    return digest.digest()
 
 
 @dataclass(frozen=True)

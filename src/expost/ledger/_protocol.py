@@ -170,10 +170,10 @@ class SyncAnswer:
 
 
 def _read(
-    content: bytes, most: int, required: Sequence[str], optional: Sequence[str]
+    content: bytes, size_limit: int, required: Sequence[str], optional: Sequence[str]
 ) -> dict[str, Any]:
-    if len(content) > most:
-        raise InvalidInput(f"has more than {most:,} bytes")
+    if len(content) > size_limit:
+        raise InvalidInput(f"has more than {size_limit:,} bytes")
     try:
         return members(parse(content.decode()), required, optional)
     except (UnicodeDecodeError, RecursionError):
@@ -189,10 +189,10 @@ def _name(value: Any) -> Subject:
     return name
 
 
-def _integer(value: Any, place: str) -> int:
+def _integer(value: Any, field: str) -> int:
     if isinstance(value, NumberText) and _INTEGER.fullmatch(value):
         return int(value)
-    raise InvalidInput("must be an integer", place)
+    raise InvalidInput("must be an integer", field)
 
 
 def _response(value: Any) -> Any:

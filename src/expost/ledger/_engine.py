@@ -19,28 +19,34 @@ from itertools import zip_longest
 from typing import Any, TypeVar
 
 from expost.errors import InvalidInput
+from expost.ledger._batch import ROLLBACKS, Batch
+from expost.ledger._catalog import Catalog
+from expost.ledger._checkpoint import Checkpoint, CheckpointStore, CheckpointTail
+from expost.ledger._digests import Tickets, first_root
+from expost.ledger._policy import StudyPolicy
+from expost.ledger._tallies import Decider, SaturatingQueries
 from expost.ledger.backend import Backend, Tip
-from expost.ledger.batch import ROLLBACKS, Batch
-from expost.ledger.catalog import Catalog
-from expost.ledger.checkpoint import Checkpoint, CheckpointStore, Tail
-from expost.ledger.digests import Tickets, first_root
-from expost.ledger.errors import Behind, Broken, Damaged, LedgerLocked, LedgerReadOnly
-from expost.ledger.policy import StudyPolicy
+from expost.ledger.errors import (
+    LedgerBehind,
+    LedgerBroken,
+    LedgerDamaged,
+    LedgerLocked,
+    LedgerReadOnly,
+)
 from expost.ledger.tables import CommitRow, MarkRow, SubjectRow, check_seal
-from expost.ledger.tallies import Decider, SaturatingQueries
 from expost.panel.kernel import Kernel
 from expost.panel.searching import Search
 from expost.queries import Query
 from expost.session._secret import without_frames
 
-__all__ = ["Engine"]
+__all__ = ["CommitEngine"]
 
 T = TypeVar("T")
 Job = Callable[[Batch], T]
 
 # How long a reader waits for the line of a commit that it has seen, in seconds.
-_PATIENCE = 10.0
-_PAUSE = 0.01
+_LINE_TIMEOUT = 10.0
+_RETRY_DELAY = 0.01
 _INTERRUPTED = "the process was interrupted; open the ledger again"
 
 
@@ -52,10 +58,10 @@ class _Call:
     done: bool = False
     result: Any = None
     #: None once its commit is durable.
-    error: Exception | None = field(default_factory=lambda: Broken(_INTERRUPTED))
+    error: Exception | None = field(default_factory=lambda: LedgerBroken(_INTERRUPTED))
 
 
-class Engine:
+class CommitEngine:
     """A ledger in memory: its database, its checkpoint, and what is known of both."""
 
     def __init__(
@@ -64,7 +70,7 @@ class Engine:
         store: CheckpointStore,
         search: Search | None = None,
         *,
-        step: Callable[[str], None] = lambda name: None,
+        on_step: Callable[[str], None] = lambda name: None,
     ) -> None:
         self.backend = backend
         self.policy = _policy_of(backend)
@@ -79,13 +85,13 @@ class Engine:
         #: How often the ledger was recovered.
         self.generation = 0
         self.ended = False
-        self._names: dict[str, int] | None = None
-        self._step = step
+        self._subject_numbers: dict[str, int] | None = None
+        self._on_step = on_step
         self._stopped = False
         self._closed = False
         self._read_only = False
         self._queue: list[_Call] = []
-        self._guard = threading.Lock()
+        self._queue_lock = threading.Lock()
         self._process = os.getpid()
 
     # -- opening
@@ -95,13 +101,13 @@ class Engine:
         """The ticket key, from the file next to the checkpoint."""
         key = self.checkpoint.store.ticket_key()
         if key is None:
-            raise Behind(
+            raise LedgerBehind(
                 "the ticket key of the ledger is missing; restore the file "
                 f"{self.checkpoint.store}.key, or recover the ledger without it"
             )
         return Tickets(self.policy.content_id, key)
 
-    def check(self) -> None:
+    def check_checkpoint(self) -> None:
         """Refuse a database that is not what its checkpoint says."""
         self._check_tail(self.checkpoint.tail())
         self.ensure_covered()
@@ -113,17 +119,17 @@ class Engine:
         second case the lock is free, and this process writes the line. A ledger that cannot be
         written is shown as it is.
         """
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + _LINE_TIMEOUT
         while not self.is_covered():
             try:
                 self.claim()
                 self._release()
                 if not self.is_covered():
-                    raise Behind("the checkpoint is not the one of this database")
+                    raise LedgerBehind("the checkpoint is not the one of this database")
             except LedgerLocked:
                 if time.monotonic() > deadline:
                     raise
-                time.sleep(_PAUSE)
+                time.sleep(_RETRY_DELAY)
             except LedgerReadOnly:
                 self._read_only = True
 
@@ -138,32 +144,36 @@ class Engine:
         self.checkpoint.close()
         self.claimed = False
 
-    def _check_tail(self, tail: Tail) -> None:
+    def _check_tail(self, tail: CheckpointTail) -> None:
         """Compare the end of the checkpoint with the database."""
         tip, name = self.backend.tip(), self.checkpoint.store
         if tail.last is None:
-            raise Behind(
+            raise LedgerBehind(
                 f"{name} is missing or empty, so a rollback could go unnoticed. Restore it, name "
                 "another file, or run expost ledger recover --lost"
             )
-        number, root = tail.last.tip
-        if number > tip.number or (tail.torn and number == tip.number):
-            expected = f"{number:,}" if number > tip.number else f"more than {number:,}"
-            raise Behind(
+        commit_number, root = tail.last.tip
+        if commit_number > tip.number or (tail.torn and commit_number == tip.number):
+            expected = (
+                f"{commit_number:,}"
+                if commit_number > tip.number
+                else f"more than {commit_number:,}"
+            )
+            raise LedgerBehind(
                 f"the database is an older copy: it has {tip.number:,} commits, and its checkpoint "
                 f"{expected}. Restore the newer one, or run expost ledger recover: every device "
                 "then confirms its subject"
             )
-        if self.root_at(number) != root:
-            raise Behind(
-                f"the database is a fork: commit {number:,} is not the one in its checkpoint. "
-                "Restore the right one, or run expost ledger recover"
+        if self.root_at(commit_number) != root:
+            raise LedgerBehind(
+                f"the database is a fork: commit {commit_number:,} is not the one in its "
+                "checkpoint. Restore the right one, or run expost ledger recover"
             )
 
-    def root_at(self, number: int) -> bytes | None:
+    def root_at(self, commit_number: int) -> bytes | None:
         """Return the root after a commit; None if there is no such commit."""
-        found = self.backend.find(CommitRow, [(number,)]).get((number,))
-        return None if found is None else found.root
+        commit = self.backend.find(CommitRow, [(commit_number,)]).get((commit_number,))
+        return None if commit is None else commit.root
 
     def claim(self, *, recovering: bool = False) -> None:
         """Become the only writer, unless this process is already."""
@@ -179,11 +189,11 @@ class Engine:
         except BaseException:
             self._release()
             raise
-        self._names = None
+        self._subject_numbers = None
         self.refresh()
         self.claimed = True
 
-    def _write_missing_lines(self, tail: Tail) -> None:
+    def _write_missing_lines(self, tail: CheckpointTail) -> None:
         """Append the lines of commits after the last line: a crash came in between."""
         assert tail.last is not None
         for row in self.backend.scan(CommitRow, after=tail.last.tip.number):
@@ -191,7 +201,7 @@ class Engine:
 
     def refresh(self) -> None:
         """Load what another writer may have added."""
-        with self._consistent():
+        with self._stop_on_interrupt():
             self.catalog.discard()
             self.catalog.refresh(self.backend)
         marks = list(self.backend.scan(MarkRow))
@@ -213,27 +223,29 @@ class Engine:
         if self._closed:
             raise InvalidInput("the ledger is closed; open it again")
         if self._stopped:
-            raise Broken("an earlier write failed; open the ledger again")
+            raise LedgerBroken("an earlier write failed; open the ledger again")
 
     # -- names
 
-    def names(self) -> dict[str, int]:
+    def subject_numbers(self) -> dict[str, int]:
         """Return the numbers of all subjects by their names (JSON), in the order of numbers.
 
         Every row is read and checked, because an index with a flipped bit would not find a subject
         that is there, and the same person would be registered again.
         """
-        if self._names is None or not self.claimed:
+        if self._subject_numbers is None or not self.claimed:
             rows = [check_seal(row) for row in self.backend.scan(SubjectRow)]
             if [row.name for row in rows] != sorted({row.name for row in rows}):
-                raise Damaged("the names of subjects are not in order, or a name appears twice")
-            numbers = sorted((row.number, row.name) for row in rows)
-            if [number for number, _ in numbers] != list(range(1, len(rows) + 1)):
-                raise Damaged("the numbers of subjects have gaps")
+                raise LedgerDamaged(
+                    "the names of subjects are not in order, or a name appears twice"
+                )
+            by_number = sorted((row.number, row.name) for row in rows)
+            if [number for number, _ in by_number] != list(range(1, len(rows) + 1)):
+                raise LedgerDamaged("the numbers of subjects have gaps")
             if self.claimed and self._count_registrations() != len(rows):
-                raise Damaged("a subject is missing")
-            self._names = {name: number for number, name in numbers}
-        return self._names
+                raise LedgerDamaged("a subject is missing")
+            self._subject_numbers = {name: number for number, name in by_number}
+        return self._subject_numbers
 
     def _count_registrations(self) -> int:
         """Count the registrations of all commits: the last subject could be missing otherwise."""
@@ -250,29 +262,29 @@ class Engine:
 
     # -- writing
 
-    def run(self, job: Job[T]) -> T:
+    def run_job(self, job: Job[T]) -> T:
         """Run a job in a commit, perhaps with those of other threads; return what it returns."""
         call = _Call(job)
-        with self._guard:
+        with self._queue_lock:
             self._queue.append(call)
         with self.lock:
             if not call.done:
-                with self._guard:
+                with self._queue_lock:
                     calls, self._queue = self._queue, []
-                self._serve(calls)
+                self._run_calls(calls)
         if call.error is not None:
             raise call.error
         result: T = call.result
         return result
 
-    def _serve(self, calls: list[_Call]) -> None:
+    def _run_calls(self, calls: list[_Call]) -> None:
         """Run the jobs of several threads on one batch."""
         errors: list[InvalidInput | None] = []
         try:
             self.claim()
             batch = self._new_batch()
             for call in calls:
-                errors.append(self._run_one(call, batch))
+                errors.append(self._run_call(call, batch))
             self._make_durable(batch)
             for call, error in zip(calls, errors, strict=True):
                 call.error = error
@@ -288,7 +300,7 @@ class Engine:
             for call in calls:
                 call.done = True
 
-    def _run_one(self, call: _Call, batch: Batch) -> InvalidInput | None:
+    def _run_call(self, call: _Call, batch: Batch) -> InvalidInput | None:
         """Run a job; undo it and return its error if its request cannot be used."""
         saved = batch.save()
         try:
@@ -316,39 +328,41 @@ class Engine:
         """
         if batch.empty:
             return
-        commit = batch.commit()
+        commit = batch.build_commit()
         self._stopped = True
-        self._step("prepared")
+        self._on_step("prepared")
         self.backend.commit(commit)
-        self._step("committed")
+        self._on_step("committed")
         self.checkpoint.append(commit.tip, batch.events)
-        self._step("checkpointed")
+        self._on_step("checkpointed")
         self._stopped = False
-        self.catalog.settle()
+        self.catalog.mark_durable()
         self._remember(batch, commit.added)
 
     def _remember(self, batch: Batch, added: Any) -> None:
-        if self._names is not None:
-            self._names.update({row.name: row.number for row in added.get(SubjectRow, ())})
+        if self._subject_numbers is not None:
+            self._subject_numbers.update(
+                {row.name: row.number for row in added.get(SubjectRow, ())}
+            )
         for mark in added.get(MarkRow, ()):
             self.generation += mark.what in ROLLBACKS
             self.ended |= mark.what == "ended"
 
-    def try_out(self, job: Job[T]) -> T:
+    def dry_run(self, job: Job[T]) -> T:
         """Return what a job would return, and write nothing."""
         with self.lock:
             self.check_usable()
             self.ensure_covered()
             if not self.claimed:
                 self.refresh()
-            with self._consistent():
+            with self._stop_on_interrupt():
                 try:
                     return job(self._new_batch())
                 finally:
                     self.catalog.discard()
 
     @contextmanager
-    def _consistent(self) -> Iterator[None]:
+    def _stop_on_interrupt(self) -> Iterator[None]:
         """Stop this ledger if an interrupt leaves what is in memory half changed."""
         stopped, self._stopped = self._stopped, True
         try:
@@ -374,8 +388,8 @@ def _policy_of(backend: Backend) -> StudyPolicy:
     try:
         policy = StudyPolicy.from_json(backend.policy())
     except InvalidInput as error:
-        raise Damaged(f"the policy cannot be read ({error})") from None
-    found = backend.find(CommitRow, [(0,)]).get((0,))
-    if found is None or found.root != first_root(policy.content_id):
-        raise Damaged("the policy is not the one that the ledger was created with")
+        raise LedgerDamaged(f"the policy cannot be read ({error})") from None
+    first_commit = backend.find(CommitRow, [(0,)]).get((0,))
+    if first_commit is None or first_commit.root != first_root(policy.content_id):
+        raise LedgerDamaged("the policy is not the one that the ledger was created with")
     return policy

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from expost.errors import InvalidInput
+from expost.ledger._batch import Batch, subject_from_json
+from expost.ledger._digests import Tickets
+from expost.ledger._engine import CommitEngine
+from expost.ledger._requests import IMPORTED, lost_imports
 from expost.ledger.backend import Tip
-from expost.ledger.batch import Batch, subject_of
-from expost.ledger.digests import Tickets
-from expost.ledger.engine import Engine
-from expost.ledger.reserve import IMPORTED, lost_imports
 from expost.ledger.tables import BARRED, CommitRow, LostRow
 
 __all__ = ["Recovery", "recover"]
@@ -35,7 +35,7 @@ class Recovery:
     lost_imports: int
 
 
-def recover(engine: Engine, *, lost: bool, ticket_key: bytes) -> Recovery:
+def recover(engine: CommitEngine, *, lost: bool, ticket_key: bytes) -> Recovery:
     """Make a ledger usable whose database is behind its checkpoint, or whose checkpoint is lost.
 
     One database commit and then one checkpoint line. A crash in between leaves a ledger that is
@@ -59,22 +59,24 @@ def recover(engine: Engine, *, lost: bool, ticket_key: bytes) -> Recovery:
         if new_key:
             # Without the old key, only the end of the study can be told from its event.
             engine.tickets = Tickets(engine.policy.content_id, ticket_key)
-            events = [(number, some) for number, some in events if some == ["ended"]]
+            events = [
+                (commit_number, names) for commit_number, names in events if names == ["ended"]
+            ]
             unlisted = [event for event in unlisted if event == "ended"]
-        recovery = engine.run(_Recover(engine, events, unlisted, recorded, complete=not lost))
+        recovery = engine.run_job(_Recover(engine, events, unlisted, recorded, complete=not lost))
         if new_key:
             store.create_ticket_key(ticket_key)  # last: without it, the ledger is not usable yet
         return recovery
 
 
-def _lost_events(engine: Engine) -> Iterator[tuple[int, list[str]]]:
+def _lost_events(engine: CommitEngine) -> Iterator[tuple[int, list[str]]]:
     """Yield the events of checkpoint lines whose commits the database does not have."""
     for line in engine.checkpoint.lines():
         if engine.root_at(line.tip.number) != line.tip.root:
             yield line.tip.number, [*line.events]
 
 
-def _commit_events(engine: Engine) -> tuple[list[str], set[str]]:
+def _commit_events(engine: CommitEngine) -> tuple[list[str], set[str]]:
     """Return events of commits that the checkpoint does not list, and what commits recorded.
 
     Commits are not listed if the checkpoint was put back or lost. The line of the recovery lists
@@ -95,7 +97,7 @@ def _commit_events(engine: Engine) -> tuple[list[str], set[str]]:
 
 @dataclass(frozen=True, slots=True)
 class _Recover:
-    engine: Engine
+    engine: CommitEngine
     events: list[tuple[int, list[str]]]
     unlisted: list[str]
     recorded: set[str]
@@ -103,33 +105,35 @@ class _Recover:
     complete: bool
 
     def __call__(self, batch: Batch) -> Recovery:
-        known = {batch.tickets.subject_digest(name): name for name in self.engine.names()}
+        names_by_digest = {
+            batch.tickets.subject_digest(name): name for name in self.engine.subject_numbers()
+        }
         registrations, imports, barred = 0, 0, list[str]()
         batch.events.extend(self.unlisted)
         for event in dict.fromkeys(event for _, events in self.events for event in events):
-            what, *details = event.split(" ")
-            if what == "ended" and not batch.ended:
-                batch.mark("ended", "before a backup was restored")
+            kind, *details = event.split(" ")
+            if kind == "ended" and not batch.ended:
+                batch.add_mark("ended", "before a backup was restored")
                 batch.events.append("ended")
-            elif what == "registered" and details[0] not in known:
+            elif kind == "registered" and details[0] not in names_by_digest:
                 registrations += self._add(batch, event, "registered")
-            elif what == "imported" and event not in self.recorded:
+            elif kind == "imported" and event not in self.recorded:
                 imports += self._add(batch, event, "imported")
-            elif what in ("suspended", "extra") and details[0] in known:
-                barred.append(known[details[0]])
-            elif what in ("suspended", "extra"):
+            elif kind in ("suspended", "extra") and details[0] in names_by_digest:
+                barred.append(names_by_digest[details[0]])
+            elif kind in ("suspended", "extra"):
                 self._add(batch, event, "barred")
         for name in dict.fromkeys(barred):
             subject = batch.subject(name)
             if subject is not None and subject.state != BARRED:
                 batch.bar(subject)
-        lost = len({number for number, _ in self.events})
-        batch.mark("recovered", f"{lost} commits were lost")
+        lost_commits = len({commit_number for commit_number, _ in self.events})
+        batch.add_mark("recovered", f"{lost_commits} commits were lost")
         return Recovery(
-            lost,
+            lost_commits,
             self._confirm_imported(batch),
             registrations,
-            tuple(map(subject_of, dict.fromkeys(barred))),
+            tuple(map(subject_from_json, dict.fromkeys(barred))),
             imports,
         )
 
@@ -138,23 +142,23 @@ class _Recover:
 
         No device can confirm them. The checkpoint lists every import.
         """
-        missing, count = lost_imports(batch), 0
-        for name in self.engine.names():
+        with_lost_imports, unconfirmed = lost_imports(batch), 0
+        for name in self.engine.subject_numbers():
             subject = batch.subject(name)
             assert subject is not None, "it was just read"
-            lost = batch.tickets.subject_digest(name) in missing
+            lost = batch.tickets.subject_digest(name) in with_lost_imports
             if subject.kind == IMPORTED and not lost and self.complete:
                 batch.confirm(subject, "none of its imported answers is lost")
             else:
-                count += 1
-        return count
+                unconfirmed += 1
+        return unconfirmed
 
     @staticmethod
-    def _add(batch: Batch, event: str, what: str) -> int:
+    def _add(batch: Batch, event: str, kind: str) -> int:
         """Record what was lost, once; return whether it is new."""
         _, digest, *detail = event.split(" ")
-        if batch.get(LostRow, digest, what) is not None:
+        if batch.get(LostRow, digest, kind) is not None:
             return 0
-        batch.add(LostRow(digest, what, " ".join(detail), batch.number))
+        batch.add(LostRow(digest, kind, " ".join(detail), batch.commit_number))
         batch.events.append(event)
         return 1

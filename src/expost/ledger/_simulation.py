@@ -15,12 +15,12 @@ import numpy as np
 from expost._types import Ints
 from expost.answers import Subject
 from expost.errors import InvalidInput
-from expost.ledger.batch import Batch
-from expost.ledger.digests import next_head
-from expost.ledger.engine import Engine
-from expost.ledger.messages import RECORDED, Message
-from expost.ledger.receive import Incoming, Receive
-from expost.ledger.reserve import SIMULATED, Outcome, Reserve
+from expost.ledger._batch import Batch
+from expost.ledger._device_messages import IncomingMessage, ReceiveJob
+from expost.ledger._digests import next_head
+from expost.ledger._engine import CommitEngine
+from expost.ledger._protocol import RECORDED, Message
+from expost.ledger._requests import SIMULATED, Outcome, ReserveJob
 from expost.ledger.tables import ACTIVE, SubjectRow
 from expost.panel.kernel import groups
 from expost.panel.results import Replies
@@ -29,17 +29,17 @@ from expost.queries import Query
 from expost.sampling import Source
 from expost.session._secret import Single, unseen
 
-__all__ = ["Simulation", "replies_of"]
+__all__ = ["SimulatedRound", "replies_of"]
 
 _FINAL = ("reserved", "refused", "recorded", "declined")
 
 
 @dataclass(frozen=True, slots=True)
-class _ReserveAll(Reserve):
+class _ReserveAll(ReserveJob):
     """Reserve for all subjects, or for none if one of them cannot be asked now."""
 
     def __call__(self, batch: Batch) -> list[Outcome]:
-        outcomes = Reserve.__call__(self, batch)
+        outcomes = ReserveJob.__call__(self, batch)
         for row, outcome in zip(self.rows, outcomes, strict=True):
             if outcome.outcome not in _FINAL:
                 reason = outcome.reason or f"{outcome.subject!r} is {outcome.outcome}"
@@ -47,49 +47,58 @@ class _ReserveAll(Reserve):
         return outcomes
 
 
-class Simulation(Single):
+class SimulatedRound(Single):
     """One call of :meth:`Ledger.ask`: who is asked what, and their values."""
 
     def __init__(
-        self, engine: Engine, key: str, queries: Sequence[Query], values: Sequence[Values]
+        self, engine: CommitEngine, key: str, queries: Sequence[Query], values: Sequence[Values]
     ) -> None:
         self._engine = engine
         self._key = key
         self._queries = queries
         self._values = values
 
-    def ask(self, names: Sequence[str], which: Ints, rows: Ints, source: Source) -> list[int]:
+    def ask(
+        self, names: Sequence[str], query_indices: Ints, rows: Ints, source: Source
+    ) -> list[int]:
         """Ask some rows of the call; return the numbers of their responses, 0 if refused."""
-        queries = [self._queries[number] for number in which[rows].tolist()]
-        some = [names[row] for row in rows.tolist()]
-        reserve = _ReserveAll(self._engine, SIMULATED, self._key, some, queries, rows.tolist())
-        outcomes = self._engine.run(reserve)
-        waiting = np.array(
-            [place for place, each in enumerate(outcomes) if each.outcome == "reserved"], np.intp
+        queries = [self._queries[query_index] for query_index in query_indices[rows].tolist()]
+        part_names = [names[row] for row in rows.tolist()]
+        reserve = _ReserveAll(
+            self._engine, SIMULATED, self._key, part_names, queries, rows.tolist()
         )
+        outcomes = self._engine.run_job(reserve)
+        reserved = [outcome.outcome == "reserved" for outcome in outcomes]
+        waiting = np.flatnonzero(reserved)
         if len(waiting):
-            drawn = self._draw([some[place] for place in waiting], which, rows[waiting], source)
-            for place, response in zip(waiting.tolist(), drawn, strict=True):
-                outcomes[place] = Outcome(outcomes[place].subject, RECORDED, response=response)
+            drawn = self._draw(
+                [part_names[index] for index in waiting], query_indices, rows[waiting], source
+            )
+            for index, response in zip(waiting.tolist(), drawn, strict=True):
+                outcomes[index] = Outcome(outcomes[index].subject, RECORDED, response=response)
         return [outcome.response for outcome in outcomes]
 
     @unseen
-    def _draw(self, names: Sequence[str], which: Ints, rows: Ints, source: Source) -> list[int]:
+    def _draw(
+        self, names: Sequence[str], query_indices: Ints, rows: Ints, source: Source
+    ) -> list[int]:
         """Draw responses to open reservations, and receive them as messages."""
         drawn = np.empty(len(rows), dtype=object)
-        for number, own in groups(which[rows]):
-            question = self._engine.kernel.questions.of(self._queries[number])
-            places = Values.joined([self._values[number].some(rows[own])])
-            drawn[own] = question.draw(places, source)
-        queries = [self._queries[number] for number in which[rows].tolist()]
-        return self._engine.run(_Deliver(self._engine, self._key, names, queries, drawn.tolist()))
+        for query_index, members in groups(query_indices[rows]):
+            question = self._engine.kernel.questions.of(self._queries[query_index])
+            member_values = Values.joined([self._values[query_index].some(rows[members])])
+            drawn[members] = question.draw(member_values, source)
+        queries = [self._queries[query_index] for query_index in query_indices[rows].tolist()]
+        return self._engine.run_job(
+            _Deliver(self._engine, self._key, names, queries, drawn.tolist())
+        )
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class _Deliver:
     """Receive the messages of simulated devices; the result has the numbers of responses."""
 
-    engine: Engine
+    engine: CommitEngine
     key: str
     names: Sequence[str]
     queries: Sequence[Query]
@@ -103,18 +112,20 @@ class _Deliver:
             assert subject is not None, "it was reserved before"
             if subject.state != ACTIVE or subject.generation != batch.generation:
                 raise InvalidInput(f"{name} was suspended or has to be confirmed")
-            number = batch.catalog.number(query.content_id)
-            response = batch.catalog.add_response(number, position, batch.number)
-            incoming.append(Incoming(b"", message=self._message(batch, subject, query, response)))
+            query_number = batch.catalog.query_number(query.content_id)
+            response = batch.catalog.add_response(query_number, position, batch.commit_number)
+            incoming.append(
+                IncomingMessage(b"", message=self._message(batch, subject, query, response))
+            )
             responses.append(response)
-        receipts = Receive(self.engine, incoming)(batch)
+        receipts = ReceiveJob(self.engine, incoming)(batch)
         if any(receipt.outcome != RECORDED for receipt in receipts):
             raise InvalidInput("another thread has asked the same subjects; repeat the call")
         return responses
 
     def _message(self, batch: Batch, subject: SubjectRow, query: Query, response: int) -> Message:
         entry, sequence = batch.catalog.response(response), subject.sequence + 1
-        head = next_head(subject.head, entry.link, sequence)
+        head = next_head(subject.head, entry.chain_prefix, sequence)
         answer = query.on(self.engine.policy.domain).responses[entry.position]
         return Message(
             batch.tickets.policy_id, json.loads(subject.name), sequence, subject.head.hex(),
@@ -123,24 +134,26 @@ class _Deliver:
 
 
 def replies_of(
-    engine: Engine,
+    engine: CommitEngine,
     names: tuple[Subject, ...],
     queries: Sequence[Query],
-    which: Ints,
+    query_indices: Ints,
     responses: Ints,
 ) -> Replies:
     """Return what subjects answered, as :meth:`Panel.ask` does."""
     answered = responses > 0
-    given, places = [], answered.nonzero()[0]
-    for number, own in groups(which[places]):
-        rows = places[own]
+    drawn, answered_rows = [], answered.nonzero()[0]
+    for query_index, members in groups(query_indices[answered_rows]):
+        rows = answered_rows[members]
         positions = engine.catalog.positions_of(responses[rows])
-        given.append((rows, queries[number].on(engine.policy.domain).responses, positions))
-    called = [engine.catalog.number(query.content_id) for query in queries]
-    ids = [engine.catalog.query_name(number) for number in called]
+        drawn.append((rows, queries[query_index].on(engine.policy.domain).responses, positions))
+    query_numbers = [engine.catalog.query_number(query.content_id) for query in queries]
+    ids = [engine.catalog.query_name(query_index) for query_index in query_numbers]
     return Replies(
         names,
-        tuple(None if number < 0 else ids[number] for number in which.tolist()),
+        tuple(
+            None if query_index < 0 else ids[query_index] for query_index in query_indices.tolist()
+        ),
         answered,
-        tuple(given),
+        tuple(drawn),
     )

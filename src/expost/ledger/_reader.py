@@ -19,28 +19,28 @@ from expost.answers import Answers, Subject
 from expost.cards import View
 from expost.errors import InvalidInput
 from expost.files.frames import Table
-from expost.ledger.batch import subject_of
-from expost.ledger.digests import first_head, next_head
-from expost.ledger.engine import Engine
-from expost.ledger.errors import Damaged
-from expost.ledger.history import History, Round, read_rounds
-from expost.ledger.reserve import shown_state
+from expost.ledger._batch import subject_from_json
+from expost.ledger._digests import first_head, next_head
+from expost.ledger._engine import CommitEngine
+from expost.ledger._history import Round, StudyHistory, read_rounds
+from expost.ledger._requests import subject_state
+from expost.ledger._tallies import decide
+from expost.ledger.errors import LedgerDamaged
 from expost.ledger.tables import ACTIVE, ExchangeRow, StateRow, SubjectRow, check_seal
-from expost.ledger.tallies import decide
 from expost.panel.places import Chosen
 from expost.panel.results import Bounds, Decisions
 from expost.panel.state import State
 from expost.queries import Query
 from expost.transcript import Transcript
 
-__all__ = ["Progress", "Reader", "Status"]
+__all__ = ["LedgerReader", "Progress", "Status"]
 
 Progress = Callable[[int, int], None]
 
 # Subjects whose losses are computed together.
 _BLOCK = 1 << 15
-# Rounding leaves so little of a spent budget.
-_NOTHING = 1e-9
+# What rounding may leave of a spent budget, in nats.
+_ROUNDING_SLACK = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -90,14 +90,14 @@ class Status(Table):
         }
 
     def _view(self) -> View:
-        def row(place: int) -> tuple[object, ...]:
-            remaining = float(self.remaining[place])
+        def row(index: int) -> tuple[object, ...]:
+            remaining = float(self.remaining[index])
             return (
-                self.subjects[place],
-                int(self.exchanges[place]),
-                self.loss.shown(place),
-                format_nats(remaining) if remaining > _NOTHING else "0",
-                self.states[place] + (", reserved" if self.reserved[place] else ""),
+                self.subjects[index],
+                int(self.exchanges[index]),
+                self.loss.shown(index),
+                format_nats(remaining) if remaining > _ROUNDING_SLACK else "0",
+                self.states[index] + (", reserved" if self.reserved[index] else ""),
             )
 
         total = int(self.exchanges.sum())
@@ -107,14 +107,14 @@ class Status(Table):
         return View(title, {}, columns, len(self), row)
 
 
-class Reader:
+class LedgerReader:
     """Reads a ledger through its engine."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: CommitEngine) -> None:
         self._engine = engine
 
     @contextmanager
-    def reading(self) -> Iterator[Engine]:
+    def reading(self) -> Iterator[CommitEngine]:
         """Hold the engine while one commit is read, and only if the checkpoint covers it."""
         engine = self._engine
         with engine.lock, ExitStack() as stack:
@@ -130,95 +130,116 @@ class Reader:
                 engine.refresh()
             yield engine
 
+    def query(self, name: Any) -> Query:
+        """Return a query that can be asked in this study; ``name`` is its name, or the query."""
+        engine = self._engine
+        if isinstance(name, Query):
+            query = name
+        else:
+            if str(name) not in engine.catalog.queries:
+                with self.reading():  # loads what another process has added
+                    pass
+            query = engine.catalog.query_named(name)
+        engine.check_query(query)
+        return query
+
     def names(self, kind: str | None = None) -> list[str]:
         """Return the names of subjects (JSON), in the order of registration."""
         with self.reading() as engine:
             if kind is None:
-                return list(engine.names())
+                return list(engine.subject_numbers())
             rows = [check_seal(row) for row in engine.backend.scan(SubjectRow)]
-        own = sorted((row.number, row.name) for row in rows if row.kind == kind)
-        return [name for _, name in own]
+        numbered_names = sorted((row.number, row.name) for row in rows if row.kind == kind)
+        return [name for _, name in numbered_names]
 
-    def rows(self, engine: Engine, names: Sequence[str]) -> list[SubjectRow]:
+    def rows(self, engine: CommitEngine, names: Sequence[str]) -> list[SubjectRow]:
         """Return the rows of subjects."""
-        found = engine.backend.find(SubjectRow, [(name,) for name in names])
+        rows_by_key = engine.backend.find(SubjectRow, [(name,) for name in names])
         for row, name in enumerate(names, 1):
-            if (name,) not in found:
+            if (name,) not in rows_by_key:
                 raise InvalidInput(f"no subject {name} in this ledger", f"subjects: row {row}")
-        return [check_seal(found[name,]) for name in names]
+        return [check_seal(rows_by_key[name,]) for name in names]
 
-    def decide(self, names: Sequence[str], queries: Sequence[Query], which: Ints) -> Decisions:
+    def decide(
+        self, names: Sequence[str], queries: Sequence[Query], query_indices: Ints
+    ) -> Decisions:
         """Decide about a query for each subject, without changing anything."""
         parts = [(np.zeros(0, bool), np.zeros(0, bool), *np.zeros((3, 0)))]
         with self.reading() as engine:
             # The last one stands for being asked nothing.
-            numbers = np.array([*(engine.kernel.number(query) for query in queries), -1])
-            for own in _blocks(len(names)):
-                rows = self.rows(engine, names[own])
+            kernel_indices = np.array([*(engine.kernel.number(query) for query in queries), -1])
+            for block in _blocks(len(names)):
+                rows = self.rows(engine, names[block])
                 state = engine.decider.state([row.tally for row in rows])
-                found = decide(engine.kernel, state, numbers[which[own]])
+                verdicts = decide(engine.kernel, state, kernel_indices[query_indices[block]])
                 charge = np.array([engine.decider.charge(row.extras) for row in rows])
                 budget = engine.policy.filter.budget.enclosure.lower
                 upper = np.where(
-                    charge > 0, np.nextafter(found.upper + charge, np.inf), found.upper
+                    charge > 0, np.nextafter(verdicts.upper + charge, np.inf), verdicts.upper
                 )
                 free = self._free(engine, rows) & ((charge == 0) | (upper <= budget))
                 remaining = self._remaining(engine, state, rows)
                 parts.append(
-                    (found.accepted & free, found.undecided & free, found.lower, upper, remaining)
+                    (
+                        verdicts.accepted & free,
+                        verdicts.undecided & free,
+                        verdicts.lower,
+                        upper,
+                        remaining,
+                    )
                 )
         accepted, undecided, lower, upper, remaining = _joined(parts)
-        subjects = tuple(map(subject_of, names))
+        subjects = tuple(map(subject_from_json, names))
         return Decisions(subjects, accepted, undecided, Bounds(lower, upper), remaining)
 
-    def _free(self, engine: Engine, rows: Sequence[SubjectRow]) -> NDArray[np.bool_]:
+    def _free(self, engine: CommitEngine, rows: Sequence[SubjectRow]) -> NDArray[np.bool_]:
         """Return which subjects can be asked something now."""
-        states = [shown_state(row, engine.generation) for row in rows]
+        states = [subject_state(row, engine.generation) for row in rows]
         free = [
             state == ACTIVE and not row.reserved for row, state in zip(rows, states, strict=True)
         ]
         return np.array(free, dtype=np.bool_)
 
     def _remaining(
-        self, engine: Engine, state: State, rows: Sequence[SubjectRow]
+        self, engine: CommitEngine, state: State, rows: Sequence[SubjectRow]
     ) -> NDArray[np.float64]:
-        inactive = [shown_state(row, engine.generation) != ACTIVE for row in rows]
+        inactive = [subject_state(row, engine.generation) != ACTIVE for row in rows]
         remaining = engine.kernel.remaining(state, np.array(inactive, dtype=np.bool_))
-        for place, row in enumerate(rows):
+        for index, row in enumerate(rows):
             if row.extras:
-                less = remaining[place] - engine.decider.charge(row.extras)
-                remaining[place] = max(0.0, float(np.nextafter(less, -np.inf)))
+                reduced = remaining[index] - engine.decider.charge(row.extras)
+                remaining[index] = max(0.0, float(np.nextafter(reduced, -np.inf)))
         return remaining
 
     def status(self, names: Sequence[str] | None) -> Status:
         """Return where subjects stand."""
         with self.reading() as engine:
-            names = list(engine.names()) if names is None else names
+            names = list(engine.subject_numbers()) if names is None else names
             suspended = {
                 row.subject for row in engine.backend.scan(StateRow) if row.state == "suspended"
             }
             parts: list[tuple[Any, ...]] = [(*np.zeros((6, 0)), np.zeros(0, dtype=bool))]
             rows: list[SubjectRow] = []
-            for own in _blocks(len(names)):
-                block = self.rows(engine, names[own])
-                rows += block
-                parts.append(self._block_status(engine, block, suspended))
+            for block in _blocks(len(names)):
+                block_rows = self.rows(engine, names[block])
+                rows += block_rows
+                parts.append(self._block_status(engine, block_rows, suspended))
             generation, ended = engine.generation, engine.ended
         exchanges, lower, upper, least, most, remaining, reserved = _joined(parts)
         return Status(
-            tuple(subject_of(row.name) for row in rows),
+            tuple(subject_from_json(row.name) for row in rows),
             tuple(row.kind for row in rows),
             exchanges.astype(np.int64),
             Bounds(lower, upper),
             Bounds(least, most),
             remaining,
-            tuple(shown_state(row, generation) for row in rows),
+            tuple(subject_state(row, generation) for row in rows),
             reserved.astype(np.bool_),
             ended,
         )
 
     def _block_status(
-        self, engine: Engine, rows: Sequence[SubjectRow], suspended: set[str]
+        self, engine: CommitEngine, rows: Sequence[SubjectRow], suspended: set[str]
     ) -> tuple[Any, ...]:
         filter_, everyone = engine.policy.filter, Chosen(len(rows))
         state = engine.decider.state([row.tally for row in rows])
@@ -244,23 +265,23 @@ class Reader:
         """Return what one subject was asked and answered, after checking its chain."""
         with self.reading() as engine:
             (subject,) = self.rows(engine, [name])
-            head = first_head(engine.policy.content_id, subject_of(name))
+            head = first_head(engine.policy.content_id, subject_from_json(name))
             transcript = Transcript(engine.policy.domain, engine.policy.filter)
             for sequence, row in enumerate(engine.backend.scan(ExchangeRow, (name,)), 1):
-                known = 1 <= row.response <= engine.catalog.size and row.sequence == sequence
-                if not known or engine.catalog.response(row.response).query != row.query:
-                    raise Damaged(f"exchange {sequence} of {name} is not what was recorded")
+                plausible = 1 <= row.response <= engine.catalog.size and row.sequence == sequence
+                if not plausible or engine.catalog.response(row.response).query != row.query:
+                    raise LedgerDamaged(f"exchange {sequence} of {name} is not what was recorded")
                 entry = engine.catalog.response(row.response)
-                head = next_head(head, entry.link, sequence)
+                head = next_head(head, entry.chain_prefix, sequence)
                 transcript = transcript.answered(engine.catalog.query(row.query), entry.position)
             if head != subject.head or len(transcript) != subject.sequence:
-                raise Damaged(f"the chain of subject {name} is broken")
+                raise LedgerDamaged(f"the chain of subject {name} is broken")
             return transcript
 
     def answers(self) -> Answers:
         """Return what all subjects answered, and who was refused what."""
         with self.reading() as engine:
-            return History.read(engine).answers(engine)
+            return StudyHistory.read(engine).answers(engine)
 
     def rounds(self) -> tuple[Round, ...]:
         """Return what became of every query, by key."""

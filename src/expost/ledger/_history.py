@@ -11,9 +11,10 @@ import numpy as np
 
 from expost._types import Ints
 from expost.answers import Answers, Subject
-from expost.ledger.batch import subject_of
-from expost.ledger.engine import Engine
-from expost.ledger.errors import Damaged
+from expost.ledger._batch import subject_from_json
+from expost.ledger._engine import CommitEngine
+from expost.ledger._tallies import pack
+from expost.ledger.errors import LedgerDamaged
 from expost.ledger.tables import (
     DeclineRow,
     ExchangeRow,
@@ -22,22 +23,21 @@ from expost.ledger.tables import (
     SubjectRow,
     check_seal,
 )
-from expost.ledger.tallies import pack
 
-__all__ = ["TURN", "History", "Round", "read_rounds"]
+__all__ = ["REPEAT_SEPARATOR", "Round", "StudyHistory", "read_rounds"]
 
 
 #: Separates a key from the turn of a subject that is recorded more than once in one call.
 #:
 #: No key that a caller gives has it.
-TURN = "\n"
+REPEAT_SEPARATOR = "\n"
 
 #: A key that was made up, because the caller gave none.
 _GENERATED = re.compile(r"[0-9a-f]{32}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class History:
+class StudyHistory:
     """The exchanges of all subjects, in the order of their numbers."""
 
     subjects: list[SubjectRow]
@@ -54,7 +54,7 @@ class History:
     two_outcomes: list[tuple[Subject, str]]
 
     @classmethod
-    def read(cls, engine: Engine) -> History:
+    def read(cls, engine: CommitEngine) -> StudyHistory:
         """Read everything, and compare it with the tallies and heads of subjects.
 
         Exchanges have no checksums, but subjects do: so a flipped bit is noticed here.
@@ -64,28 +64,28 @@ class History:
         for row in engine.backend.scan(ExchangeRow):
             exchanges.setdefault(row.subject, _Exchanges()).add(row)
         if not exchanges.keys() <= subjects.keys():
-            raise Damaged("an exchange belongs to no subject")
-        nothing = _Exchanges()
+            raise LedgerDamaged("an exchange belongs to no subject")
+        no_exchanges = _Exchanges()
         ordered = sorted(subjects.values(), key=lambda row: row.number)
-        own = [exchanges.get(row.name, nothing) for row in ordered]
-        for subject, found in zip(ordered, own, strict=True):
-            found.check(subject)
-        lengths = [len(found.responses) for found in own]
+        per_subject = [exchanges.get(row.name, no_exchanges) for row in ordered]
+        for subject, subject_exchanges in zip(ordered, per_subject, strict=True):
+            subject_exchanges.check(subject)
+        lengths = [len(subject_exchanges.responses) for subject_exchanges in per_subject]
         declined = {row[:2] for row in engine.backend.scan(DeclineRow)}
         refused, two_outcomes = set(), []
-        keys = {name: found.by_key for name, found in exchanges.items()}
+        keys = {name: subject_exchanges.by_key for name, subject_exchanges in exchanges.items()}
         for request in engine.backend.scan(RequestRow):
             name = request.subject
             if not request.sequence or request[:2] in declined:
                 query = engine.catalog.query_name(request.query)
-                refused.add((subject_of(name), query))
-            claimed = keys.get(name, {}).get(request.key)
-            if claimed is not None and claimed != (request.sequence, request.query):
-                two_outcomes.append((subject_of(name), request.key))
+                refused.add((subject_from_json(name), query))
+            exchange = keys.get(name, {}).get(request.key)
+            if exchange is not None and exchange != (request.sequence, request.query):
+                two_outcomes.append((subject_from_json(name), request.key))
         return cls(
             ordered,
-            _join(found.responses for found in own),
-            _join(found.commits for found in own),
+            _join(subject_exchanges.responses for subject_exchanges in per_subject),
+            _join(subject_exchanges.commits for subject_exchanges in per_subject),
             np.cumsum([0, *lengths]),
             _extras_by_subject(engine, exchanges),
             refused,
@@ -93,36 +93,36 @@ class History:
         )
 
     def names(self) -> list[Subject]:
-        return [subject_of(row.name) for row in self.subjects]
+        return [subject_from_json(row.name) for row in self.subjects]
 
     def with_extras(self) -> tuple[Ints, Ints]:
         """Return responses and starts with the extras of each subject after its exchanges."""
         if not self.extras:
             return self.responses, self.starts
         parts: list[Ints] = []
-        for place, row in enumerate(self.subjects):
-            parts.append(self.responses[self.starts[place] : self.starts[place + 1]])
-            more = [extra.response for extra in self.extras.get(row.name, ())]
-            parts[-1] = np.append(parts[-1], np.array(more, dtype=np.int64))
+        for index, row in enumerate(self.subjects):
+            parts.append(self.responses[self.starts[index] : self.starts[index + 1]])
+            extra_responses = [extra.response for extra in self.extras.get(row.name, ())]
+            parts[-1] = np.append(parts[-1], np.array(extra_responses, dtype=np.int64))
         return np.concatenate(parts), np.cumsum([0, *map(len, parts)])
 
-    def answers(self, engine: Engine, *, extras: bool = False) -> Answers:
+    def answers(self, engine: CommitEngine, *, extras: bool = False) -> Answers:
         """Return what all subjects answered, as estimates and audits take it."""
         responses, starts = self.with_extras() if extras else (self.responses, self.starts)
-        distinct, place = np.unique(responses, return_inverse=True)
-        entries = [engine.catalog.response(number) for number in distinct.tolist()]
+        distinct, inverse = np.unique(responses, return_inverse=True)
+        entries = [engine.catalog.response(index) for index in distinct.tolist()]
         pairs = [(entry.query, entry.position) for entry in entries]
         order = sorted(range(len(pairs)), key=lambda code: pairs[code])
         rank = np.empty(len(order), dtype=np.intp)
         rank[order] = np.arange(len(order))
-        names, own = self.names(), np.flatnonzero(np.diff(starts))
+        names, with_answers = self.names(), np.flatnonzero(np.diff(starts))
         return Answers.of_codes(
             engine.policy.domain,
             engine.catalog.queries,
-            tuple(names[number] for number in own.tolist()),
+            tuple(names[index] for index in with_answers.tolist()),
             [(engine.catalog.query_name(pairs[code][0]), pairs[code][1]) for code in order],
-            rank[place],
-            np.append(starts[own], len(responses)),
+            rank[inverse],
+            np.append(starts[with_answers], len(responses)),
             filter=engine.policy.filter,
             refused=self.refused,
         )
@@ -145,34 +145,42 @@ class _Exchanges:
         self.by_key[row.key] = row.sequence, row.query
         self._last = row.head
         if row.sequence != len(self.responses):
-            raise Damaged(f"an exchange of {row.subject} is missing, or appears twice")
+            raise LedgerDamaged(f"an exchange of {row.subject} is missing, or appears twice")
 
     def check(self, subject: SubjectRow) -> None:
         """Refuse exchanges that do not make up the tally and the head of their subject."""
         counts: dict[int, int] = {}
         for response in self.responses:
             counts[response] = counts.get(response, 0) + 1
-        same = pack(counts) == subject.tally and len(self.responses) == subject.sequence
-        if not same or (self._last or subject.head) != subject.head:
-            raise Damaged(f"the exchanges of subject number {subject.number} are not its tally")
+        matches = pack(counts) == subject.tally and len(self.responses) == subject.sequence
+        if not matches or (self._last or subject.head) != subject.head:
+            raise LedgerDamaged(
+                f"the exchanges of subject number {subject.number} are not its tally"
+            )
 
 
 def _join(parts: Iterable[array[int]]) -> Ints:
-    whole = array("q")
+    joined = array("q")
     for part in parts:
-        whole.extend(part)
-    return np.array(whole, dtype=np.int64)
+        joined.extend(part)
+    return np.array(joined, dtype=np.int64)
 
 
 def _extras_by_subject(
-    engine: Engine, exchanges: Mapping[str, _Exchanges]
+    engine: CommitEngine, exchanges: Mapping[str, _Exchanges]
 ) -> dict[str, list[ExtraRow]]:
     """Return the extras that no exchange records."""
     result: dict[str, list[ExtraRow]] = {}
     for row in engine.backend.scan(ExtraRow):
-        known = exchanges.get(row.subject)
-        recorded = known is not None and 1 <= row.sequence <= len(known.responses)
-        if not (recorded and known and known.responses[row.sequence - 1] == row.response):
+        subject_exchanges = exchanges.get(row.subject)
+        recorded = subject_exchanges is not None and 1 <= row.sequence <= len(
+            subject_exchanges.responses
+        )
+        if not (
+            recorded
+            and subject_exchanges
+            and subject_exchanges.responses[row.sequence - 1] == row.response
+        ):
             result.setdefault(row.subject, []).append(row)
     return result
 
@@ -194,18 +202,18 @@ class Round:
     waiting: int
 
 
-def read_rounds(engine: Engine) -> tuple[Round, ...]:
+def read_rounds(engine: CommitEngine) -> tuple[Round, ...]:
     """Return all rounds, in the order of their first requests."""
     declined = {row[:2] for row in engine.backend.scan(DeclineRow)}
     reserved = {(row.name, row.reserved) for row in engine.backend.scan(SubjectRow)}
     counts: dict[tuple[str | None, int], list[int]] = {}
-    first: dict[tuple[str | None, int], int] = {}
+    first_commits: dict[tuple[str | None, int], int] = {}
 
     def count(key: str, query: int, commit: int, outcome: int) -> None:
-        given = key.partition(TURN)[0]
-        own = (None if _GENERATED.fullmatch(given) else given), query
-        counts.setdefault(own, [0, 0, 0, 0])[outcome] += 1
-        first[own] = min(commit, first.get(own, commit))
+        caller_key = key.partition(REPEAT_SEPARATOR)[0]
+        round_key = (None if _GENERATED.fullmatch(caller_key) else caller_key), query
+        counts.setdefault(round_key, [0, 0, 0, 0])[outcome] += 1
+        first_commits[round_key] = min(commit, first_commits.get(round_key, commit))
 
     for exchange in engine.backend.scan(ExchangeRow):
         count(exchange.key, exchange.query, exchange.commit, 0)
@@ -217,6 +225,6 @@ def read_rounds(engine: Engine) -> tuple[Round, ...]:
         elif request[:2] in reserved:
             count(request.key, request.query, request.commit, 3)
     return tuple(
-        Round(own[0], engine.catalog.query_name(own[1]), *counts[own])
-        for own in sorted(counts, key=lambda own: first[own])
+        Round(round_key[0], engine.catalog.query_name(round_key[1]), *counts[round_key])
+        for round_key in sorted(counts, key=lambda round_key: first_commits[round_key])
     )

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from expost.errors import InvalidInput
 from expost.files.durable import sync_directory
 from expost.ledger.backend import SCHEMA_VERSION, Backend, Commit, Tip, check_schema_version
-from expost.ledger.errors import Broken, Damaged, LedgerLocked, LedgerReadOnly
-from expost.ledger.tables import TABLES, CommitRow, SubjectRow, table_of
+from expost.ledger.errors import LedgerBroken, LedgerDamaged, LedgerLocked, LedgerReadOnly
+from expost.ledger.tables import TABLES, CommitRow, SubjectRow
 
 if TYPE_CHECKING:
     import apsw
 
-__all__ = ["MIGRATIONS", "REQUIRED", "Setting", "Sqlite"]
+__all__ = ["MIGRATIONS", "REQUIRED", "RequiredPragma", "Sqlite"]
 
 R = TypeVar("R", bound=tuple[Any, ...])
 
@@ -40,7 +40,7 @@ _SIDE_FILES = ("-wal", "-shm")
 _READ_ONLY = "the ledger cannot be changed: this process may not write to its file and its folder"
 
 
-class Setting(NamedTuple):
+class RequiredPragma(NamedTuple):
     """A setting that durability depends on: what to ask for, and which values will do."""
 
     wanted: str
@@ -50,12 +50,16 @@ class Setting(NamedTuple):
 
 #: Set on every connection, and read back.
 REQUIRED = {
-    "synchronous": Setting("FULL", (2, 3), "a power failure would take back released answers"),
-    "fullfsync": Setting("ON", (1,), "a power failure would take back released answers"),
-    "checkpoint_fullfsync": Setting("ON", (1,), "a power failure could damage the database"),
-    "cell_size_check": Setting("ON", (1,), "a damaged page would be read as if it were not"),
-    "trusted_schema": Setting("OFF", (0,), "a file from elsewhere could run code of its own"),
-    "mmap_size": Setting("0", (0, None), "an error of the disk would end the process"),
+    "synchronous": RequiredPragma(
+        "FULL", (2, 3), "a power failure would take back released answers"
+    ),
+    "fullfsync": RequiredPragma("ON", (1,), "a power failure would take back released answers"),
+    "checkpoint_fullfsync": RequiredPragma("ON", (1,), "a power failure could damage the database"),
+    "cell_size_check": RequiredPragma("ON", (1,), "a damaged page would be read as if it were not"),
+    "trusted_schema": RequiredPragma(
+        "OFF", (0,), "a file from elsewhere could run code of its own"
+    ),
+    "mmap_size": RequiredPragma("0", (0, None), "an error of the disk would end the process"),
 }
 
 
@@ -108,7 +112,7 @@ _FIND = {
 }
 # The name comes first in a row and last in this statement.
 _CHANGE = "UPDATE subjects SET {} WHERE name = ?1".format(
-    ", ".join(f"{name} = ?{n}" for n, name in enumerate(table_of(SubjectRow).quoted[1:], 2))
+    ", ".join(f"{name} = ?{n}" for n, name in enumerate(TABLES[SubjectRow].quoted[1:], 2))
 )
 
 
@@ -153,7 +157,7 @@ class Sqlite(Backend):
             connection.execute(_INSERT[CommitRow], CommitRow(0, root, "[]"))
             connection.execute("COMMIT")
         except apsw.Error as error:
-            raise Broken(f"the ledger could not be created ({error})") from None
+            raise LedgerBroken(f"the ledger could not be created ({error})") from None
         finally:
             connection.close()
         if vfs is None:
@@ -195,7 +199,7 @@ class Sqlite(Backend):
             raise LedgerLocked("is locked by another process; try again") from None
         except apsw.Error as error:
             self._roll_back()
-            raise Broken(f"the ledger could not be written ({error})") from None
+            raise LedgerBroken(f"the ledger could not be written ({error})") from None
 
     def commit(self, commit: Commit) -> None:
         apsw = library()
@@ -206,7 +210,7 @@ class Sqlite(Backend):
             self._cursor.execute("COMMIT")
         except apsw.Error as error:
             self._roll_back()
-            raise Broken(
+            raise LedgerBroken(
                 f"the ledger could not be written ({error}); open it again when that is fixed"
             ) from None
         except BaseException:
@@ -214,11 +218,11 @@ class Sqlite(Backend):
             raise
 
     def _write(self, commit: Commit) -> None:
-        found = self._cursor.execute(
+        state = self._cursor.execute(
             "SELECT epoch, (SELECT max(number) FROM commits) FROM study"
         ).fetchall()
-        if found != [(self._epoch, commit.tip.number - 1)]:
-            raise Broken("another process has taken over this ledger; open it again")
+        if state != [(self._epoch, commit.tip.number - 1)]:
+            raise LedgerBroken("another process has taken over this ledger; open it again")
         insert = self._cursor.executemany
         insert(_INSERT[CommitRow], [CommitRow(*commit.tip, commit.events)])
         for row, rows in commit.added.items():
@@ -227,7 +231,7 @@ class Sqlite(Backend):
             before = self._connection.total_changes()
             insert(_CHANGE, commit.changed)
             if self._connection.total_changes() - before != len(commit.changed):
-                raise Damaged("a subject that was read cannot be found again")
+                raise LedgerDamaged("a subject that was read cannot be found again")
 
     def _check_file(self) -> None:
         """Refuse to write to a file that was moved or replaced, or that has a second name."""
@@ -236,11 +240,13 @@ class Sqlite(Backend):
         try:
             now = os.stat(self._path)
         except OSError:
-            raise Broken(f"the ledger is no longer at {self._path}") from None
+            raise LedgerBroken(f"the ledger is no longer at {self._path}") from None
         if not os.path.samestat(now, self._file):
-            raise Broken(f"{self._path} was replaced by another file; open the ledger again")
+            raise LedgerBroken(f"{self._path} was replaced by another file; open the ledger again")
         if now.st_nlink != 1:
-            raise Broken(f"{self._path} has {now.st_nlink} names (hard links); remove all but one")
+            raise LedgerBroken(
+                f"{self._path} has {now.st_nlink} names (hard links); remove all but one"
+            )
 
     def _roll_back(self) -> None:
         with suppress(library().Error):
@@ -262,26 +268,26 @@ class Sqlite(Backend):
 
     def tip(self) -> Tip:
         with _reading:
-            found: list[Any] = self._cursor.execute(
+            last_commits: list[Any] = self._cursor.execute(
                 "SELECT number, root FROM commits ORDER BY number DESC LIMIT 1"
             ).fetchall()
-        if not found:
-            raise Damaged("there are no commits")
-        return Tip(*found[0])
+        if not last_commits:
+            raise LedgerDamaged("there are no commits")
+        return Tip(*last_commits[0])
 
     def find(self, row: type[R], keys: Sequence[tuple[Any, ...]]) -> dict[tuple[Any, ...], R]:
-        width, make = table_of(row).keys, row._make  # type: ignore[attr-defined]
+        width, make_row = TABLES[row].keys, row._make  # type: ignore[attr-defined]
         with _reading:
             rows = self._cursor.executemany(_FIND[row], keys)
-            return {each[:width]: make(each) for each in rows}
+            return {values[:width]: make_row(values) for values in rows}
 
     def scan(
         self, row: type[R], prefix: tuple[Any, ...] = (), *, after: int | None = None
     ) -> Iterator[R]:
-        statement, values = table_of(row).scan(prefix, after, "?")
+        statement, values = TABLES[row].scan(prefix, after, "?")
         with _reading:
-            found = self._connection.execute(statement, values)
-            yield from map(row._make, found)  # type: ignore[attr-defined]
+            rows = self._connection.execute(statement, values)
+            yield from map(row._make, rows)  # type: ignore[attr-defined]
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
@@ -294,8 +300,10 @@ class Sqlite(Backend):
 
     def check(self) -> list[str]:
         with _reading:
-            found = [str(line) for (line,) in self._connection.execute("PRAGMA integrity_check")]
-        return [] if found == ["ok"] else [f"the database is damaged: {line}" for line in found]
+            findings = [str(line) for (line,) in self._connection.execute("PRAGMA integrity_check")]
+        return (
+            [] if findings == ["ok"] else [f"the database is damaged: {line}" for line in findings]
+        )
 
     def backup(self, path: Path) -> None:
         _create_file(path)
@@ -364,12 +372,12 @@ def _apply_settings(connection: apsw.Connection) -> None:
         )
     # Otherwise SQLite reads a column that a damaged schema does not have as a string.
     connection.config(library().SQLITE_DBCONFIG_DQS_DML, 0)
-    for name, (wanted, good, reason) in REQUIRED.items():
+    for name, (wanted, acceptable, reason) in REQUIRED.items():
         connection.pragma(name, wanted)
-        found = connection.pragma(name)
-        if found not in good:
+        setting = connection.pragma(name)
+        if setting not in acceptable:
             raise InvalidInput(
-                f"PRAGMA {name} is {found!r} and cannot be set to {wanted}: {reason}"
+                f"PRAGMA {name} is {setting!r} and cannot be set to {wanted}: {reason}"
             )
 
 
@@ -434,11 +442,11 @@ class _Reading:
         if kind is None:
             return
         if issubclass(kind, UnicodeDecodeError):
-            raise Damaged("the database cannot be read (a text is not UTF-8)") from None
+            raise LedgerDamaged("the database cannot be read (a text is not UTF-8)") from None
         if issubclass(kind, library().BusyError):
             raise LedgerLocked("is locked by another process; try again") from None
         if issubclass(kind, library().Error):
-            raise Damaged(f"the database cannot be read ({error})") from None
+            raise LedgerDamaged(f"the database cannot be read ({error})") from None
 
 
 _reading = _Reading()

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from expost._types import Indices, Ints
-from expost.ledger.catalog import Catalog
+from expost.ledger._catalog import Catalog
 from expost.panel.kernel import Kernel, Verdicts, groups
 from expost.panel.questions import Questions
 from expost.panel.saturating import Saturating, Wanted
@@ -38,8 +38,8 @@ def unpack(tally: bytes) -> dict[int, int]:
 
 def pack(counts: Mapping[int, int]) -> bytes:
     """Return a tally in bytes; counts of zero are left out."""
-    numbers = [number for pair in sorted(counts.items()) if pair[1] for number in pair]
-    return struct.pack(f"<{len(numbers)}I", *numbers)
+    words = [number for pair in sorted(counts.items()) if pair[1] for number in pair]
+    return struct.pack(f"<{len(words)}I", *words)
 
 
 def add_response(tally: bytes, response: int) -> bytes:
@@ -69,20 +69,22 @@ class Decider:
         if len(self._verdicts) > _MAX_VERDICTS or self._revision != self._catalog.revision:
             self._verdicts.clear()
             self._revision = self._catalog.revision
-        known, pairs = self._verdicts, list(zip(tallies, queries, strict=True))
-        new = list(dict.fromkeys(pair for pair in pairs if pair not in known))
+        verdicts, pairs = self._verdicts, list(zip(tallies, queries, strict=True))
+        new = list(dict.fromkeys(pair for pair in pairs if pair not in verdicts))
         if new:
-            asked = self._catalog.questions(np.array([query for _, query in new]))
-            found = decide(self._kernel, self.state([tally for tally, _ in new]), asked)
-            known.update(zip(new, found.accepted.tolist(), strict=True))
-        accepted = [known[pair] for pair in pairs]
-        for place in [place for place, extra in enumerate(extras) if extra and accepted[place]]:
-            accepted[place] = self._fits(*pairs[place], extras[place])
+            kernel_indices = self._catalog.kernel_indices(np.array([query for _, query in new]))
+            decisions = decide(
+                self._kernel, self.state([tally for tally, _ in new]), kernel_indices
+            )
+            verdicts.update(zip(new, decisions.accepted.tolist(), strict=True))
+        accepted = [verdicts[pair] for pair in pairs]
+        for index in [index for index, extra in enumerate(extras) if extra and accepted[index]]:
+            accepted[index] = self._fits(*pairs[index], extras[index])
         return accepted
 
     def _fits(self, tally: bytes, query: int, extras: bytes) -> bool:
-        asked = self._catalog.questions(np.array([query]))
-        worst = decide(self._kernel, self.state([tally]), asked).upper[0]
+        kernel_indices = self._catalog.kernel_indices(np.array([query]))
+        worst = decide(self._kernel, self.state([tally]), kernel_indices).upper[0]
         total = np.nextafter(worst + self.charge(extras), np.inf)
         return bool(total <= self._kernel.filter.budget.enclosure.lower)
 
@@ -101,18 +103,21 @@ class Decider:
         sizes = np.array([len(tally) // 8 for tally in tallies], dtype=np.int64)
         pairs = np.frombuffer(b"".join(tallies), dtype="<u4").reshape(-1, 2).astype(np.int64)
         responses, counts = pairs[:, 0], pairs[:, 1]
-        self._catalog.check(responses)
+        self._catalog.check_responses(responses)
         owners = np.repeat(np.arange(len(tallies)), sizes)
-        questions = self._catalog.questions_of(responses) if len(responses) else responses
-        distinct = {number: np.unique(responses[own]) for number, own in groups(questions)}
-        if any(len(own) * len(tallies) > _MAX_TABLE for own in distinct.values()):
+        questions = self._catalog.kernel_indices_of(responses) if len(responses) else responses
+        distinct = {
+            kernel_index: np.unique(responses[members])
+            for kernel_index, members in groups(questions)
+        }
+        if any(len(members) * len(tallies) > _MAX_TABLE for members in distinct.values()):
             return self._fold(state, questions, responses, counts, owners)
-        for number, own in groups(questions):
-            rows = np.searchsorted(distinct[number], responses[own])
-            table = np.zeros((len(distinct[number]), len(tallies)), dtype=np.int64)
-            table[rows, owners[own]] = counts[own]
-            positions = self._catalog.positions_of(distinct[number])
-            state.load(self._kernel.questions[number], positions, table)
+        for kernel_index, members in groups(questions):
+            rows = np.searchsorted(distinct[kernel_index], responses[members])
+            table = np.zeros((len(distinct[kernel_index]), len(tallies)), dtype=np.int64)
+            table[rows, owners[members]] = counts[members]
+            positions = self._catalog.positions_of(distinct[kernel_index])
+            state.load(self._kernel.questions[kernel_index], positions, table)
         return state
 
     def _fold(
@@ -122,18 +127,18 @@ class Decider:
         questions, responses, owners = (
             np.repeat(column, counts) for column in (questions, responses, owners)
         )
-        turn = np.arange(len(owners)) - np.searchsorted(owners, owners)
-        for number in range(int(turn.max(initial=-1)) + 1):
-            own = np.flatnonzero(turn == number)
-            positions = self._catalog.positions_of(responses[own])
-            self._kernel.fold(state, questions[own], positions, owners[own])
+        rank = np.arange(len(owners)) - np.searchsorted(owners, owners)
+        for rank_count in range(int(rank.max(initial=-1)) + 1):
+            members = np.flatnonzero(rank == rank_count)
+            positions = self._catalog.positions_of(responses[members])
+            self._kernel.fold(state, questions[members], positions, owners[members])
         return state
 
 
 def decide(kernel: Kernel, state: State, questions: Ints) -> Verdicts:
     """Return what the filter says about one question per subject; -1 asks nothing."""
-    same = len(questions) > 0 and (questions == questions[0]).all()
-    return kernel.decide(state, int(questions[0]) if same else questions)
+    uniform = len(questions) > 0 and (questions == questions[0]).all()
+    return kernel.decide(state, int(questions[0]) if uniform else questions)
 
 
 class SaturatingQueries:
@@ -153,16 +158,18 @@ class SaturatingQueries:
         if len(self._numbers) > _MAX_TALLIES or self._revision != self._catalog.revision:
             self._made, self._numbers = Saturating(self._kernel.questions), {}
             self._revision = self._catalog.revision
-        known = self._numbers
-        numbers = np.array([known.setdefault(tally, len(known)) for tally in tallies], np.intp)
-        self._tallies = list(known)
-        return self._made.queries(wanted, numbers, self)
+        tally_indices = self._numbers
+        indices = np.array(
+            [tally_indices.setdefault(tally, len(tally_indices)) for tally in tallies], np.intp
+        )
+        self._tallies = list(tally_indices)
+        return self._made.queries(wanted, indices, self)
 
-    def summands(self, number: int, questions: Questions) -> list[Summand]:
+    def summands(self, tally_index: int, questions: Questions) -> list[Summand]:
         """Return what a tally counts, as :class:`expost.panel.saturating.Told` needs it."""
         entries = [
             (self._catalog.response(response), count)
-            for response, count in unpack(self._tallies[number]).items()
+            for response, count in unpack(self._tallies[tally_index]).items()
         ]
         return [
             Summand(self._catalog.query(entry.query), entry.position, count)

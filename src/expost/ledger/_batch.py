@@ -12,13 +12,15 @@ from copy import copy
 from typing import Any, TypeVar
 
 from expost.answers import Subject
+from expost.ledger._catalog import Catalog
+from expost.ledger._digests import Tickets, first_head, next_head, next_root
+from expost.ledger._tallies import add_response, pack, unpack
 from expost.ledger.backend import Backend, Commit, Tip
-from expost.ledger.catalog import Catalog
-from expost.ledger.digests import Tickets, first_head, next_head, next_root
 from expost.ledger.tables import (
     ACTIVE,
     BARRED,
     SUSPENDED,
+    TABLES,
     ExchangeRow,
     ExtraRow,
     LostRow,
@@ -30,11 +32,9 @@ from expost.ledger.tables import (
     check_seal,
     root_line,
     seal,
-    table_of,
 )
-from expost.ledger.tallies import add_response, pack, unpack
 
-__all__ = ["Batch", "subject_of"]
+__all__ = ["Batch", "subject_from_json"]
 
 R = TypeVar("R", bound=tuple[Any, ...])
 
@@ -47,7 +47,7 @@ BARRED_REASON = "a restored backup lost why it was suspended"
 UNCONFIRMED = -1
 
 
-def subject_of(name: str) -> Subject:
+def subject_from_json(name: str) -> Subject:
     """Return a subject's name from its JSON."""
     subject: Subject = json.loads(name)
     return subject
@@ -69,7 +69,7 @@ class Batch:
         self.catalog = catalog
         self.tickets = tickets
         #: The number of the commit that this batch becomes.
-        self.number = tip.number + 1
+        self.commit_number = tip.number + 1
         self.generation = generation
         self.ended = ended
         #: What the checkpoint lists for this commit.
@@ -89,22 +89,22 @@ class Batch:
         read = self._read.setdefault(row, {})
         missing = [key for key in dict.fromkeys(keys) if key not in read]
         if missing:
-            found = self._backend.find(row, missing)
+            rows = self._backend.find(row, missing)
             if row is SubjectRow:
-                for subject in found.values():
+                for subject in rows.values():
                     check_seal(subject)
             # Only now: after a read that failed, a row must not seem to be missing.
-            read.update({key: found.get(key) for key in missing})
+            read.update({key: rows.get(key) for key in missing})
 
     def get(self, row: type[R], *key: Any) -> R | None:
         """Return a row by its key, as this batch leaves it; None if there is none."""
         added = self._added.get(row)
-        found: R | None = added.get(key) if added else None
-        if found is None:
+        result: R | None = added.get(key) if added else None
+        if result is None:
             if key not in self._read.get(row, ()):
                 self.load(row, [key])
-            found = self._read[row][key]
-        return found
+            result = self._read[row][key]
+        return result
 
     def subject(self, name: str) -> SubjectRow | None:
         """Return the row of a subject by its name (JSON), as this batch leaves it."""
@@ -118,10 +118,10 @@ class Batch:
         """Return how the state of a subject changed."""
         return self._rows(StateRow, name)
 
-    def lost(self, what: str) -> list[LostRow]:
+    def lost(self, kind: str) -> list[LostRow]:
         """Return what a restored backup lost."""
         rows = [*self._backend.scan(LostRow), *self._added.get(LostRow, {}).values()]
-        return [row for row in rows if row.what == what]
+        return [row for row in rows if row.what == kind]
 
     def marks(self) -> list[MarkRow]:
         """Return the events of the study as a whole."""
@@ -143,33 +143,46 @@ class Batch:
     def add(self, row: tuple[Any, ...]) -> None:
         """Add a row; its key is new."""
         rows = self._added.setdefault(type(row), {})
-        rows[row[: table_of(type(row)).keys]] = row
+        rows[row[: TABLES[type(row)].keys]] = row
         if isinstance(row, ExtraRow | StateRow):
             self._of_subject.setdefault((type(row), row.subject), []).append(row)
 
-    def change(self, subject: SubjectRow) -> None:
+    def update_subject(self, subject: SubjectRow) -> None:
         """Set the row of a registered subject."""
         self._changed[subject.name] = subject
 
-    def register(self, name: str, number: int, kind: str, generation: int) -> SubjectRow:
+    def register(self, name: str, subject_number: int, kind: str, generation: int) -> SubjectRow:
         """Add a subject with an empty chain."""
-        head = first_head(self.tickets.policy_id, subject_of(name))
+        head = first_head(self.tickets.policy_id, subject_from_json(name))
         row = SubjectRow(
-            name, number, kind, ACTIVE, generation, 0, head, b"", b"", "", 0, self.number
+            name,
+            subject_number,
+            kind,
+            ACTIVE,
+            generation,
+            0,
+            head,
+            b"",
+            b"",
+            "",
+            0,
+            self.commit_number,
         )
         self.add(row)
-        self.change(row)
+        self.update_subject(row)
         self.events.append(f"registered {self.tickets.subject_digest(name)} {kind}")
         return row
 
-    def append(
+    def append_exchange(
         self, subject: SubjectRow, key: str, query: int, response: int, head: bytes | None = None
     ) -> SubjectRow:
         """Append an exchange to a subject's chain. Any open reservation is over then."""
         sequence = subject.sequence + 1
         if head is None:
-            head = next_head(subject.head, self.catalog.response(response).link, sequence)
-        self.add(ExchangeRow(subject.name, sequence, key, query, response, head, self.number))
+            head = next_head(subject.head, self.catalog.response(response).chain_prefix, sequence)
+        self.add(
+            ExchangeRow(subject.name, sequence, key, query, response, head, self.commit_number)
+        )
         subject = subject._replace(
             sequence=sequence,
             head=head,
@@ -179,16 +192,16 @@ class Batch:
         )
         if subject.extras:
             subject = self._absorb(subject, sequence, query, response)
-        self.change(subject)
+        self.update_subject(subject)
         return subject
 
     def _absorb(self, subject: SubjectRow, sequence: int, query: int, response: int) -> SubjectRow:
         """Stop counting extras that the exchange with their number records."""
-        claimed = (sequence, query, response)
-        same = [row for row in self.extras(subject.name) if row[2:5] == claimed]
+        exchange = (sequence, query, response)
+        recorded = [row for row in self.extras(subject.name) if row[2:5] == exchange]
         counts = unpack(subject.extras)
-        if same:
-            counts[response] -= len(same)
+        if recorded:
+            counts[response] -= len(recorded)
         return subject._replace(extras=pack(counts))
 
     def suspend(self, subject: SubjectRow, reason: str) -> SubjectRow:
@@ -212,27 +225,27 @@ class Batch:
         return self._set_state(subject, "confirmed", reason)
 
     def _set_state(self, subject: SubjectRow, state: str, reason: str) -> SubjectRow:
-        number = len(self.states(subject.name)) + 1
-        self.add(StateRow(subject.name, number, state, reason, self.number))
-        self.change(subject)
+        change_number = len(self.states(subject.name)) + 1
+        self.add(StateRow(subject.name, change_number, state, reason, self.commit_number))
+        self.update_subject(subject)
         return subject
 
-    def mark(self, what: str, detail: str = "") -> None:
+    def add_mark(self, event: str, detail: str = "") -> None:
         """Record an event of the study as a whole."""
-        self.add(MarkRow(len(self.marks()) + 1, what, detail, self.number))
-        self.generation += what in ROLLBACKS
-        self.ended |= what == "ended"
+        self.add(MarkRow(len(self.marks()) + 1, event, detail, self.commit_number))
+        self.generation += event in ROLLBACKS
+        self.ended |= event == "ended"
 
     # -- one commit
 
     @property
     def empty(self) -> bool:
-        return not (self._added or self._changed or self.catalog.pending())
+        return not (self._added or self._changed or self.catalog.pending_rows())
 
-    def commit(self) -> Commit:
+    def build_commit(self) -> Commit:
         """Return everything as one commit."""
         added: dict[type[Any], Sequence[tuple[Any, ...]]] = {}
-        for row in self.catalog.pending():
+        for row in self.catalog.pending_rows():
             self._added.setdefault(type(row), {})[(row.number,)] = row
         for kind in (QueryRow, ResponseRow, *self._added):
             if kind in self._added:
@@ -241,16 +254,16 @@ class Batch:
         if new:
             added[SubjectRow] = [_sealed(self._changed[name]) for (name,) in new]
         changed = [_sealed(row) for name, row in self._changed.items() if (name,) not in new]
-        lines = [root_line(table_of(kind), row) for kind, rows in added.items() for row in rows]
+        lines = [root_line(TABLES[kind], row) for kind, rows in added.items() for row in rows]
         events = json.dumps(self.events)
         lines.append(json.dumps(["events", self.events]).encode() + b"\n")
-        tip = Tip(self.number, next_root(self._tip.root, lines))
+        tip = Tip(self.commit_number, next_root(self._tip.root, lines))
         return Commit(tip, events, added, changed)
 
     def save(self) -> tuple[Any, ...]:
         """Return what :meth:`restore` needs to undo everything that follows."""
         added = {kind: copy(rows) for kind, rows in self._added.items()}
-        pending = len(self.catalog.pending())
+        pending = len(self.catalog.pending_rows())
         flags = self.generation, self.ended
         return added, copy(self._changed), [*self.events], pending, flags
 

@@ -7,11 +7,11 @@ from typing import Any
 
 from expost.answers import Subject
 from expost.audits import Audit, audit
-from expost.ledger.batch import subject_of
-from expost.ledger.catalog import response_from_json
-from expost.ledger.engine import Engine
-from expost.ledger.history import History
-from expost.ledger.reserve import shown_state
+from expost.ledger._batch import subject_from_json
+from expost.ledger._catalog import response_from_json
+from expost.ledger._engine import CommitEngine
+from expost.ledger._history import StudyHistory
+from expost.ledger._requests import subject_state
 from expost.ledger.tables import LostRow, MarkRow, QuarantineRow
 
 __all__ = ["QuarantinedMessage", "StudyAudit", "audit_ledger"]
@@ -68,27 +68,28 @@ class StudyAudit:
         return "\n".join(lines)
 
 
-def audit_ledger(engine: Engine) -> StudyAudit:
+def audit_ledger(engine: CommitEngine) -> StudyAudit:
     """Audit everything that is recorded."""
-    history = History.read(engine)
-    found = None
+    history = StudyHistory.read(engine)
+    answers_audit = None
     if len(history.responses) or history.extras:
-        found = audit(history.answers(engine, extras=True), filter=engine.policy.filter)
+        answers_audit = audit(history.answers(engine, extras=True), filter=engine.policy.filter)
     states = [
-        (subject_of(row.name), shown_state(row, engine.generation)) for row in history.subjects
+        (subject_from_json(row.name), subject_state(row, engine.generation))
+        for row in history.subjects
     ]
     lost = {row.digest for row in engine.backend.scan(LostRow) if row.what == "imported"}
     marks = list(engine.backend.scan(MarkRow))
     restored = {mark.detail for mark in marks if mark.what == "import restored"}
     catalog = engine.catalog
     return StudyAudit(
-        found,
+        answers_audit,
         tuple(name for name, state in states if state == "suspended"),
         tuple(name for name, state in states if state == "unconfirmed"),
-        tuple(subject_of(row.name) for row in history.subjects if row.reserved),
+        tuple(subject_from_json(row.name) for row in history.subjects if row.reserved),
         tuple(
             QuarantinedMessage(
-                subject_of(row.subject) if row.subject else None,
+                subject_from_json(row.subject) if row.subject else None,
                 row.reason,
                 row.message,
                 bool(row.held),
@@ -97,7 +98,7 @@ def audit_ledger(engine: Engine) -> StudyAudit:
         ),
         tuple(
             (
-                subject_of(extra.subject),
+                subject_from_json(extra.subject),
                 catalog.query_name(extra.query),
                 response_from_json(catalog.response(extra.response).text),
             )

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 from expost.answers import Subject
 from expost.errors import InvalidInput, at, expect
-from expost.ledger.batch import UNCONFIRMED, Batch, subject_of
-from expost.ledger.engine import Engine
+from expost.ledger._batch import UNCONFIRMED, Batch, subject_from_json
+from expost.ledger._engine import CommitEngine
 from expost.ledger.tables import (
     ACTIVE,
+    BARRED,
     SUSPENDED,
     DeclineRow,
     ExchangeRow,
@@ -28,14 +29,16 @@ __all__ = [
     "MAX_NAME",
     "SIMULATED",
     "Outcome",
-    "Record",
-    "Register",
-    "Reserve",
+    "RecordJob",
+    "RegisterJob",
+    "ReserveJob",
     "end_study",
     "lost_imports",
     "read_key",
     "register_subject",
-    "shown_state",
+    "resolve",
+    "subject_state",
+    "suspend_held",
 ]
 
 #: The kinds of subjects: a device answers, answers come from elsewhere, or `ask` draws them.
@@ -73,7 +76,7 @@ def read_key(key: str | None) -> str:
     return key
 
 
-def shown_state(subject: SubjectRow, generation: int) -> str:
+def subject_state(subject: SubjectRow, generation: int) -> str:
     """Return the state of a subject: active, suspended or unconfirmed."""
     if subject.state != ACTIVE:
         return SUSPENDED
@@ -81,10 +84,10 @@ def shown_state(subject: SubjectRow, generation: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Register:
+class RegisterJob:
     """Add subjects of one kind; the result counts the new ones."""
 
-    engine: Engine
+    engine: CommitEngine
     #: JSON.
     names: Sequence[str]
     kind: str
@@ -92,34 +95,34 @@ class Register:
     def __call__(self, batch: Batch) -> int:
         check_not_ended(batch)
         batch.load(SubjectRow, [(name,) for name in self.names])
-        known, new = self.engine.names(), 0
+        subject_numbers, added = self.engine.subject_numbers(), 0
         for name in dict.fromkeys(self.names):
             subject = batch.subject(name)
-            if (subject is None) != (name not in known) and not batch.is_new(name):
+            if (subject is None) != (name not in subject_numbers) and not batch.is_new(name):
                 raise InvalidInput("the database contradicts itself; run expost ledger verify")
             if subject is None:
                 if len(name) > MAX_NAME:
                     raise InvalidInput(f"a name has more than {MAX_NAME} bytes", "subjects")
                 register_subject(self.engine, batch, name, self.kind)
-                new += 1
+                added += 1
             elif subject.kind != self.kind:
                 raise InvalidInput(
                     f"{name} is registered as {subject.kind}, not as {self.kind}", "subjects"
                 )
-        return new
+        return added
 
 
-def register_subject(engine: Engine, batch: Batch, name: str, kind: str) -> SubjectRow:
+def register_subject(engine: CommitEngine, batch: Batch, name: str, kind: str) -> SubjectRow:
     """Register one subject. A registration that a restored backup lost is not a new person."""
     digest = batch.tickets.subject_digest(name)
-    number = len(engine.names()) + batch.count(SubjectRow) + 1
+    subject_number = len(engine.subject_numbers()) + batch.count(SubjectRow) + 1
     lost = batch.get(LostRow, digest, "registered")
     if lost is not None and lost.detail != kind:
         raise InvalidInput(
             f"{name} was registered as {lost.detail} before a backup was restored", "subjects"
         )
     generation = batch.generation if lost is None else UNCONFIRMED
-    subject = batch.register(name, number, kind, generation)
+    subject = batch.register(name, subject_number, kind, generation)
     if batch.get(LostRow, digest, "barred") is not None:
         subject = batch.bar(subject)
     return subject
@@ -129,7 +132,7 @@ def register_subject(engine: Engine, batch: Batch, name: str, kind: str) -> Subj
 class _Requests:
     """Requests about subjects of one kind under one key, a row for each subject."""
 
-    engine: Engine
+    engine: CommitEngine
     kind: str
     key: str
     #: JSON; each appears once.
@@ -144,9 +147,9 @@ class _Requests:
         batch.load(SubjectRow, [(name,) for name in self.names])
         batch.load(RequestRow, [(name, self.key) for name in self.names])
 
-    def subject(self, batch: Batch, place: int) -> SubjectRow:
+    def subject(self, batch: Batch, index: int) -> SubjectRow:
         """Return the subject of a row; refuse an unknown one, and one of another kind."""
-        name, row = self.names[place], f"row {self.rows[place] + 1}"
+        name, row = self.names[index], f"row {self.rows[index] + 1}"
         subject = batch.subject(name)
         if subject is None:
             raise InvalidInput(f"no subject {name} in this ledger", row)
@@ -154,64 +157,68 @@ class _Requests:
             raise InvalidInput(f"{name} is registered as {subject.kind}, not as {self.kind}", row)
         return subject
 
-    def request(self, batch: Batch, place: int) -> RequestRow | None:
+    def request(self, batch: Batch, index: int) -> RequestRow | None:
         """Return the earlier request of a row; refuse one that was about another query."""
-        request = batch.get(RequestRow, self.names[place], self.key)
-        same = self.queries[place].content_id
-        if request is not None and batch.catalog.number(same) != request.query:
-            raise InvalidInput("was used for another query", self.place(place))
+        request = batch.get(RequestRow, self.names[index], self.key)
+        query_id = self.queries[index].content_id
+        if request is not None and batch.catalog.query_number(query_id) != request.query:
+            raise InvalidInput("was used for another query", self.place(index))
         return request
 
     def decide(
-        self, batch: Batch, places: Sequence[int]
+        self, batch: Batch, indices: Sequence[int]
     ) -> list[tuple[int, SubjectRow, int, bool]]:
         """Decide about some rows: for each its subject, its query, and whether it is accepted."""
         check_not_ended(batch)
-        subjects = [self.subject(batch, place) for place in places]
-        queries = [batch.catalog.add_query(self.queries[place], batch.number) for place in places]
+        subjects = [self.subject(batch, index) for index in indices]
+        queries = [
+            batch.catalog.add_query(self.queries[index], batch.commit_number) for index in indices
+        ]
         tallies, extras = [row.tally for row in subjects], [row.extras for row in subjects]
         accepted = self.engine.decider.accepted(tallies, extras, queries)
-        return list(zip(places, subjects, queries, accepted, strict=True))
+        return list(zip(indices, subjects, queries, accepted, strict=True))
 
-    def place(self, place: int) -> str:
-        return f"key {self.key!r}: row {self.rows[place] + 1}"
+    def place(self, index: int) -> str:
+        return f"key {self.key!r}: row {self.rows[index] + 1}"
 
 
 @dataclass(frozen=True, slots=True)
-class Reserve(_Requests):
+class ReserveJob(_Requests):
     """Reserve the next exchange of subjects; the result has an outcome for each."""
 
     def __call__(self, batch: Batch) -> list[Outcome]:
         self.load(batch)
-        outcomes = {place: self._known(batch, place) for place in range(len(self.names))}
-        new = [place for place, outcome in outcomes.items() if outcome is None]
-        for place, subject, query, fits in self.decide(batch, new) if new else ():
+        outcomes = {index: self._known(batch, index) for index in range(len(self.names))}
+        new = [index for index, outcome in outcomes.items() if outcome is None]
+        for index, subject, query, fits in self.decide(batch, new) if new else ():
             sequence = subject.sequence + 1 if fits else 0
-            batch.add(RequestRow(subject.name, self.key, query, sequence, batch.number))
+            batch.add(RequestRow(subject.name, self.key, query, sequence, batch.commit_number))
             if fits:
-                batch.change(subject._replace(reserved=self.key, query=query))
-            what = "reserved" if fits else "refused"
-            outcomes[place] = Outcome(subject_of(subject.name), what, sequence)
+                batch.update_subject(subject._replace(reserved=self.key, query=query))
+            decision = "reserved" if fits else "refused"
+            outcomes[index] = Outcome(subject_from_json(subject.name), decision, sequence)
         return [outcome for outcome in outcomes.values() if outcome is not None]
 
-    def _known(self, batch: Batch, place: int) -> Outcome | None:
+    def _known(self, batch: Batch, index: int) -> Outcome | None:
         """Return the outcome of a repeated request, or of one that has to wait."""
-        subject = self.subject(batch, place)
-        request = self.request(batch, place)
+        subject = self.subject(batch, index)
+        request = self.request(batch, index)
         if request is not None:
             return repeated_outcome(batch, subject, request)
-        state = shown_state(subject, batch.generation)
+        state = subject_state(subject, batch.generation)
         if state != ACTIVE:
-            return Outcome(subject_of(subject.name), state)
+            return Outcome(subject_from_json(subject.name), state)
         if subject.reserved:
             reason = f"its device has to answer the reservation with key {subject.reserved!r} first"
-            return Outcome(subject_of(subject.name), "waiting", subject.sequence + 1, reason=reason)
+            return Outcome(
+                subject_from_json(subject.name), "waiting", subject.sequence + 1, reason=reason
+            )
         return None
 
 
 def repeated_outcome(batch: Batch, subject: SubjectRow, request: RequestRow) -> Outcome:
     """Return what became of an earlier request."""
-    name, sequence = subject_of(subject.name), request.sequence
+    name, sequence = subject_from_json(subject.name), request.sequence
     if not sequence:
         return Outcome(name, "refused")
     if subject.reserved == request.key:
@@ -225,7 +232,7 @@ def repeated_outcome(batch: Batch, subject: SubjectRow, request: RequestRow) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class Record(_Requests):
+class RecordJob(_Requests):
     """Record imported answers. They were given, so they count, whatever the filter says.
 
     The result says which of them the filter accepts.
@@ -236,22 +243,22 @@ class Record(_Requests):
 
     def __call__(self, batch: Batch) -> list[bool]:
         self.load(batch)
-        verdicts = {place: self._known(batch, place) for place in range(len(self.names))}
-        new = [place for place, verdict in verdicts.items() if verdict is None]
-        for place, subject, query, fits in self.decide(batch, new) if new else ():
-            verdicts[place] = self._append(batch, subject, query, self.positions[place], fits)
+        verdicts = {index: self._known(batch, index) for index in range(len(self.names))}
+        new = [index for index, verdict in verdicts.items() if verdict is None]
+        for index, subject, query, fits in self.decide(batch, new) if new else ():
+            verdicts[index] = self._append(batch, subject, query, self.positions[index], fits)
         return [bool(verdict) for verdict in verdicts.values()]
 
-    def _known(self, batch: Batch, place: int) -> bool | None:
+    def _known(self, batch: Batch, index: int) -> bool | None:
         """Return the verdict about an answer that is recorded already; None if it is new."""
-        subject = self.subject(batch, place)
-        request = self.request(batch, place)
+        subject = self.subject(batch, index)
+        request = self.request(batch, index)
         if request is None:
             return None
         exchange = batch.get(ExchangeRow, subject.name, request.sequence)
         recorded = exchange and batch.catalog.response(exchange.response).position
-        if recorded != self.positions[place]:
-            raise InvalidInput("was used for another response", self.place(place))
+        if recorded != self.positions[index]:
+            raise InvalidInput("was used for another response", self.place(index))
         changes = [row for row in batch.states(subject.name) if row.commit <= request.commit]
         suspended = [row for row in changes if row.state == SUSPENDED]
         return not suspended
@@ -260,17 +267,17 @@ class Record(_Requests):
         self, batch: Batch, subject: SubjectRow, query: int, position: int, fits: bool
     ) -> bool:
         """Append an answer; return whether the filter accepts it."""
-        response = batch.catalog.add_response(query, position, batch.number)
-        active = shown_state(subject, batch.generation) == ACTIVE
-        subject = batch.append(subject, self.key, query, response)
-        batch.add(RequestRow(subject.name, self.key, query, subject.sequence, batch.number))
+        response = batch.catalog.add_response(query, position, batch.commit_number)
+        active = subject_state(subject, batch.generation) == ACTIVE
+        subject = batch.append_exchange(subject, self.key, query, response)
+        batch.add(RequestRow(subject.name, self.key, query, subject.sequence, batch.commit_number))
         entry, owner = batch.catalog.response(response), batch.tickets.subject_digest(subject.name)
         digest = batch.tickets.import_digest(
             subject.name, self.key, batch.catalog.query_id(query), entry.text
         )
         batch.events.append(f"imported {digest} {owner}")
         if batch.get(LostRow, digest, "imported") is not None:
-            batch.mark("import restored", digest)
+            batch.add_mark("import restored", digest)
             active = subject.state == ACTIVE
             if active and owner not in lost_imports(batch):
                 subject = batch.confirm(subject, "its lost answers are recorded again")
@@ -294,5 +301,39 @@ def check_not_ended(batch: Batch) -> None:
 def end_study(batch: Batch) -> None:
     """End the study, permanently."""
     if not batch.ended:
-        batch.mark("ended")
+        batch.add_mark("ended")
         batch.events.append("ended")
+
+
+def _registered(batch: Batch, name: str) -> SubjectRow:
+    subject = batch.subject(name)
+    if subject is None:
+        raise InvalidInput(f"no subject {name} in this ledger", "subjects")
+    return subject
+
+
+def suspend_held(batch: Batch, name: str, *, held: set[str]) -> bool:
+    """Suspend a subject with a held message; return whether it was not suspended before."""
+    subject = _registered(batch, name)
+    if name not in held:
+        raise InvalidInput(f"{name} has no message that is held", "subjects")
+    if subject.state == ACTIVE:
+        batch.suspend(subject, "by an operator, because of a held message")
+    return subject.state == ACTIVE
+
+
+def resolve(batch: Batch, name: str) -> bool:
+    """End the suspension of a subject; return whether there was one."""
+    subject = _registered(batch, name)
+    if subject.state == BARRED:
+        reason = f"{name} cannot be resolved: a restored backup lost what it revealed"
+        raise InvalidInput(reason, "subjects")
+    unconfirmed = subject_state(subject, batch.generation) == "unconfirmed"
+    if subject.kind == IMPORTED and unconfirmed:
+        batch.confirm(subject, "by an operator")
+        return True
+    if subject.state == SUSPENDED and subject.kind != DEVICE:
+        raise InvalidInput(f"{name} has no device that could confirm its chain", "subjects")
+    if subject.state == SUSPENDED:
+        batch.resolve(subject)
+    return subject.state == SUSPENDED

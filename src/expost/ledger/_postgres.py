@@ -7,10 +7,7 @@ and opening the ledger again finds out which commit is the last.
 
 from __future__ import annotations
 
-import hashlib
 import logging
-import os
-import re
 import shlex
 import time
 from collections.abc import Iterator, Sequence
@@ -19,17 +16,17 @@ from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import parse_qs, quote, unquote
 
 from expost.errors import ExpostError, InvalidInput
 from expost.ledger.backend import SCHEMA_VERSION, Backend, Commit, Tip, check_schema_version
-from expost.ledger.errors import Broken, Damaged, LedgerLocked, LedgerReadOnly
-from expost.ledger.tables import TABLES, CommitRow, SubjectRow, table_of
+from expost.ledger.database_url import shown_url
+from expost.ledger.errors import LedgerBroken, LedgerDamaged, LedgerLocked, LedgerReadOnly
+from expost.ledger.tables import TABLES, CommitRow, SubjectRow
 
 if TYPE_CHECKING:
     import psycopg
 
-__all__ = ["MIGRATIONS", "REQUIRED", "Postgres", "checkpoint_path", "on_server", "shown_url"]
+__all__ = ["MIGRATIONS", "REQUIRED", "Postgres"]
 
 R = TypeVar("R", bound=tuple[Any, ...])
 
@@ -128,20 +125,20 @@ MIGRATIONS: tuple[str, ...] = ()
 
 
 @cache
-def _statement(kind: str, row: type[Any]) -> str:
+def _statement(operation: str, row: type[Any]) -> str:
     """Return a statement about many rows, whose parameters are their columns."""
-    table = table_of(row)
-    width = table.keys if kind == "find" else len(table.columns)
-    arrays = ", ".join(f"%b::{_ARRAYS[kind]}" for kind in table.types[:width])
-    given = f"unnest({arrays}) AS given({', '.join(table.quoted[:width])})"
+    table = TABLES[row]
+    width = table.keys if operation == "find" else len(table.columns)
+    arrays = ", ".join(f"%b::{_ARRAYS[operation]}" for operation in table.types[:width])
+    parameters = f"unnest({arrays}) AS given({', '.join(table.quoted[:width])})"
     same_key = " AND ".join(f"stored.{name} = given.{name}" for name in table.quoted_key)
-    if kind == "insert":
-        return f"INSERT INTO {table.name}({', '.join(table.quoted)}) SELECT * FROM {given}"
-    if kind == "find":
+    if operation == "insert":
+        return f"INSERT INTO {table.name}({', '.join(table.quoted)}) SELECT * FROM {parameters}"
+    if operation == "find":
         columns = ", ".join(f"stored.{name}" for name in table.quoted)
-        return f"SELECT {columns} FROM {given} JOIN {table.name} AS stored ON {same_key}"
+        return f"SELECT {columns} FROM {parameters} JOIN {table.name} AS stored ON {same_key}"
     changes = ", ".join(f"{name} = given.{name}" for name in table.quoted[table.keys :])
-    return f"UPDATE {table.name} AS stored SET {changes} FROM {given} WHERE {same_key}"
+    return f"UPDATE {table.name} AS stored SET {changes} FROM {parameters} WHERE {same_key}"
 
 
 class Postgres(Backend):
@@ -173,7 +170,7 @@ class Postgres(Backend):
         except psycopg.ProgrammingError as error:
             raise InvalidInput(f"cannot be created: {_first_line(error)}") from None
         except psycopg.Error as error:
-            raise Broken(f"the ledger could not be created ({_first_line(error)})") from None
+            raise LedgerBroken(f"the ledger could not be created ({_first_line(error)})") from None
         finally:
             connection.close()
 
@@ -198,7 +195,7 @@ class Postgres(Backend):
                 self.release()
                 claimed = []
             for epoch, *settings in claimed:
-                _check_settings(settings, Broken)
+                _check_settings(settings, LedgerBroken)
                 self._epoch, self._may_reconnect = epoch, False
         if not claimed:
             raise LedgerReadOnly("this user may not write to the tables of the ledger")
@@ -209,7 +206,7 @@ class Postgres(Backend):
         with self._writing(_COMMIT_FAILED):
             outcome = self._connection.execute("COMMIT").statusmessage
             if outcome != "COMMIT":
-                raise Broken(_WRITE_FAILED.format(outcome))
+                raise LedgerBroken(_WRITE_FAILED.format(outcome))
 
     def _write(self, commit: Commit) -> None:
         """Send all rows in one round trip, and refuse if they must not be committed."""
@@ -225,10 +222,10 @@ class Postgres(Backend):
             updates = [execute(update, columns) for columns in _columns(commit.changed)]
         ((epoch, last, *settings),) = state
         if (epoch, last + 1) != (self._epoch, commit.tip.number):
-            raise Broken(_TAKEN_OVER)
-        _check_settings(settings, Broken)
+            raise LedgerBroken(_TAKEN_OVER)
+        _check_settings(settings, LedgerBroken)
         if sum(cursor.rowcount for cursor in updates) != len(commit.changed):
-            raise Damaged("a subject that was read cannot be found again")
+            raise LedgerDamaged("a subject that was read cannot be found again")
 
     @contextmanager
     def _writing(self, failure: str) -> Iterator[None]:
@@ -240,7 +237,7 @@ class Postgres(Backend):
             self.close()
             # Another writer has made the commit with this number.
             taken_over = error.diag.constraint_name == "commits_pkey"
-            raise Broken(
+            raise LedgerBroken(
                 _TAKEN_OVER if taken_over else failure.format(_first_line(error))
             ) from None
         except BaseException:
@@ -260,25 +257,25 @@ class Postgres(Backend):
         return str(self._fetch("SELECT document FROM study")[0][0])
 
     def tip(self) -> Tip:
-        found = self._fetch("SELECT number, root FROM commits ORDER BY number DESC LIMIT 1")
-        if not found:
-            raise Damaged("there are no commits")
-        return Tip(*found[0])
+        last_commits = self._fetch("SELECT number, root FROM commits ORDER BY number DESC LIMIT 1")
+        if not last_commits:
+            raise LedgerDamaged("there are no commits")
+        return Tip(*last_commits[0])
 
     def find(self, row: type[R], keys: Sequence[tuple[Any, ...]]) -> dict[tuple[Any, ...], R]:
-        width, make = table_of(row).keys, row._make  # type: ignore[attr-defined]
+        width, make = TABLES[row].keys, row._make  # type: ignore[attr-defined]
         # A text has no null character in PostgreSQL, so no row has such a key.
         keys = [key for key in keys if "\0" not in "".join(map(str, key))]
-        found: dict[tuple[Any, ...], R] = {}
+        rows_by_key: dict[tuple[Any, ...], R] = {}
         for columns in _columns(keys):
-            rows = self._fetch(_statement("find", row), columns)
-            found.update({values[:width]: make(values) for values in rows})
-        return found
+            fetched = self._fetch(_statement("find", row), columns)
+            rows_by_key.update({values[:width]: make(values) for values in fetched})
+        return rows_by_key
 
     def scan(
         self, row: type[R], prefix: tuple[Any, ...] = (), *, after: int | None = None
     ) -> Iterator[R]:
-        statement, values = table_of(row).scan(prefix, after, "%s")
+        statement, values = TABLES[row].scan(prefix, after, "%s")
         yield from map(row._make, self._stream(statement, values))  # type: ignore[attr-defined]
 
     def _stream(self, statement: str, values: Sequence[Any]) -> Iterator[Any]:
@@ -304,7 +301,7 @@ class Postgres(Backend):
             try:
                 self._connection = _connect(self._url, existing=True)
             except InvalidInput as error:
-                raise Broken(f"the ledger cannot be read ({error}); open it again") from None
+                raise LedgerBroken(f"the ledger cannot be read ({error}); open it again") from None
             return self._connection.execute(statement.encode(), values, binary=True).fetchall()
 
     @contextmanager
@@ -330,8 +327,8 @@ class Postgres(Backend):
 
     def backup(self, path: Path) -> None:
         ((schema,),) = self._fetch(f"SELECT ({_SCHEMA})::regnamespace::text")
-        words = ["pg_dump", "--format=custom", f"--schema={schema}", f"--file={path}"]
-        command = shlex.join([*words, shown_url(self._url)])
+        arguments = ["pg_dump", "--format=custom", f"--schema={schema}", f"--file={path}"]
+        command = shlex.join([*arguments, shown_url(self._url)])
         raise InvalidInput(f"a ledger on a server is copied by pg_dump: {command}")
 
 
@@ -348,7 +345,7 @@ def driver() -> Any:
 
 def _connect(url: str, *, existing: bool = False) -> psycopg.Connection[Any]:
     """Connect to a server that will do for a ledger, or to an existing ledger."""
-    _url_parts(url)
+    shown_url(url)  # refuses a URL that is none
     psycopg = driver()
     with ExitStack() as failed:
         try:
@@ -422,70 +419,17 @@ def _first_line(error: Exception) -> str:
 
 @contextmanager
 def _reading() -> Iterator[None]:
-    """Raise what PostgreSQL cannot read as damage, and a lost connection as :class:`Broken`."""
+    """Raise unreadable data as :class:`LedgerDamaged`, a lost connection as broken."""
     psycopg = driver()
     try:
         yield
     except UnicodeDecodeError:
-        raise Damaged("the database cannot be read (a text is not UTF-8)") from None
+        raise LedgerDamaged("the database cannot be read (a text is not UTF-8)") from None
     except psycopg.errors.InsufficientPrivilege as error:
         raise InvalidInput(f"cannot be read: {_first_line(error)}") from None
     except (psycopg.InternalError, psycopg.ProgrammingError, psycopg.DataError) as error:
-        raise Damaged(f"the database cannot be read ({_first_line(error)})") from None
+        raise LedgerDamaged(f"the database cannot be read ({_first_line(error)})") from None
     except psycopg.Error as error:
-        raise Broken(f"the ledger cannot be read ({_first_line(error)}); open it again") from None
-
-
-# With no second @, and no #, there is no doubt about where a password ends.
-_URL = re.compile(r"postgres(?:ql)?://(?:[^@/?#]*@)?([^@/?#]*)(?:/([^@?#]*))?(?:\?([^@#]*))?")
-
-
-def on_server(place: object) -> bool:
-    """Return whether a ledger is named by the URL of a PostgreSQL database."""
-    return isinstance(place, str) and place.startswith(("postgresql://", "postgres://"))
-
-
-def shown_url(url: str) -> str:
-    """Return a URL for messages: without user, password and options.
-
-    >>> shown_url("postgresql://ann:secret@db.example:5433/study?sslmode=require")
-    'postgresql://db.example:5433/study'
-    """
-    host, name, _ = _url_parts(url)
-    return f"postgresql://{quote(host, safe=':,[]')}/{quote(name)}"
-
-
-def checkpoint_path(url: str) -> Path:
-    """Return the default checkpoint file of a ledger, and create its folder.
-
-    It depends on where the tables are, and not on the user.
-    """
-    parts = _url_parts(url)
-    try:
-        state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-        folder = Path(state) / "expost"
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except (OSError, RuntimeError) as error:  # RuntimeError: the user has no home directory
-        raise InvalidInput(
-            f"its default folder cannot be created ({error}); set XDG_STATE_HOME to a writable "
-            "folder, or name a checkpoint file",
-            "checkpoint",
+        raise LedgerBroken(
+            f"the ledger cannot be read ({_first_line(error)}); open it again"
         ) from None
-    name = "".join(letter for letter in parts[1] if letter.isalnum() or letter in "-_")
-    digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
-    return folder / f"{name}-{digest}.checkpoint"
-
-
-def _url_parts(url: str) -> tuple[str, str, str]:
-    """Return the host with its port, the name of the database, and options (the search path)."""
-    match = _URL.fullmatch(url)
-    if match is None:
-        raise InvalidInput(
-            "is not the URL of a database; in names and passwords, write @ as %40, / as %2F, "
-            "? as %3F and # as %23"
-        )
-    host, name, query = (part or "" for part in match.groups())
-    options = {key: values[-1] for key, values in parse_qs(query).items()}
-    host = unquote(host).lower() or options.get("host", "")
-    host += f":{options['port']}" if "port" in options else ""
-    return host, unquote(name) or options.get("dbname", ""), options.get("options", "")

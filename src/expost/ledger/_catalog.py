@@ -14,25 +14,25 @@ from expost.answers import no_such_query
 from expost.errors import InvalidInput
 from expost.files.canonical import json_text, readable, value_tree
 from expost.files.reading import parse, scalar
+from expost.ledger._digests import chain_prefix
 from expost.ledger.backend import Backend
-from expost.ledger.digests import link
-from expost.ledger.errors import Damaged
+from expost.ledger.errors import LedgerDamaged
 from expost.ledger.tables import MAX_SIZE, QueryRow, ResponseRow
 from expost.panel.kernel import Kernel
 from expost.queries import Likelihood, Query, query_from_json
 
-__all__ = ["Catalog", "Entry", "query_document"]
+__all__ = ["Catalog", "ResponseEntry", "query_document"]
 
 
-class Entry(NamedTuple):
+class ResponseEntry(NamedTuple):
     """A response: the query it answers, and where it is among that query's responses."""
 
     query: int
     position: int
     #: As JSON.
     text: str
-    #: See :func:`expost.ledger.digests.link`.
-    link: bytes
+    #: See :func:`expost.ledger._digests.chain_prefix`.
+    chain_prefix: bytes
 
 
 class Catalog:
@@ -47,9 +47,9 @@ class Catalog:
         self.queries: dict[str, Query] = {}
         self._query_rows: list[QueryRow] = []
         #: The kernel's number of each query.
-        self._questions: list[int] = []
+        self._kernel_indices: list[int] = []
         self._by_id: dict[str, int] = {}
-        self._entries: list[Entry] = []
+        self._entries: list[ResponseEntry] = []
         self._by_position: dict[tuple[int, int], int] = {}
         self._pending: list[QueryRow | ResponseRow] = []
         #: Counts how often numbers were taken back, so that other rows may get them.
@@ -70,11 +70,11 @@ class Catalog:
         except InvalidInput:
             query = None
         if query is None or query.content_id != row.content_id:
-            raise Damaged(f"query {row.number} is not what was recorded")
+            raise LedgerDamaged(f"query {row.number} is not what was recorded")
         self._append_query(row, query)
 
     def _append_query(self, row: QueryRow, query: Query) -> None:
-        self._questions.append(self._kernel.number(query))
+        self._kernel_indices.append(self._kernel.number(query))
         self.queries[row.name] = query
         self._by_id[row.content_id] = row.number
         self._query_rows.append(row)
@@ -85,39 +85,39 @@ class Catalog:
             with suppress(InvalidInput):
                 position = self.likelihood(row.query).position(response_from_json(row.response))
         if position is None:
-            raise Damaged(f"response {row.number} is not what was recorded")
+            raise LedgerDamaged(f"response {row.number} is not what was recorded")
         self._append_response(row, position)
 
     def _append_response(self, row: ResponseRow, position: int) -> None:
         response = self.likelihood(row.query).responses[position]
-        shared = link(self.query_id(row.query), value_tree(response))
-        self._entries.append(Entry(row.query, position, row.response, shared))
+        prefix = chain_prefix(self.query_id(row.query), value_tree(response))
+        self._entries.append(ResponseEntry(row.query, position, row.response, prefix))
         self._by_position[row.query, position] = len(self._entries)
 
     # -- queries
 
-    def query(self, number: int) -> Query:
-        return self.queries[self.query_name(number)]
+    def query(self, query_number: int) -> Query:
+        return self.queries[self.query_name(query_number)]
 
-    def query_id(self, number: int) -> str:
-        return self._query_row(number).content_id
+    def query_id(self, query_number: int) -> str:
+        return self._query_row(query_number).content_id
 
-    def query_name(self, number: int) -> str:
-        return self._query_row(number).name
+    def query_name(self, query_number: int) -> str:
+        return self._query_row(query_number).name
 
-    def _query_row(self, number: int) -> QueryRow:
-        if not 1 <= number <= len(self._query_rows):
-            raise Damaged(f"there is no query number {number}")
-        return self._query_rows[number - 1]
+    def _query_row(self, query_number: int) -> QueryRow:
+        if not 1 <= query_number <= len(self._query_rows):
+            raise LedgerDamaged(f"there is no query number {query_number}")
+        return self._query_rows[query_number - 1]
 
-    def number(self, content_id: str) -> int:
+    def query_number(self, content_id: str) -> int:
         """Return the number of a query; 0 if it has none."""
         return self._by_id.get(content_id, 0)
 
-    def likelihood(self, number: int) -> Likelihood[Any]:
-        return self.query(number).on(self._kernel.domain)
+    def likelihood(self, query_number: int) -> Likelihood[Any]:
+        return self.query(query_number).on(self._kernel.domain)
 
-    def named(self, name: Any) -> Query:
+    def query_named(self, name: Any) -> Query:
         """Return a query by its name."""
         key = str(name) if isinstance(name, (str, int)) else ""
         if key not in self.queries:
@@ -126,9 +126,9 @@ class Catalog:
 
     def add_query(self, query: Query, commit: int, name: str = "") -> int:
         """Return the number of a query, adding it if it has none."""
-        number = self.number(query.content_id)
-        if number:
-            return number
+        query_number = self.query_number(query.content_id)
+        if query_number:
+            return query_number
         self._kernel.number(query)  # refuses a query that cannot be asked on this domain
         document = query_document(query)
         if len(document.encode()) > MAX_SIZE:
@@ -148,16 +148,16 @@ class Catalog:
         """How many responses there are."""
         return len(self._entries)
 
-    def response(self, number: int) -> Entry:
-        if not 1 <= number <= len(self._entries):
-            raise Damaged(f"there is no response number {number}")
-        return self._entries[number - 1]
+    def response(self, response_number: int) -> ResponseEntry:
+        if not 1 <= response_number <= len(self._entries):
+            raise LedgerDamaged(f"there is no response number {response_number}")
+        return self._entries[response_number - 1]
 
     def add_response(self, query: int, position: int, commit: int) -> int:
         """Return the number of a response, adding it if it has none."""
-        number = self._by_position.get((query, position))
-        if number is not None:
-            return number
+        response_number = self._by_position.get((query, position))
+        if response_number is not None:
+            return response_number
         response = self.likelihood(query).responses[position]
         text = json_text(readable(value_tree(response)))
         row = ResponseRow(len(self._entries) + 1, query, text, commit)
@@ -167,35 +167,40 @@ class Catalog:
 
     # -- arrays
 
-    def questions(self, queries: Ints) -> Ints:
+    def kernel_indices(self, queries: Ints) -> Ints:
         """Return the kernel's numbers of some queries."""
-        if len(queries) and not 1 <= queries.min() <= queries.max() <= len(self._questions):
-            raise Damaged("a request has a query that was never recorded")
-        return np.array(self._questions, dtype=np.int64)[queries - 1]
+        if len(queries) and not 1 <= queries.min() <= queries.max() <= len(self._kernel_indices):
+            raise LedgerDamaged("a request has a query that was never recorded")
+        return np.array(self._kernel_indices, dtype=np.int64)[queries - 1]
 
-    def questions_of(self, responses: Ints) -> Ints:
+    def kernel_indices_of(self, responses: Ints) -> Ints:
         """Return the kernel's numbers of the queries of some responses."""
-        known, place = np.unique(responses, return_inverse=True)
-        found = [self._questions[self.response(number).query - 1] for number in known.tolist()]
-        return np.array(found, dtype=np.int64)[place]
+        distinct, inverse = np.unique(responses, return_inverse=True)
+        indices = [
+            self._kernel_indices[self.response(response_number).query - 1]
+            for response_number in distinct.tolist()
+        ]
+        return np.array(indices, dtype=np.int64)[inverse]
 
     def positions_of(self, responses: Ints) -> NDArray[Any]:
         """Return the positions of some responses; they may exceed 64 bits."""
-        found = [self.response(number).position for number in responses.tolist()]
-        wide = any(position >= 1 << 63 for position in found)
-        return np.array(found, dtype=object if wide else np.int64)
+        positions = [
+            self.response(response_number).position for response_number in responses.tolist()
+        ]
+        wide = any(position >= 1 << 63 for position in positions)
+        return np.array(positions, dtype=object if wide else np.int64)
 
-    def check(self, responses: Ints) -> None:
+    def check_responses(self, responses: Ints) -> None:
         """Refuse numbers that no response has."""
         if len(responses) and not 1 <= responses.min() <= responses.max() <= self.size:
-            raise Damaged("a tally counts a response that was never recorded")
+            raise LedgerDamaged("a tally counts a response that was never recorded")
 
     # -- pending rows
 
-    def pending(self) -> list[QueryRow | ResponseRow]:
+    def pending_rows(self) -> list[QueryRow | ResponseRow]:
         return [*self._pending]
 
-    def settle(self) -> None:
+    def mark_durable(self) -> None:
         """The pending rows are durable."""
         self._pending = []
 
@@ -206,23 +211,23 @@ class Catalog:
             row = self._pending.pop()
             if isinstance(row, QueryRow):
                 self._query_rows.pop()
-                self._questions.pop()
+                self._kernel_indices.pop()
                 del self.queries[row.name], self._by_id[row.content_id]
             else:
                 entry = self._entries.pop()
                 del self._by_position[entry.query, entry.position]
 
 
-def _rows_after(backend: Backend, row: Any, known: int) -> Sequence[Any]:
+def _rows_after(backend: Backend, row: Any, loaded: int) -> Sequence[Any]:
     """Return the rows of a numbered table after the first ``known`` ones, without gaps."""
     rows: list[Any] = []
     while True:
-        numbers = range(known + len(rows) + 1, known + len(rows) + 257)
-        found = backend.find(row, [(number,) for number in numbers])
-        for number in numbers:
-            if (number,) not in found:
+        wanted = range(loaded + len(rows) + 1, loaded + len(rows) + 257)
+        batch = backend.find(row, [(row_number,) for row_number in wanted])
+        for row_number in wanted:
+            if (row_number,) not in batch:
                 return rows
-            rows.append(found[number,])
+            rows.append(batch[row_number,])
 
 
 def query_document(query: Query) -> str:

@@ -15,12 +15,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from expost.errors import InvalidInput
-from expost.ledger.batch import UNCONFIRMED, Batch
-from expost.ledger.catalog import query_document
-from expost.ledger.digests import first_head, next_head
-from expost.ledger.engine import Engine
-from expost.ledger.errors import Damaged
-from expost.ledger.messages import (
+from expost.ledger._batch import UNCONFIRMED, Batch
+from expost.ledger._catalog import query_document
+from expost.ledger._digests import first_head, next_head
+from expost.ledger._engine import CommitEngine
+from expost.ledger._protocol import (
     DECLINED,
     INCOMPLETE,
     QUARANTINED,
@@ -31,10 +30,12 @@ from expost.ledger.messages import (
     SyncAnswer,
     SyncRequest,
 )
-from expost.ledger.reserve import DEVICE, MAX_NAME, register_subject, shown_state
+from expost.ledger._requests import DEVICE, MAX_NAME, register_subject, subject_state
+from expost.ledger._tallies import add_response
+from expost.ledger.errors import LedgerDamaged
 from expost.ledger.tables import (
     ACTIVE,
-    NOBODY,
+    NO_SUBJECT,
     DeclineRow,
     ExchangeRow,
     ExtraRow,
@@ -43,10 +44,9 @@ from expost.ledger.tables import (
     RequestRow,
     SubjectRow,
 )
-from expost.ledger.tallies import add_response
 from expost.queries import query_from_json
 
-__all__ = ["Incoming", "Receive", "Sync"]
+__all__ = ["IncomingMessage", "ReceiveJob", "SyncJob"]
 
 #: How much of a quarantined message is stored.
 _STORED_BYTES = 4096
@@ -56,7 +56,7 @@ _REASON_LENGTH = 200
 _HOLD_SUBJECTS, _HOLD_SHARE = 100, 0.01
 
 
-class Incoming(NamedTuple):
+class IncomingMessage(NamedTuple):
     """A received message: its bytes, the documents sent with it, and who sent it if known."""
 
     content: bytes
@@ -71,19 +71,28 @@ class _Misfit(NamedTuple):
     """Why a message does not fit."""
 
     reason: str
-    subject: str = NOBODY
+    subject: str = NO_SUBJECT
 
 
 @dataclass(frozen=True, slots=True)
-class Receive:
+class ReceiveJob:
     """Take in messages, in their order; the result has a receipt for each."""
 
-    engine: Engine
-    incoming: Sequence[Incoming]
+    engine: CommitEngine
+    incoming: Sequence[IncomingMessage]
 
     def __call__(self, batch: Batch) -> list[Receipt]:
-        messages = [_parse(each, batch.tickets.policy_id) for each in self.incoming]
-        self._load(batch, [each for each in messages if isinstance(each, Message)])
+        messages = [
+            _parse(incoming_message, batch.tickets.policy_id) for incoming_message in self.incoming
+        ]
+        self._load(
+            batch,
+            [
+                incoming_message
+                for incoming_message in messages
+                if isinstance(incoming_message, Message)
+            ],
+        )
         receipts: list[Receipt | _Misfit] = []
         fitting: set[str] = set()
         for message, incoming in zip(messages, self.incoming, strict=True):
@@ -92,7 +101,7 @@ class Receive:
                 continue
             name = json.dumps(message.subject)
             before = batch.subject(name)
-            receipts.append(_Reception(self.engine, batch, message, incoming).receive())
+            receipts.append(_MessageReceiver(self.engine, batch, message, incoming).receive())
             if batch.subject(name) is not before:
                 fitting.add(name)
         return self._quarantine(batch, messages, receipts, fitting)
@@ -120,28 +129,28 @@ class Receive:
         Junk and repeats do not count: with them, a few cheating devices would look like many.
         """
         misfits = {
-            found.subject
-            for found, incoming in zip(receipts, self.incoming, strict=True)
-            if isinstance(found, _Misfit) and _would_suspend(batch, found, incoming.content)
+            receipt.subject
+            for receipt, incoming in zip(receipts, self.incoming, strict=True)
+            if isinstance(receipt, _Misfit) and _would_suspend(batch, receipt, incoming.content)
         }
         senders = fitting | misfits
         held = len(senders) >= _HOLD_SUBJECTS and len(misfits) > _HOLD_SHARE * len(senders)
         result = []
-        for message, incoming, found in zip(messages, self.incoming, receipts, strict=True):
-            if isinstance(found, _Misfit):
-                given = message if isinstance(message, Message) else None
-                found = _quarantine_one(batch, found, incoming.content, given, held)
-            result.append(found)
+        for message, incoming, receipt in zip(messages, self.incoming, receipts, strict=True):
+            if isinstance(receipt, _Misfit):
+                readable = message if isinstance(message, Message) else None
+                receipt = _quarantine_one(batch, receipt, incoming.content, readable, held)
+            result.append(receipt)
         return result
 
 
-class _Reception(NamedTuple):
+class _MessageReceiver(NamedTuple):
     """One message about a subject of this ledger, and what becomes of it."""
 
-    engine: Engine
+    engine: CommitEngine
     batch: Batch
     message: Message
-    incoming: Incoming
+    incoming: IncomingMessage
 
     def receive(self) -> Receipt | _Misfit:
         message, name = self.message, json.dumps(self.message.subject)
@@ -170,7 +179,7 @@ class _Reception(NamedTuple):
         return (
             subject.reserved == message.key != ""
             and subject.sequence + 1 == message.sequence
-            and self.batch.catalog.number(message.query) == subject.query
+            and self.batch.catalog.query_number(message.query) == subject.query
         )
 
     def _repeat(self, subject: SubjectRow) -> Receipt | _Misfit:
@@ -178,15 +187,15 @@ class _Reception(NamedTuple):
         message, catalog = self.message, self.batch.catalog
         exchange = self.batch.get(ExchangeRow, subject.name, message.sequence)
         if exchange is None:
-            raise Damaged(f"an exchange of subject number {subject.number} is missing")
+            raise LedgerDamaged(f"an exchange of subject number {subject.number} is missing")
         position = catalog.likelihood(exchange.query).position(message.response)
-        same = (
+        recorded = (
             exchange.key == message.key
             and exchange.head.hex() == message.head
             and catalog.query_id(exchange.query) == message.query
             and catalog.response(exchange.response).position == position
         )
-        if same:
+        if recorded:
             return self._receipt(RECORDED, head=message.head)
         return _Misfit(f"another answer to exchange {message.sequence}", subject.name)
 
@@ -194,8 +203,8 @@ class _Reception(NamedTuple):
         """Release a declined reservation. A device that declines has drawn nothing."""
         batch, message = self.batch, self.message
         if self._is_reserved(subject):
-            batch.add(DeclineRow(subject.name, message.key, batch.number))
-            batch.change(subject._replace(reserved="", query=0))
+            batch.add(DeclineRow(subject.name, message.key, batch.commit_number))
+            batch.update_subject(subject._replace(reserved="", query=0))
         elif batch.get(DeclineRow, subject.name, message.key) is None and not self._has_ticket():
             return _Misfit("declines a reservation that was never made", subject.name)
         return self._receipt(DECLINED)
@@ -216,31 +225,34 @@ class _Reception(NamedTuple):
         query = self._query()
         if not query:
             return self._receipt(INCOMPLETE, reason="its query is unknown; sync first")
+        current = subject.generation == batch.generation
         remembered = request is not None and request[2:4] == (query, message.sequence)
         if remembered and declined:
             return _Misfit("answers a reservation that was declined", subject.name)
-        found = self._append(subject, query, restored=True)
-        if isinstance(found, Receipt) and request is None:
-            row = RequestRow(subject.name, message.key, query, message.sequence, batch.number)
+        receipt = self._append(subject, query, restored=True)
+        if isinstance(receipt, Receipt) and request is None:
+            row = RequestRow(
+                subject.name, message.key, query, message.sequence, batch.commit_number
+            )
             batch.add(row)
-        if isinstance(found, Receipt) and not remembered and _is_current(batch, subject):
+        if isinstance(receipt, Receipt) and not remembered and current:
             # A ticket that this ledger does not remember, although it knows of no rollback that
             # would explain it: database and checkpoint were put back together.
-            batch.mark("rollback", "proved by a ticket")
-        return found
+            batch.add_mark("rollback", "proved by a ticket")
+        return receipt
 
     def _query(self) -> int:
         """Return the number of the message's query, adding the document that was sent with it."""
-        wanted = self.message.query
-        known = self.batch.catalog.number(wanted)
-        if known or wanted not in self.incoming.documents:
-            return known
+        query_id = self.message.query
+        query_number = self.batch.catalog.query_number(query_id)
+        if query_number or query_id not in self.incoming.documents:
+            return query_number
         try:
-            query = query_from_json(self.incoming.documents[wanted])
-            if query.content_id != wanted:
+            query = query_from_json(self.incoming.documents[query_id])
+            if query.content_id != query_id:
                 return 0
             self.engine.check_query(query)
-            return self.batch.catalog.add_query(query, self.batch.number)
+            return self.batch.catalog.add_query(query, self.batch.commit_number)
         except InvalidInput:
             return 0
 
@@ -249,15 +261,15 @@ class _Reception(NamedTuple):
         position = batch.catalog.likelihood(query).position(message.response)
         if position is None:
             return _Misfit("not a response of the query", subject.name)
-        response = batch.catalog.add_response(query, position, batch.number)
-        shared = batch.catalog.response(response).link
-        head = next_head(subject.head, shared, message.sequence)
+        response = batch.catalog.add_response(query, position, batch.commit_number)
+        prefix = batch.catalog.response(response).chain_prefix
+        head = next_head(subject.head, prefix, message.sequence)
         if head.hex() != message.head:
             return _Misfit("the head does not follow", subject.name)
         accepted = True
         if restored:
             accepted = self.engine.decider.accepted([subject.tally], [subject.extras], [query])[0]
-        subject = batch.append(subject, message.key, query, response, head)
+        subject = batch.append_exchange(subject, message.key, query, response, head)
         if not accepted and subject.state == ACTIVE:
             batch.suspend(subject, "a restored answer is not within the budget")
         return self._receipt(RECORDED, head=message.head)
@@ -275,13 +287,13 @@ class _Reception(NamedTuple):
 
 
 def restore_subject(
-    engine: Engine, batch: Batch, name: str, message: Message | None
+    engine: CommitEngine, batch: Batch, name: str, message: Message | None
 ) -> SubjectRow | None:
     """Register a device subject again that a restored backup has lost; None if it is unknown.
 
     Either the checkpoint lists the registration, or a ticket proves it.
     """
-    if len(name) > MAX_NAME or name in engine.names():
+    if len(name) > MAX_NAME or name in engine.subject_numbers():
         return None
     lost = batch.get(LostRow, batch.tickets.subject_digest(name), "registered")
     proved = False
@@ -294,17 +306,13 @@ def restore_subject(
     if not proved and (lost is None or lost.detail != DEVICE):
         return None
     subject = register_subject(engine, batch, name, DEVICE)._replace(generation=UNCONFIRMED)
-    batch.change(subject)
+    batch.update_subject(subject)
     if proved and not batch.generation:  # else a known rollback explains it
-        batch.mark("rollback", "proved by a ticket")
+        batch.add_mark("rollback", "proved by a ticket")
     return subject
 
 
-def _is_current(batch: Batch, subject: SubjectRow) -> bool:
-    return subject.generation == batch.generation
-
-
-def _parse(incoming: Incoming, policy_id: str) -> Message | _Misfit:
+def _parse(incoming: IncomingMessage, policy_id: str) -> Message | _Misfit:
     try:
         message = incoming.message or Message.read(incoming.content)
     except InvalidInput as error:
@@ -329,10 +337,12 @@ def _quarantine_one(
 ) -> Receipt:
     """Store a message that does not fit, count what it revealed, and suspend its subject."""
     digest, reason, name = _digest(content), misfit.reason, misfit.subject
-    known = batch.get(QuarantineRow, digest, name)
-    if known is None:
+    quarantined = batch.get(QuarantineRow, digest, name)
+    if quarantined is None:
         stored = content[:_STORED_BYTES]
-        row = QuarantineRow(digest, name, reason, stored, len(content), int(held), batch.number)
+        row = QuarantineRow(
+            digest, name, reason, stored, len(content), int(held), batch.commit_number
+        )
         batch.add(row)
         subject = batch.subject(name) if name else None
         if subject is not None:
@@ -341,7 +351,7 @@ def _quarantine_one(
             if not held and subject.state == ACTIVE:
                 batch.suspend(subject, reason)
     else:
-        reason, held = known.reason, bool(known.held)
+        reason, held = quarantined.reason, bool(quarantined.held)
     if message is None or not name:
         return Receipt(QUARANTINED, reason=reason)
     return Receipt(
@@ -351,42 +361,44 @@ def _quarantine_one(
 
 def _count_extra(batch: Batch, subject: SubjectRow, message: Message, digest: str) -> SubjectRow:
     """Count the response in a quarantined message, unless it is the recorded one."""
-    query = batch.catalog.number(message.query)
+    query = batch.catalog.query_number(message.query)
     if not query or message.declined:
         return subject
     position = batch.catalog.likelihood(query).position(message.response)
     if position is None:
         return subject
-    response = batch.catalog.add_response(query, position, batch.number)
+    response = batch.catalog.add_response(query, position, batch.commit_number)
     recorded = batch.get(ExchangeRow, subject.name, message.sequence)
     if recorded is not None and (recorded.query, recorded.response) == (query, response):
         return subject
-    batch.add(ExtraRow(subject.name, digest, message.sequence, query, response, batch.number))
+    batch.add(
+        ExtraRow(subject.name, digest, message.sequence, query, response, batch.commit_number)
+    )
     batch.events.append(f"extra {batch.tickets.subject_digest(subject.name)}")
     subject = subject._replace(extras=add_response(subject.extras, response))
-    batch.change(subject)
+    batch.update_subject(subject)
     return subject
 
 
 @dataclass(frozen=True, slots=True)
-class Sync:
+class SyncJob:
     """Take in syncs of devices; the result has an answer for each, or a receipt of junk."""
 
-    engine: Engine
+    engine: CommitEngine
     contents: Sequence[bytes]
 
     def __call__(self, batch: Batch) -> list[SyncAnswer | Receipt]:
         requests = [self._parse(batch, content) for content in self.contents]
-        good = [each for each in requests if isinstance(each, SyncRequest)]
-        for request in good:
+        readable = [entry for entry in requests if isinstance(entry, SyncRequest)]
+        for request in readable:
             if batch.subject(json.dumps(request.subject)) is None and not request.messages:
                 restore_subject(self.engine, batch, json.dumps(request.subject), None)
         incoming = [
-            Incoming(content, request.queries, json.dumps(request.subject))
-            for request in good
+            IncomingMessage(content, request.queries, json.dumps(request.subject))
+            for request in readable
             for content in request.messages
         ]
-        receipts = iter(Receive(self.engine, incoming)(batch))
+        receipts = iter(ReceiveJob(self.engine, incoming)(batch))
         return [
             self._answer(batch, request, tuple(next(receipts) for _ in request.messages))
             if isinstance(request, SyncRequest)
@@ -415,7 +427,7 @@ class Sync:
                 policy_id, request.subject, request.nonce, 0, start, "unknown", receipts, None
             )
         subject = self._compare(batch, request, subject)
-        state = shown_state(subject, batch.generation)
+        state = subject_state(subject, batch.generation)
         state = "ended" if batch.ended and state == ACTIVE else state
         return SyncAnswer(
             policy_id,
@@ -430,22 +442,22 @@ class Sync:
 
     def _compare(self, batch: Batch, request: SyncRequest, subject: SubjectRow) -> SubjectRow:
         """Confirm a subject whose device has the recorded chain; suspend one that has another."""
-        own: bytes | None = subject.head
+        recorded_head: bytes | None = subject.head
         if request.sequence > subject.sequence or request.sequence < 0:
             return subject  # the device has to send what is missing
         if request.sequence == 0:
-            own = first_head(batch.tickets.policy_id, request.subject)
+            recorded_head = first_head(batch.tickets.policy_id, request.subject)
         elif request.sequence < subject.sequence:
             exchange = batch.get(ExchangeRow, subject.name, request.sequence)
-            own = None if exchange is None else exchange.head
-        if own is None or own.hex() != request.head:
+            recorded_head = None if exchange is None else exchange.head
+        if recorded_head is None or recorded_head.hex() != request.head:
             claim = json.dumps([request.subject, request.sequence, request.head]).encode()
             reason = f"its device has another chain at exchange {request.sequence}"
             _quarantine_one(batch, _Misfit(reason, subject.name), claim, None, held=False)
             subject = batch.subject(subject.name) or subject
             # An operator may have resolved it, but its device still has another chain.
             return batch.suspend(subject, reason) if subject.state == ACTIVE else subject
-        unconfirmed = shown_state(subject, batch.generation) == "unconfirmed"
+        unconfirmed = subject_state(subject, batch.generation) == "unconfirmed"
         if unconfirmed and request.sequence == subject.sequence:
             return batch.confirm(subject, "its device has synced")
         return subject
