@@ -9,7 +9,6 @@ from expost import errors as errors
 from expost import estimation as estimation
 from expost import filters as filters
 from expost import knowledge as knowledge
-from expost import leakage as leakage
 from expost import ledger as ledger
 from expost import loss as loss
 from expost import numbers as numbers

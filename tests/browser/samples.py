@@ -8,8 +8,7 @@ from pathlib import Path
 
 import expost as xp
 from expost.designs import Study, designed
-from expost.knowledge.learned import learned
-from expost.knowledge.priors import load_prior
+from expost.knowledge import confidence_change, load_prior
 from expost.ledger import Round
 from expost.report._audit_page import audit_page
 from expost.report._design_page import design_page
@@ -71,7 +70,7 @@ def _learned(folder: Path, transcript: xp.Transcript, counts: str, statement: st
     prior = folder / "prior.csv"
     prior.write_text(f"age,probability\n{counts}", encoding="utf-8")
     replay = xp.replay(transcript)
-    found = learned(replay, load_prior(prior, AGES), statement)
+    found = confidence_change(replay, load_prior(prior, AGES), statement)
     return learned_page(found, replay, name="subject.json", prior=prior.name, date=DATE)
 
 

@@ -215,7 +215,7 @@ def test_a_loss_on_a_set_imports_only_what_it_needs(transcript: Path) -> None:
     )
     imported = set(result.stderr.split())
     assert {"numpy", "expost.cli.loss"} <= imported
-    rooms = ("audits", "client_checks", "estimation", "knowledge", "leakage", "proof", "session")
+    rooms = ("audits", "client_checks", "estimation", "knowledge", "proof", "session")
     heavy = {"matplotlib", "numba", "pandas", "polars", "pydantic", "rich"}
     assert not imported & {*heavy, *(f"expost.{room}" for room in rooms)}
 

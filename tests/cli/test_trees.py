@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import expost as xp
-from expost.knowledge.learned import learned
+from expost.knowledge import confidence_change
 from expost.report._explanation import explain
 
 Run = Callable[..., tuple[int, str, str]]
@@ -51,7 +51,9 @@ def test_an_explanation_has_a_tree(run: Run, transcript: xp.Transcript, file: Pa
 def test_what_was_learned_has_a_tree(run: Run, transcript: xp.Transcript, file: Path) -> None:
     prior = file.with_name("prior.csv")
     prior.write_text("value,probability\nno,1/4\nyes,3/4\n")
-    found = learned(xp.replay(transcript), xp.knowledge.load_prior(prior, VALUES), "value == 'no'")
+    found = confidence_change(
+        xp.replay(transcript), xp.knowledge.load_prior(prior, VALUES), "value == 'no'"
+    )
     options = ("--prior", prior, "--statement", "value == 'no'", "--json")
     assert run("explain", file, *options)[1] == _json(found.tree())
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import expost as xp
-from expost.knowledge.belief import exact_likelihoods
+from expost.knowledge import exact_likelihoods
 from support import strategies
 
 THREE = xp.FiniteSet(["a", "b", "c"])

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import expost as xp
-from expost.knowledge.gain import exp_above
+from expost.knowledge._gain import exp_above
 from expost.numbers import INFINITE, Nats
 from support import oracles, strategies
 from support.strategies import Menu

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import expost as xp
 from expost.errors import InvalidInput
-from expost.knowledge.grammar import names_of, predicate, rows_of
+from expost.knowledge import coordinate_names, named_rows, parse_predicate
 
 BOX = xp.Box(a=(-9, 9), b=(-9, 9), region=xp.categories("north", "south", 'the "east"'))
 
@@ -82,7 +82,7 @@ ROWS = st.fixed_dictionaries(
 @settings(max_examples=500)
 @given(STATEMENTS, ROWS)
 def test_a_statement_means_what_it_means_in_python(text: str, row: dict[str, Any]) -> None:
-    holds = predicate(text, BOX)
+    holds = parse_predicate(text, BOX)
     try:
         expected = python(text, row)
     except ZeroDivisionError:
@@ -102,7 +102,7 @@ PIECES = st.sampled_from(
 def read_and_try(text: str) -> None:
     """Only one kind of error, of one line, whatever the text."""
     try:
-        holds = predicate(text, BOX)
+        holds = parse_predicate(text, BOX)
         assert holds({"a": 0, "b": 0.5, "region": "north"}) in (True, False)
         said = ""
     except InvalidInput as error:
@@ -134,9 +134,9 @@ def test_long_and_deep_texts_are_read_or_refused(text: str) -> None:
 
 def test_long_chains_are_fine_as_long_as_they_are_not_deep() -> None:
     row: dict[str, Any] = {"a": 2, "b": 0, "region": "north"}
-    assert predicate("a + " * 400 + "a == 802", BOX)(row)
-    assert predicate(" < ".join(map(str, range(250))), BOX)(row)
-    assert predicate("not " * 38 + "a == 2", BOX)(row)
+    assert parse_predicate("a + " * 400 + "a == 802", BOX)(row)
+    assert parse_predicate(" < ".join(map(str, range(250))), BOX)(row)
+    assert parse_predicate("not " * 38 + "a == 2", BOX)(row)
 
 
 def test_decimals_are_exact_on_both_sides() -> None:
@@ -159,9 +159,9 @@ def test_names_that_are_no_plain_words_go_in_backquotes() -> None:
 
 
 def test_what_has_no_name_has_one_in_statements() -> None:
-    assert names_of(xp.FiniteSet(["a", 1])) == ("value",)
-    assert names_of(xp.Box([(0, 1), (0, 1)])) == ("x0", "x1")
-    assert list(rows_of(xp.FiniteSet([3]), [3])) == [{"value": 3}]
+    assert coordinate_names(xp.FiniteSet(["a", 1])) == ("value",)
+    assert coordinate_names(xp.Box([(0, 1), (0, 1)])) == ("x0", "x1")
+    assert list(named_rows(xp.FiniteSet([3]), [3])) == [{"value": 3}]
     mixed = xp.FiniteSet(["none", 1, 2])
     assert list(xp.knowledge.Statement(mixed, 'value == "none" or value == 2').probabilities) == [
         1,
@@ -206,7 +206,7 @@ def test_what_has_no_name_has_one_in_statements() -> None:
 )  # fmt: skip
 def test_bad_input_gets_one_line_with_the_place(text: str, line: str) -> None:
     with pytest.raises(InvalidInput) as error:
-        predicate(text, BOX)
+        parse_predicate(text, BOX)
     assert str(error.value) == line
 
 
@@ -220,4 +220,4 @@ def test_a_division_by_zero_is_one_line_without_the_value() -> None:
 
 def test_a_statement_that_is_no_text_is_refused() -> None:
     with pytest.raises(InvalidInput, match="must be a text such as"):
-        predicate(3, BOX)  # type: ignore[arg-type]
+        parse_predicate(3, BOX)  # type: ignore[arg-type]

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 
 import expost as xp
 from expost.filters._filter import Filter
-from expost.knowledge.learned import learned
+from expost.knowledge import confidence_change
 from expost.report._explanation import explain
 from support import guards, strategies
 
@@ -181,7 +181,9 @@ def test_a_budget_with_a_delta_bounds_no_single_confidence(run: Run, tmp_path: P
     transcript = xp.Transcript(TWO, guard)
     for _ in range(99):
         transcript = transcript.add(tenth, "y")
-    found = learned(xp.replay(transcript), xp.knowledge.Belief.uniform(TWO), 'value == "y"')
+    found = confidence_change(
+        xp.replay(transcript), xp.knowledge.Belief.uniform(TWO), 'value == "y"'
+    )
     assert found.state == "respected with a delta"
     assert found.allowed.lower <= found.after <= found.allowed.upper
     path, prior = tmp_path / "t.json", tmp_path / "prior.csv"

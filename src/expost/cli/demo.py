@@ -19,7 +19,7 @@ from expost.files.kinds import PICTURE
 from expost.filters._basic import BasicFilter
 from expost.filters._bayesian import BayesianFilter
 from expost.filters._filter import Filter
-from expost.knowledge.belief import Belief
+from expost.knowledge import Belief
 from expost.loss import Odometer
 from expost.numbers import Nats
 from expost.queries import Query, perturbation, randomized_response

@@ -13,8 +13,7 @@ from expost.cli.progress import Line, watched
 from expost.cli.show import show_json
 from expost.errors import InvalidInput, printable
 from expost.files.kinds import PAGE
-from expost.knowledge.learned import learned
-from expost.knowledge.priors import load_prior
+from expost.knowledge import confidence_change, load_prior
 from expost.loss._replay import replayed
 from expost.report._explanation import Explanation, explain, sentences
 from expost.report._learned_page import learned_page, learned_sentences
@@ -77,7 +76,7 @@ def _show_learned(
     belief = load_prior(prior, transcript.domain)
     with watched(effort) as (watched_effort, line):
         replay = replayed(transcript, watched_effort, line.exchanges)
-        found = learned(replay, belief, statement)
+        found = confidence_change(replay, belief, statement)
     if html is not None:
         content = learned_page(
             found, replay, name=file.name, prior=prior.name, date=date or written(file)

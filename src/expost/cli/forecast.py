@@ -19,7 +19,7 @@ from expost.cli.show import show_json, show_lines
 from expost.designs import Forecast, forecast
 from expost.errors import InvalidInput, at
 from expost.files.regular import opened
-from expost.knowledge.priors import load_prior
+from expost.knowledge import load_prior
 from expost.ledger import Ledger
 from expost.ledger.database_url import is_database_url
 from expost.queries import Query

@@ -16,8 +16,7 @@ from expost.designs.support import Support
 from expost.domains import Attributes, Box, Domain, FiniteSet, Variable
 from expost.errors import InvalidInput, at, printable
 from expost.files.reading import members, text
-from expost.knowledge import Statement
-from expost.knowledge.grammar import predicate
+from expost.knowledge import Statement, parse_predicate
 from expost.queries import Query, linear, perturbation, query_from_json
 
 __all__ = ["Goal", "read_goal"]
@@ -153,7 +152,7 @@ class _InNumbers:
         return self._mean(query)
 
     def _share(self, domain: Domain, statement: str) -> tuple[Target, Question]:
-        holds = predicate(statement, domain)
+        holds = parse_predicate(statement, domain)
         return self._yes_or_no(np.array([holds(row) for row in self.support.rows], dtype=np.intp))
 
     def _members(self, domain: FiniteSet, values: tuple[Any, ...]) -> tuple[Target, Question]:

@@ -14,9 +14,7 @@ from expost._types import Floats
 from expost.domains import Attributes, Box, Categories, FiniteSet, Integers, Scalar
 from expost.errors import InvalidInput, at
 from expost.files.reading import items, members
-from expost.knowledge import Belief, Samples, Statement
-from expost.knowledge.record_belief import RecordBelief
-from expost.knowledge.statement import read_probability
+from expost.knowledge import Belief, RecordBelief, Samples, Statement, read_probability
 
 __all__ = ["Pilot", "Population", "Prior", "Uniform", "read_population"]
 

@@ -16,7 +16,7 @@ from expost._types import Floats, Indices
 from expost.designs.populations import Population
 from expost.domains import Attributes, Box, Domain, FiniteSet, Scalar, Variable, some
 from expost.errors import InvalidInput
-from expost.knowledge.grammar import rows_of
+from expost.knowledge import named_rows
 
 __all__ = ["MOST_VALUES", "Support", "numbered", "support_of"]
 
@@ -57,13 +57,13 @@ def support_of(
     match domain:
         case FiniteSet():
             _check(len(domain), "values")
-            rows = list(rows_of(domain, domain.values))
+            rows = list(named_rows(domain, domain.values))
             return numbered(rows, population.on_set(domain), whole=True)
         case Attributes():
             return _record_support(domain, population, tuple(dict.fromkeys(variables)))
         case Box():
             points, weights = population.on_box(domain, seed)
-            return Support(domain, points, list(rows_of(domain, points)), weights, whole=False)
+            return Support(domain, points, list(named_rows(domain, points)), weights, whole=False)
         case _:
             assert_never(domain)
 

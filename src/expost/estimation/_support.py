@@ -20,8 +20,7 @@ from expost._types import Floats, Indices
 from expost.answers import Answers
 from expost.domains import Attributes, Box, FiniteSet, Part, Variable, some
 from expost.errors import InvalidInput, at, expect
-from expost.knowledge import Samples
-from expost.knowledge.histories import allowed, copies
+from expost.knowledge import Samples, history_factors, states_per_value
 from expost.queries import BoxLikelihood, FiniteLikelihood, Query
 from expost.queries.about import read_about
 from expost.queries.lifted import Lifted
@@ -191,7 +190,7 @@ def _values_or_histories(
         single = np.arange(len(attribute.values))[:, None]
         return [([variable], single) for variable in attribute_variables]
     steps = sorted(step for _, step in attribute_variables if step is not None)
-    first, *moves = allowed(name, attribute, steps)
+    first, *moves = history_factors(name, attribute, steps)
     rows = np.flatnonzero(first.weights)[:, None]
     for move in moves:
         earlier, later = np.nonzero(move.weights[rows[:, -1]])
@@ -202,7 +201,7 @@ def _values_or_histories(
                 "domain",
             )
         rows = np.column_stack([rows[earlier], later])
-    return [([(name, step) for step in steps], rows // copies(attribute, steps))]
+    return [([(name, step) for step in steps], rows // states_per_value(attribute, steps))]
 
 
 def _variables_text(domain: Attributes, variables: Iterable[Variable]) -> str:

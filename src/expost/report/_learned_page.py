@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from expost._format import format_percent
 from expost.errors import printable
-from expost.knowledge.learned import Learned
+from expost.knowledge import ConfidenceChange
 from expost.loss import Replay
 from expost.numbers import NEGLIGIBLE
 from expost.report._figures import scale
@@ -18,14 +18,14 @@ from expost.report._sentences import NOISY, breach, factor_text
 __all__ = ["learned_page", "learned_sentences"]
 
 
-def learned_sentences(found: Learned, replay: Replay) -> Iterator[str]:
+def learned_sentences(found: ConfidenceChange, replay: Replay) -> Iterator[str]:
     """How sure they were, are and may be, and why; a breach of the budget comes first."""
     yield from breach(replay)
     yield _sentence(found)
     yield from _reasons(found)
 
 
-def _sentence(found: Learned) -> str:
+def _sentence(found: ConfidenceChange) -> str:
     floor, ceiling = format_percent(found.allowed.lower), format_percent(found.allowed.upper)
     who = {
         "respected": "The budget allows",
@@ -43,7 +43,7 @@ def _sentence(found: Learned) -> str:
     )
 
 
-def _reasons(found: Learned) -> Iterator[str]:
+def _reasons(found: ConfidenceChange) -> Iterator[str]:
     if found.gain is None:
         yield "The prior rules the statement out, and no answer changes that."
     elif found.gain == -math.inf:
@@ -77,7 +77,7 @@ def _signed(gain: float) -> str:
     return f"{amount}: {'' if factor == '1' else f'{factor} times '}as sure as before"
 
 
-def _odds(found: Learned) -> str:
+def _odds(found: ConfidenceChange) -> str:
     """By which factor the odds changed, which is what a loss limits."""
     before, after = float(found.before), found.after
     if not (0 < before < 1 and 0 < after < 1):
@@ -88,7 +88,9 @@ def _odds(found: Learned) -> str:
     )
 
 
-def learned_page(found: Learned, replay: Replay, *, name: str, prior: str, date: str) -> str:
+def learned_page(
+    found: ConfidenceChange, replay: Replay, *, name: str, prior: str, date: str
+) -> str:
     """A page that needs nothing from anywhere else.
 
     ``name`` is that of the transcript's file, and ``prior`` says where the prior comes from.

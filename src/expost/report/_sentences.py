@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from expost._format import format_percent
 from expost.filters._outcomes import breach_reason
-from expost.knowledge.gain import allowed_confidence
+from expost.knowledge import allowed_confidence
 from expost.loss import Replay
 from expost.loss._odometer import peak_shown
 from expost.numbers import Enclosure

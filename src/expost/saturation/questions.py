@@ -15,8 +15,7 @@ from expost.domains import Attributes, Box, Domain, FiniteSet, Variable
 from expost.errors import InvalidInput, at
 from expost.files.canonical import canonical, value_tree
 from expost.files.reading import text
-from expost.knowledge import Statement
-from expost.knowledge.grammar import predicate, rows_of
+from expost.knowledge import Statement, named_rows, parse_predicate
 
 __all__ = ["Question", "read_question", "read_seed"]
 
@@ -65,8 +64,8 @@ def _on_set(domain: FiniteSet, given: Any, seed: str | None) -> Indices:
             return _numbered([row[column] for row in rows], seed)
         if given in ("value", *names):
             return _numbered(domain.values, seed)
-        holds = predicate(given, domain)
-        found = (holds(row) for row in rows_of(domain, domain.values))
+        holds = parse_predicate(given, domain)
+        found = (holds(row) for row in named_rows(domain, domain.values))
         return np.fromiter(found, dtype=np.intp, count=len(domain))
     return _members(domain, given)
 

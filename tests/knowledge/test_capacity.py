@@ -12,9 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import expost as xp
-from expost import leakage
-from expost.knowledge.belief import Belief
-from expost.leakage import search
+from expost import knowledge
+from expost.knowledge import Belief, _capacity_search
 from support.gains import beliefs, gain_functions, gains_of
 from support.strategies import exact_rows, queries
 
@@ -50,7 +49,7 @@ def test_no_prior_leaks_more_than_the_capacity_of_a_response(data: st.DataObject
         return
     rows = data.draw(exact_rows(size))
     transcript = xp.Transcript(domain).add(xp.channel(rows), 0)
-    capacity = leakage.capacity(gain, transcript)
+    capacity = knowledge.capacity(gain, transcript)
     likelihoods = np.array([float(row[0]) for row in rows])
     found = largest_found(likelihoods, gains, seed=size)
     assert found <= capacity.upper + 1e-12
@@ -67,13 +66,13 @@ def test_the_capacity_of_a_query_bounds_every_leakage(data: st.DataObject) -> No
     domain = xp.FiniteSet(range(size))
     query = data.draw(queries(size, 8))
     gain, belief = data.draw(gain_functions(size)), data.draw(beliefs(domain))
-    if leakage.vulnerability(belief, gain) == 0:
+    if knowledge.vulnerability(belief, gain) == 0:
         return
-    capacity = leakage.capacity(gain, query, domain, gap=0.01)
-    assert leakage.max_case_leakage(belief, gain, query).lower <= capacity.upper
+    capacity = knowledge.capacity(gain, query, domain, gap=0.01)
+    assert knowledge.max_case_leakage(belief, gain, query).lower <= capacity.upper
     assert capacity.lower <= xp.loss.worst_case_loss(query, domain).upper
     for response in list(query.on(domain).responses)[:3]:
-        one = leakage.capacity(gain, xp.Transcript(domain).add(query, response), gap=0.01)
+        one = knowledge.capacity(gain, xp.Transcript(domain).add(query, response), gap=0.01)
         assert one.lower <= capacity.upper
 
 
@@ -81,33 +80,35 @@ def test_the_capacity_of_a_query_bounds_every_leakage(data: st.DataObject) -> No
 def test_one_try_has_the_capacity_of_identity(rows: list[list[Fraction]]) -> None:
     domain = xp.FiniteSet(range(len(rows)))
     transcript = xp.Transcript(domain).add(xp.channel(rows), 0)
-    exact = leakage.capacity(leakage.Identity(), transcript)
-    searched = leakage.capacity(leakage.Tries(1), transcript)
+    exact = knowledge.capacity(knowledge.Identity(), transcript)
+    searched = knowledge.capacity(knowledge.Tries(1), transcript)
     assert searched.lower <= exact.upper
     assert exact.lower <= searched.upper
     assert exact.width < 1e-15
-    own = leakage.capacity(leakage.Property(range(len(rows))), transcript)
+    own = knowledge.capacity(knowledge.Property(range(len(rows))), transcript)
     assert own == exact
 
 
 def test_the_capacity_of_randomized_response_is_that_of_an_even_prior() -> None:
     domain = xp.FiniteSet(range(10))
     query = xp.randomized_response(epsilon=1)
-    even = leakage.max_case_leakage(Belief.uniform(domain), leakage.Identity(), query)
-    assert leakage.capacity(leakage.Identity(), query, domain) == even
-    assert even == leakage.bayes_capacity(query, domain)
+    even = knowledge.max_case_leakage(Belief.uniform(domain), knowledge.Identity(), query)
+    assert knowledge.capacity(knowledge.Identity(), query, domain) == even
+    assert even == knowledge.bayes_capacity(query, domain)
     assert even.upper == pytest.approx(math.log(10 * math.e / (math.e + 9)), abs=1e-9)
 
 
 def test_a_value_that_nobody_guesses_lets_a_statement_gain_all_of_the_loss() -> None:
     domain = xp.FiniteSet(["healthy", "ill"])
     query = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]])
-    about_illness = leakage.GainMatrix([[0, 1]])
-    capacity = leakage.capacity(about_illness, query, domain)
+    about_illness = knowledge.GainMatrix([[0, 1]])
+    capacity = knowledge.capacity(about_illness, query, domain)
     assert capacity.lower <= math.log(3) <= capacity.upper
     assert capacity.width < 1e-12
     sure = xp.channel([[1, 0], ["1/2", "1/2"]])
-    assert leakage.capacity(about_illness, sure, domain) == xp.numbers.Enclosure(math.inf, math.inf)
+    assert knowledge.capacity(about_illness, sure, domain) == xp.numbers.Enclosure(
+        math.inf, math.inf
+    )
 
 
 def test_where_a_response_is_impossible_for_some_values_the_capacity_may_still_be_finite() -> None:
@@ -115,8 +116,8 @@ def test_where_a_response_is_impossible_for_some_values_the_capacity_may_still_b
     transcript = xp.Transcript(domain).add(xp.channel([[1, 0]] * 3 + [[0, 1]]), 1)
     assert xp.realized_loss(transcript).upper == math.inf
     # With all values alike a guess is right once in four before, and always after.
-    assert leakage.capacity(leakage.Identity(), transcript).upper == pytest.approx(math.log(4))
-    two = leakage.capacity(leakage.Tries(2), transcript)
+    assert knowledge.capacity(knowledge.Identity(), transcript).upper == pytest.approx(math.log(4))
+    two = knowledge.capacity(knowledge.Tries(2), transcript)
     assert two.lower <= math.log(2) + 1e-9
     assert two.upper >= math.log(2) - 1e-9
 
@@ -126,18 +127,18 @@ def test_bounds_hold_whatever_the_simplex_method_did(monkeypatch: pytest.MonkeyP
     domain = xp.FiniteSet(range(4))
     query = xp.channel([["1/10", "9/10"], ["2/10", "8/10"], ["5/10", "5/10"], ["9/10", "1/10"]])
     gains = [
-        leakage.Tries(2),
-        leakage.Nearness(2),
-        leakage.GainMatrix([[1, "1/2", 0, 0], [0, 0, 1, 1]]),
+        knowledge.Tries(2),
+        knowledge.Nearness(2),
+        knowledge.GainMatrix([[1, "1/2", 0, 0], [0, 0, 1, 1]]),
     ]
-    right = [leakage.capacity(gain, query, domain, gap=1e-4) for gain in gains]
+    right = [knowledge.capacity(gain, query, domain, gap=1e-4) for gain in gains]
 
     def broken(objective: Any, rows: Any, limits: Any) -> Any:
         return generator.random(rows.shape[1]), generator.random(rows.shape[0])
 
-    monkeypatch.setattr(search, "linear_program", broken)
+    monkeypatch.setattr(_capacity_search, "linear_program", broken)
     for gain, true in zip(gains, right, strict=True):
-        capacity = leakage.capacity(gain, query, domain, nodes=200)
+        capacity = knowledge.capacity(gain, query, domain, nodes=200)
         assert capacity.lower <= true.upper
         assert true.lower <= capacity.upper
 
@@ -145,8 +146,8 @@ def test_bounds_hold_whatever_the_simplex_method_did(monkeypatch: pytest.MonkeyP
 def test_fewer_nodes_give_a_wider_capacity() -> None:
     domain = xp.FiniteSet(range(5))
     query = xp.geometric(range=(0, 4), sensitivity=4, epsilon=3)
-    narrow = leakage.capacity(leakage.Nearness(2), query, domain)
-    wide = leakage.capacity(leakage.Nearness(2), query, domain, nodes=1)
+    narrow = knowledge.capacity(knowledge.Nearness(2), query, domain)
+    wide = knowledge.capacity(knowledge.Nearness(2), query, domain, nodes=1)
     assert narrow.width <= 0.0011 < wide.width
     assert wide.lower <= narrow.lower
     assert narrow.upper <= wide.upper
@@ -156,25 +157,25 @@ def test_bad_input_is_one_line() -> None:
     domain = xp.FiniteSet(range(2))
     query = xp.randomized_response(epsilon=1)
     with pytest.raises(xp.InvalidInput, match="the capacity of a query needs a domain"):
-        leakage.capacity(leakage.Identity(), query)  # type: ignore[call-overload]
+        knowledge.capacity(knowledge.Identity(), query)  # type: ignore[call-overload]
     with pytest.raises(xp.InvalidInput, match="never gains anything"):
-        leakage.capacity(leakage.GainMatrix([[0, 0]]), query, domain)
+        knowledge.capacity(knowledge.GainMatrix([[0, 0]]), query, domain)
     with pytest.raises(xp.InvalidInput, match="gap: must be at least 1e-9"):
-        leakage.capacity(leakage.Identity(), query, domain, gap=0)
+        knowledge.capacity(knowledge.Identity(), query, domain, gap=0)
     with pytest.raises(xp.InvalidInput, match="leakage is for finite domains"):
-        leakage.bayes_capacity(xp.linear([1], range=(0, 1), epsilon=1), xp.Box([(0, 1)]))  # type: ignore[arg-type]
+        knowledge.bayes_capacity(xp.linear([1], range=(0, 1), epsilon=1), xp.Box([(0, 1)]))  # type: ignore[arg-type]
     impossible = xp.Transcript(domain)
     for answer in (0, 1):
         impossible = impossible.add(xp.channel([[1, 0], [0, 1]]), answer)
     with pytest.raises(xp.InvalidInput, match="no value can have given"):
-        leakage.capacity(leakage.Identity(), impossible)
+        knowledge.capacity(knowledge.Identity(), impossible)
 
 
 def test_degenerate_programs_of_forty_values_are_survived() -> None:
     domain = xp.FiniteSet(range(40))
     query = xp.randomized_response(epsilon=1)
-    capacity = leakage.capacity(leakage.Nearness(3), query, domain, nodes=400)
+    capacity = knowledge.capacity(knowledge.Nearness(3), query, domain, nodes=400)
     # An even prior leaks this much about the middle.
-    least = leakage.max_case_leakage(Belief.uniform(domain), leakage.Nearness(3), query)
+    least = knowledge.max_case_leakage(Belief.uniform(domain), knowledge.Nearness(3), query)
     assert least.lower <= capacity.upper
     assert capacity.upper <= xp.loss.worst_case_loss(query, domain).upper + 1e-12

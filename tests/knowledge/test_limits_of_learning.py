@@ -9,7 +9,7 @@ from fractions import Fraction
 import pytest
 
 import expost as xp
-from expost import leakage
+from expost import knowledge
 
 
 def some_channel(generator: random.Random, values: int) -> xp.queries.Query:
@@ -59,18 +59,18 @@ def test_a_gain_is_a_leakage_and_below_the_loss_and_the_budget_on_both_sides(see
     statement = xp.knowledge.Statement(domain, chances)
     gain = xp.knowledge.knowledge_gain(prior, statement, transcript)
     # To say that the statement holds, and nothing else, is a guess whose gain is its truth.
-    leak = leakage.realized_leakage(prior, leakage.GainMatrix([chances]), transcript)
+    leak = knowledge.realized_leakage(prior, knowledge.GainMatrix([chances]), transcript)
     assert math.isclose(gain.upper, leak.upper, abs_tol=1e-12)
     assert gain.lower <= loss.upper
     assert -gain.upper <= loss.upper
     # Several guesses leak no more either, nor does any channel on average or at most.
     others = [[Fraction(generator.randint(0, 4), 4) for _ in range(values)] for _ in range(2)]
-    guesses = leakage.GainMatrix([chances, *others])
-    assert leakage.realized_leakage(prior, guesses, transcript).lower <= loss.upper
+    guesses = knowledge.GainMatrix([chances, *others])
+    assert knowledge.realized_leakage(prior, guesses, transcript).lower <= loss.upper
     query = some_query(generator, values)
     worst = xp.loss.worst_case_loss(query, domain)
-    average = leakage.average_leakage(prior, guesses, query)
-    at_most = leakage.max_case_leakage(prior, guesses, query)
+    average = knowledge.average_leakage(prior, guesses, query)
+    at_most = knowledge.max_case_leakage(prior, guesses, query)
     assert average.lower <= at_most.upper
     assert at_most.lower <= worst.upper
     assert xp.knowledge.learning_limit(query, domain) == worst

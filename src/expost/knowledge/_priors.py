@@ -13,10 +13,10 @@ from expost.domains import Attributes, Box, Categories, Domain, FiniteSet, Part,
 from expost.errors import InvalidInput, at, expect
 from expost.files.reading import NumberText, number
 from expost.files.regular import read_text
-from expost.knowledge.belief import Belief
-from expost.knowledge.grammar import names_of
-from expost.knowledge.record_belief import RecordBelief
-from expost.knowledge.samples import Samples
+from expost.knowledge._belief import Belief
+from expost.knowledge._grammar import coordinate_names
+from expost.knowledge._record_belief import RecordBelief
+from expost.knowledge._samples import Samples
 from expost.numbers import exact
 
 __all__ = ["load_prior"]
@@ -53,12 +53,12 @@ def load_prior(path: str | os.PathLike[str], domain: Domain) -> Belief | RecordB
         header, rows = _table(path)
         match domain:
             case FiniteSet():
-                _check_columns(header, names_of(domain))
+                _check_columns(header, coordinate_names(domain))
                 return _belief(domain, header, rows)
             case Attributes():
                 return _record_belief(domain, header, rows)
             case Box():
-                _check_columns(header, names_of(domain))
+                _check_columns(header, coordinate_names(domain))
                 return _samples(domain, rows)
             case _:
                 assert_never(domain)
@@ -100,7 +100,7 @@ def _table(path: str | os.PathLike[str]) -> tuple[list[str], list[Row]]:
 
 
 def _samples(box: Box, rows: list[Row]) -> Samples:
-    names = names_of(box)
+    names = coordinate_names(box)
     points: list[list[Any]] = []
     for index, row in _numbered(rows):
         with at(f"row {index}"):
@@ -115,7 +115,7 @@ def _samples(box: Box, rows: list[Row]) -> Samples:
 
 
 def _belief(domain: FiniteSet, header: list[str], rows: list[Row]) -> Belief:
-    found = [name for name in _WEIGHTS if name in header and name not in names_of(domain)]
+    found = [name for name in _WEIGHTS if name in header and name not in coordinate_names(domain)]
     if len(found) != 1:
         raise InvalidInput("must have one of the columns probability, count")
     (column,) = found

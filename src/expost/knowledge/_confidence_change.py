@@ -7,17 +7,17 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from expost.files.canonical import plain
-from expost.knowledge.belief import Belief
-from expost.knowledge.gain import allowed_confidence, nats_of
-from expost.knowledge.record_belief import RecordBelief
-from expost.knowledge.samples import Samples, estimated_gain
-from expost.knowledge.statement import Statement
+from expost.knowledge._belief import Belief
+from expost.knowledge._gain import allowed_confidence, nats_of
+from expost.knowledge._record_belief import RecordBelief
+from expost.knowledge._samples import Samples, estimated_gain
+from expost.knowledge._statement import Statement
 from expost.loss import Replay
 from expost.numbers import Enclosure, Nats
 from expost.queries import About
 from expost.transcript import Transcript
 
-__all__ = ["Learned", "learned"]
+__all__ = ["ConfidenceChange", "confidence_change"]
 
 State = Literal["respected", "respected with a delta", "not respected", "undecided", "none"]
 
@@ -25,7 +25,7 @@ _RESPECTED = {"respected": True, "respected with a delta": True, "not respected"
 
 
 @dataclass(frozen=True, slots=True)
-class Learned:
+class ConfidenceChange:
     """The confidence in a statement before and after the responses, and its possible range."""
 
     statement: str
@@ -77,7 +77,9 @@ class Learned:
         return plain(shape)
 
 
-def learned(replay: Replay, prior: Belief | RecordBelief | Samples, statement: str) -> Learned:
+def confidence_change(
+    replay: Replay, prior: Belief | RecordBelief | Samples, statement: str
+) -> ConfidenceChange:
     """How the responses changed the confidence in a statement, under this prior."""
     transcript = replay.odometer.transcript
     gain: float | None
@@ -101,7 +103,7 @@ def learned(replay: Replay, prior: Belief | RecordBelief | Samples, statement: s
         limit = guard.budget
     elif state == "not respected":
         limit = replay.peak
-    return Learned(
+    return ConfidenceChange(
         statement=statement,
         before=before,
         after=after,

@@ -11,21 +11,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
+from math import prod
 from typing import Any
 
-from expost.domains import Attributes, Variable, some
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.domains import Attribute, Attributes, Variable, some
 from expost.errors import InvalidInput, at, expect
 from expost.files.reading import each, text, whole
-from expost.knowledge.belief import Belief, likelihoods_on
-from expost.knowledge.factors import Factor, Integers, connected, integers, sum_of_products
-from expost.knowledge.histories import allowed, copies, over_states, over_values
-from expost.knowledge.statement import Statement
-from expost.loss._elimination import rank
+from expost.knowledge._belief import Belief, likelihoods_on
+from expost.knowledge._statement import Statement
+from expost.loss._elimination import plan, rank
 from expost.queries import About
 from expost.queries.words import listed
 from expost.transcript import Summand, Transcript
 
-__all__ = ["RecordBelief"]
+__all__ = ["RecordBelief", "history_factors", "states_per_value"]
 
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)
@@ -139,19 +142,19 @@ class RecordBelief:
     def _weights(self, variables: Sequence[Variable]) -> list[int]:
         """How likely each combination is, up to a common factor; the last variable is fastest."""
         self._check(variables)
-        factors = connected(self._factors(variables), variables)
+        factors = connected_factors(self._factors(variables), variables)
         ordered = sorted(variables, key=rank)
-        sums = over_values(self._sums(factors, ordered), [self._copies(v) for v in ordered])
+        sums = sum_over_states(self._sums(factors, ordered), [self._copies(v) for v in ordered])
         axes = [ordered.index(variable) for variable in variables]
         return [int(weight) for weight in sums.transpose(axes).ravel()]
 
-    def _sums(self, factors: Sequence[Factor], target: Sequence[Variable]) -> Integers:
+    def _sums(self, factors: Sequence[Factor], target: Sequence[Variable]) -> BigIntegers:
         variables = {*target, *(v for factor in factors for v in factor.variables)}
         sizes = {v: len(self.domain[v[0]].values) * self._copies(v) for v in variables}
         return sum_of_products(factors, sizes, target)
 
     def _copies(self, variable: Variable) -> int:
-        return copies(self.domain[variable[0]], self.steps)
+        return states_per_value(self.domain[variable[0]], self.steps)
 
     def _check(self, variables: Sequence[Variable]) -> None:
         """Refuse steps that the histories do not have."""
@@ -166,8 +169,10 @@ class RecordBelief:
         """What was answered about some variables."""
         self._check(variables)
         part = self.domain.part(tuple(name for name, _ in variables))
-        weights = integers(likelihoods_on(part, given), part.sizes)
-        return Factor.of(variables, over_states(weights, [self._copies(v) for v in variables]))
+        weights = integer_array(likelihoods_on(part, given), part.sizes)
+        return Factor.of(
+            variables, repeat_for_states(weights, [self._copies(v) for v in variables])
+        )
 
     def _factors(self, more: Sequence[Variable]) -> list[Factor]:
         """What was answered, and the prior of all that it and some more variables depend on."""
@@ -178,14 +183,14 @@ class RecordBelief:
             if not own:
                 continue
             if self._limited(name):
-                found += allowed(name, attribute, self.steps)
+                found += history_factors(name, attribute, self.steps)
             elif attribute.change is not None and (name,) in self.tables:
                 weights = self.tables[(name,)].weights
-                found += [Factor((v,), integers(weights, (len(weights),))) for v in own]
+                found += [Factor((v,), integer_array(weights, (len(weights),))) for v in own]
         constant = {name for name, step in variables if step is None}
         for names, belief in self.tables.items():
             if not constant.isdisjoint(names):
-                joint = integers(belief.weights, self.domain.part(names).sizes)
+                joint = integer_array(belief.weights, self.domain.part(names).sizes)
                 found.append(Factor.of([(name, None) for name in names], joint))
         return found
 
@@ -243,3 +248,130 @@ def _check_change(domain: Attributes, name: str, *, alone: bool) -> None:
         )
     if not alone:
         raise InvalidInput(f"{name} changes, and a joint table is for attributes that do not")
+
+
+def states_per_value(attribute: Attribute, steps: Sequence[int]) -> int:
+    """How many states there are for each value: one for each number of changes so far."""
+    change = attribute.change
+    if change is None or change.times is None:
+        return 1
+    return 1 + min(change.times, max(0, len(steps) - 1))
+
+
+def repeat_for_states(weights: BigIntegers, counts: Sequence[int]) -> BigIntegers:
+    """A table of values as one of states, which are values in the order of their changes."""
+    for axis, count in enumerate(counts):
+        weights = weights.repeat(count, axis)
+    return weights
+
+
+def sum_over_states(weights: BigIntegers, counts: Sequence[int]) -> BigIntegers:
+    """The sum over all states of the same values."""
+    for axis, count in enumerate(counts):
+        shape = weights.shape
+        split = weights.reshape(*shape[:axis], -1, count, *shape[axis + 1 :])
+        weights = np.asarray(split.sum(axis=axis + 1), dtype=object)
+    return weights
+
+
+def history_factors(name: str, attribute: Attribute, steps: Sequence[int]) -> list[Factor]:
+    """Ones for what may happen at the first step and between steps, and zeros for what may not."""
+    count = states_per_value(attribute, steps)
+    start = np.zeros((len(attribute.values), count), dtype=np.int64)
+    start[:, 0] = 1
+    factors = [Factor(((name, steps[0]),), _exact(start.ravel()))]
+    for earlier, later in pairwise(steps):
+        moves = _moves(attribute, later - earlier, count)
+        factors.append(Factor(((name, earlier), (name, later)), _exact(moves)))
+    return factors
+
+
+def _moves(attribute: Attribute, gap: int, count: int) -> NDArray[np.int64]:
+    """From which states to which, between two steps that are so far apart."""
+    size, change = len(attribute.values), attribute.change
+    assert change is not None, "only what changes has histories"
+    same = np.eye(size, dtype=np.int64)
+    if change.times is not None:
+        stay, go = np.eye(count, dtype=np.int64), np.eye(count, k=1, dtype=np.int64)
+        return np.kron(same, stay) + np.kron(1 - same, go)
+    assert change.max_step is not None, "without a limit there is nothing between steps"
+    numbers, most = attribute.numbers, change.max_step * gap
+    near = [[int(abs(a - b) <= most) for b in numbers] for a in numbers]
+    return np.array(near, dtype=np.int64)
+
+
+def _exact(ones: NDArray[np.int64]) -> BigIntegers:
+    return ones.astype(object)
+
+
+BigIntegers = NDArray[np.object_]
+"""Python integers of any size."""
+
+_MOST_MEMORY = 1 << 33
+"""In bits, for the largest table on the way: a gigabyte."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Factor:
+    """Non-negative integers for all combinations of some variables, with an axis for each."""
+
+    variables: tuple[Variable, ...]
+    weights: BigIntegers
+
+    @classmethod
+    def of(cls, variables: Sequence[Variable], weights: BigIntegers) -> Factor:
+        """A factor whose axes follow the order of its variables, whatever order was given."""
+        axes = sorted(range(len(variables)), key=lambda k: rank(variables[k]))
+        return cls(tuple(variables[k] for k in axes), weights.transpose(axes))
+
+    @property
+    def bits(self) -> int:
+        """How many bits a weight has, at most."""
+        return int(max(self.weights.ravel().tolist())).bit_length()
+
+
+def integer_array(weights: Any, shape: tuple[int, ...]) -> BigIntegers:
+    """Python integers in an array; NumPy's own would overflow."""
+    result = np.empty(prod(shape), dtype=object)
+    result[:] = [int(weight) for weight in weights]
+    return result.reshape(shape)
+
+
+def sum_of_products(
+    factors: Sequence[Factor], sizes: Mapping[Variable, int], target: Sequence[Variable]
+) -> BigIntegers:
+    """The sum over all variables but those of the target, which has its axes in their order."""
+    kept = tuple(sorted(target, key=rank))
+    shape = tuple(sizes[variable] for variable in kept)
+    tables = [*factors, Factor(kept, integer_array([1] * prod(shape), shape))]
+    variables = {variable for factor in tables for variable in factor.variables}
+    planned = plan(
+        tuple((variable, sizes[variable]) for variable in sorted(variables, key=rank)),
+        tuple(factor.variables for factor in tables),
+        kept,
+    )
+    widest = max(prod(step.sizes) for step in planned.steps)
+    if widest * sum(factor.bits for factor in factors) > _MOST_MEMORY:
+        raise InvalidInput(f"too many responses for exact numbers on {widest:,} combinations")
+    operands = [factor.weights for factor in tables]
+    for step in planned.steps:
+        first, *others = step.operands
+        total = operands[first.number].reshape(first.shape)
+        for other in others:
+            total = total * operands[other.number].reshape(other.shape)
+        if step.axis is None:
+            break
+        operands.append(np.asarray(total.sum(axis=step.axis), dtype=object))
+    return np.asarray(total, dtype=object)
+
+
+def connected_factors(factors: Iterable[Factor], wanted: Iterable[Variable]) -> list[Factor]:
+    """Those that some variables depend on, perhaps by way of others."""
+    waiting, reached, found = list(factors), set(wanted), list[Factor]()
+    while True:
+        near = [factor for factor in waiting if not reached.isdisjoint(factor.variables)]
+        if not near:
+            return found
+        found += near
+        waiting = [factor for factor in waiting if reached.isdisjoint(factor.variables)]
+        reached.update(variable for factor in near for variable in factor.variables)

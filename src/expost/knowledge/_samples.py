@@ -18,7 +18,7 @@ from expost.errors import InvalidInput, at, expect
 from expost.files.canonical import plain
 from expost.files.frames import as_array, column_names, is_frame
 from expost.files.reading import items, whole
-from expost.knowledge.grammar import predicate, rows_of
+from expost.knowledge._grammar import named_rows, parse_predicate
 from expost.transcript import Transcript
 
 __all__ = ["GainEstimate", "Samples", "estimated_gain"]
@@ -157,9 +157,9 @@ def estimated_gain(samples: Samples, statement: Any, transcript: Transcript) -> 
 def _holds(samples: Samples, statement: Any) -> NDArray[np.bool_]:
     with at("statement", " "):
         test: Callable[[Any], Any]
-        arguments: Any = rows_of(samples.box, samples.points)
+        arguments: Any = named_rows(samples.box, samples.points)
         if isinstance(statement, str):
-            test = predicate(statement, samples.box)
+            test = parse_predicate(statement, samples.box)
         else:
             if not callable(statement):
                 kind = type(statement).__name__

@@ -15,7 +15,7 @@ from expost.domains import Attributes, FiniteSet, Variable, some
 from expost.domains.attributes import MOST_COMBINATIONS
 from expost.errors import InvalidInput, at, expect
 from expost.files.reading import each, items
-from expost.knowledge.grammar import predicate, rows_of
+from expost.knowledge._grammar import named_rows, parse_predicate
 from expost.numbers import exact
 
 __all__ = ["Statement", "read_probability"]
@@ -28,9 +28,9 @@ class Statement:
     Of :class:`Attributes` it is a text, and about the combinations of the attributes that it names:
     ``'region == "north" and smokes at 3 == "yes"'``.
 
-    ``says`` is one of
+    ``definition`` is one of
 
-    - a text in the small language of :mod:`expost.knowledge.grammar`: ``"age >= 60"``;
+    - a text in the small language of :mod:`expost.knowledge._grammar`: ``"age >= 60"``;
     - a function of a value (of a dictionary, if coordinates have names) that returns True, False,
       or a probability;
     - a mapping from values to probabilities, in which missing values have probability 0, or a
@@ -54,13 +54,13 @@ class Statement:
     Of attributes, for every combination of those that it names, the last one fastest.
     """
 
-    def __init__(self, domain: FiniteSet | Attributes, says: Any) -> None:
+    def __init__(self, domain: FiniteSet | Attributes, definition: Any) -> None:
         expect(domain, FiniteSet | Attributes, "a FiniteSet or Attributes")
-        with at("statement", " " if isinstance(says, str) else "."):
+        with at("statement", " " if isinstance(definition, str) else "."):
             if isinstance(domain, Attributes):
-                _set(self, domain, *_about(domain, says))
+                _set(self, domain, *_about(domain, definition))
             else:
-                _set(self, domain, (), _probabilities(domain, says))
+                _set(self, domain, (), _probabilities(domain, definition))
 
     def __repr__(self) -> str:
         size = len(self.probabilities)
@@ -102,11 +102,11 @@ def _set(
     object.__setattr__(statement, "probabilities", tuple(probabilities))
 
 
-def _about(domain: Attributes, says: Any) -> tuple[tuple[Variable, ...], list[Fraction]]:
+def _about(domain: Attributes, definition: Any) -> tuple[tuple[Variable, ...], list[Fraction]]:
     """What a text is about, and whether it holds for each combination of that."""
-    if not isinstance(says, str):
+    if not isinstance(definition, str):
         raise InvalidInput("about attributes must be a text, such as 'age >= 60'")
-    holds = predicate(says, domain)
+    holds = parse_predicate(definition, domain)
     keys = holds.names
     variables = tuple((key, None) if isinstance(key, str) else key for key in keys)
     sets: list[Sequence[Any]] = [domain[name].values.values for name, _ in variables]
@@ -121,22 +121,22 @@ def _about(domain: Attributes, says: Any) -> tuple[tuple[Variable, ...], list[Fr
     return variables, [Fraction(holds(row)) for row in rows]
 
 
-def _probabilities(domain: FiniteSet, says: Any) -> list[Fraction]:
-    if isinstance(says, str):
-        holds = predicate(says, domain)
-        return [Fraction(holds(row)) for row in rows_of(domain, domain.values)]
-    if isinstance(says, Mapping):
+def _probabilities(domain: FiniteSet, definition: Any) -> list[Fraction]:
+    if isinstance(definition, str):
+        holds = parse_predicate(definition, domain)
+        return [Fraction(holds(row)) for row in named_rows(domain, domain.values)]
+    if isinstance(definition, Mapping):
         result = [Fraction(0)] * len(domain)
-        for index, value in enumerate(says):
+        for index, value in enumerate(definition):
             position = domain.locate(value)
             if position is None:
                 raise InvalidInput("is not a value of the domain", f"[{index}]")
             with at(f"[{index}]"):
-                result[position] = read_probability(says[value])
+                result[position] = read_probability(definition[value])
         return result
-    if callable(says):
-        return [read_probability(says(value)) for value in _arguments(domain)]
-    entries = items(says)
+    if callable(definition):
+        return [read_probability(definition(value)) for value in _arguments(domain)]
+    entries = items(definition)
     if len(entries) != len(domain):
         raise InvalidInput(f"has {len(entries)} probabilities for {len(domain)} values")
     return each(entries, read_probability)
@@ -145,7 +145,7 @@ def _probabilities(domain: FiniteSet, says: Any) -> list[Fraction]:
 def _arguments(domain: FiniteSet) -> list[Any]:
     if domain.names is None:
         return list(domain.values)
-    return list(rows_of(domain, domain.values))
+    return list(named_rows(domain, domain.values))
 
 
 def read_probability(entry: Any) -> Fraction:

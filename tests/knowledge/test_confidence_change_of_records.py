@@ -9,8 +9,7 @@ import pytest
 
 import expost as xp
 from expost.errors import InvalidInput
-from expost.knowledge import RecordBelief, load_prior
-from expost.knowledge.learned import learned
+from expost.knowledge import RecordBelief, confidence_change, load_prior
 from expost.report._learned_page import learned_page, learned_sentences
 
 PERSON = xp.Attributes(
@@ -54,7 +53,7 @@ def test_what_was_learned_says_what_the_prior_takes_for_granted(tmp_path: Path) 
         .answered(TRUTH.about("smokes", at=5), 1)
     )
     replay = xp.replay(transcript)
-    found = learned(replay, belief, 'region == "south" and smokes at 3 == "yes"')
+    found = confidence_change(replay, belief, 'region == "south" and smokes at 3 == "yes"')
     # Of the histories nnn, nny, nyy, ynn, yyn and yyy half have a yes at step 3; the responses are
     # in the proportions 1, 3, 3, 3, 3 and 9.
     assert found.before == Fraction(1, 8)

@@ -8,20 +8,23 @@ negative if the best guess became worse. Proofs: docs/theory/leakage.md.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import overload
 
+import numpy as np
+
 from expost.domains import Attributes, FiniteSet, finite
-from expost.errors import InvalidInput, expect
-from expost.knowledge.belief import Belief, likelihoods_on
-from expost.leakage.channels import columns, on_part
-from expost.leakage.gains import Gain
-from expost.leakage.guesses import Guesses
-from expost.leakage.search import Limits
+from expost.errors import InvalidInput, at, expect
+from expost.files.reading import items
+from expost.knowledge._belief import Belief, likelihoods_on
+from expost.knowledge._capacity_search import Limits
+from expost.knowledge._gain_functions import GainFunction, Guesses
 from expost.numbers import Enclosure, Nats
-from expost.queries import About, Query
+from expost.queries import About, Query, check_query
 from expost.queries.about import common_part
+from expost.queries.lazy import Lazy
 from expost.transcript import Summand, Transcript
 
 __all__ = [
@@ -37,14 +40,14 @@ __all__ = [
 ]
 
 
-def vulnerability(belief: Belief, gain: Gain) -> Fraction:
+def vulnerability(belief: Belief, gain: GainFunction) -> Fraction:
     r"""The expected gain of the best guess under a belief: how well an adversary starts out.
 
     .. math:: V_g(Q) = \max_w \sum_x Q(x)\, g(w, x)
 
     >>> import expost as xp
     >>> from expost.knowledge import Belief
-    >>> from expost.leakage import Identity
+    >>> from expost.knowledge import Identity
     >>> smokes = xp.FiniteSet(["no", "yes"])
     >>> vulnerability(Belief(smokes, {"no": "2/3", "yes": "1/3"}), Identity())
     Fraction(2, 3)
@@ -52,14 +55,14 @@ def vulnerability(belief: Belief, gain: Gain) -> Fraction:
     return _share(_guesses(belief, gain), belief)
 
 
-def posterior_vulnerability(belief: Belief, gain: Gain, transcript: Transcript) -> Fraction:
+def posterior_vulnerability(belief: Belief, gain: GainFunction, transcript: Transcript) -> Fraction:
     r"""The expected gain of the best guess after the responses of a transcript.
 
     .. math:: V_g(Q \mid y) = \max_w \sum_x Q(x \mid y)\, g(w, x)
 
     >>> import expost as xp
     >>> from expost.knowledge import Belief
-    >>> from expost.leakage import Identity
+    >>> from expost.knowledge import Identity
     >>> smokes = xp.FiniteSet(["no", "yes"])
     >>> query = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]])
     >>> transcript = xp.Transcript(smokes).add(query, 1)
@@ -70,7 +73,7 @@ def posterior_vulnerability(belief: Belief, gain: Gain, transcript: Transcript) 
     return _share(guesses, belief.updated(transcript))
 
 
-def realized_leakage(belief: Belief, gain: Gain, transcript: Transcript) -> Enclosure:
+def realized_leakage(belief: Belief, gain: GainFunction, transcript: Transcript) -> Enclosure:
     r"""How much the responses of a transcript helped the best guess, in nats.
 
     .. math:: \log V_g(Q \mid y) - \log V_g(Q)
@@ -79,7 +82,7 @@ def realized_leakage(belief: Belief, gain: Gain, transcript: Transcript) -> Encl
 
     >>> import expost as xp
     >>> from expost.knowledge import Belief
-    >>> from expost.leakage import Identity
+    >>> from expost.knowledge import Identity
     >>> smokes = xp.FiniteSet(["no", "yes"])
     >>> query = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]])
     >>> transcript = xp.Transcript(smokes).add(query, 1)
@@ -92,12 +95,14 @@ def realized_leakage(belief: Belief, gain: Gain, transcript: Transcript) -> Encl
     return _log(_share(guesses, belief.updated(transcript)) / before)
 
 
-def leakage_history(belief: Belief, gain: Gain, transcript: Transcript) -> tuple[Enclosure, ...]:
+def leakage_history(
+    belief: Belief, gain: GainFunction, transcript: Transcript
+) -> tuple[Enclosure, ...]:
     """The realized leakage at the start and after each exchange, like an odometer's history.
 
     >>> import expost as xp
     >>> from expost.knowledge import Belief
-    >>> from expost.leakage import Identity
+    >>> from expost.knowledge import Identity
     >>> smokes = xp.FiniteSet(["no", "yes"])
     >>> query = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]])
     >>> transcript = xp.Transcript(smokes).add(query, 1).add(query, 0)
@@ -115,7 +120,9 @@ def leakage_history(belief: Belief, gain: Gain, transcript: Transcript) -> tuple
     return tuple(result)
 
 
-def expected_vulnerability(belief: Belief, gain: Gain, query: Query | Sequence[Query]) -> Fraction:
+def expected_vulnerability(
+    belief: Belief, gain: GainFunction, query: Query | Sequence[Query]
+) -> Fraction:
     r"""The expected gain of the best guess after a response, averaged over the responses.
 
     .. math:: \sum_y Q(y)\, V_g(Q \mid y)
@@ -124,14 +131,14 @@ def expected_vulnerability(belief: Belief, gain: Gain, query: Query | Sequence[Q
 
     >>> import expost as xp
     >>> from expost.knowledge import Belief
-    >>> from expost.leakage import Identity
+    >>> from expost.knowledge import Identity
     >>> smokes = xp.FiniteSet(["no", "yes"])
     >>> query = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]])
     >>> expected_vulnerability(Belief.uniform(smokes), Identity(), [query] * 3)
     Fraction(27, 32)
     """
     guesses = _guesses(belief, gain)
-    joint = columns(query, belief.domain)
+    joint = channel_columns(query, belief.domain)
     return (
         sum(
             (factor * guesses.best(_product(belief, column)) for column, factor in joint.items()),
@@ -141,7 +148,9 @@ def expected_vulnerability(belief: Belief, gain: Gain, query: Query | Sequence[Q
     )
 
 
-def average_leakage(belief: Belief, gain: Gain, query: Query | Sequence[Query]) -> Enclosure:
+def average_leakage(
+    belief: Belief, gain: GainFunction, query: Query | Sequence[Query]
+) -> Enclosure:
     r"""How much a response helps the best guess on average, in nats. It is never negative.
 
     .. math:: \log \sum_y Q(y)\, V_g(Q \mid y) - \log V_g(Q)
@@ -150,7 +159,7 @@ def average_leakage(belief: Belief, gain: Gain, query: Query | Sequence[Query]) 
 
     >>> import expost as xp
     >>> from expost.knowledge import Belief
-    >>> from expost.leakage import Identity
+    >>> from expost.knowledge import Identity
     >>> smokes = xp.FiniteSet(["no", "yes"])
     >>> query = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]])
     >>> round(average_leakage(Belief.uniform(smokes), Identity(), query).upper, 3)
@@ -160,7 +169,9 @@ def average_leakage(belief: Belief, gain: Gain, query: Query | Sequence[Query]) 
     return _log(expected_vulnerability(belief, gain, query) / before)
 
 
-def max_case_leakage(belief: Belief, gain: Gain, query: Query | Sequence[Query]) -> Enclosure:
+def max_case_leakage(
+    belief: Belief, gain: GainFunction, query: Query | Sequence[Query]
+) -> Enclosure:
     r"""How much the most helpful response helps the best guess, in nats.
 
     .. math:: \max_y \log V_g(Q \mid y) - \log V_g(Q)
@@ -170,7 +181,7 @@ def max_case_leakage(belief: Belief, gain: Gain, query: Query | Sequence[Query])
 
     >>> import expost as xp
     >>> from expost.knowledge import Belief
-    >>> from expost.leakage import Identity
+    >>> from expost.knowledge import Identity
     >>> smokes = xp.FiniteSet(["no", "yes"])
     >>> query = xp.channel([["3/4", "1/4"], ["1/2", "1/2"]])
     >>> round(max_case_leakage(Belief.uniform(smokes), Identity(), query).upper, 3)
@@ -178,15 +189,17 @@ def max_case_leakage(belief: Belief, gain: Gain, query: Query | Sequence[Query])
     """
     guesses = _guesses(belief, gain)
     before = _positive(guesses, belief)
-    after = (_product(belief, column) for column in columns(query, belief.domain))
+    after = (_product(belief, column) for column in channel_columns(query, belief.domain))
     return _log(max(guesses.best(q) / sum(q) for q in after if any(q)) / before)
 
 
 @overload
-def capacity(gain: Gain, asked: Transcript, *, gap: float = ..., nodes: int = ...) -> Enclosure: ...
+def capacity(
+    gain: GainFunction, asked: Transcript, *, gap: float = ..., nodes: int = ...
+) -> Enclosure: ...
 @overload
 def capacity(
-    gain: Gain,
+    gain: GainFunction,
     asked: Query | Sequence[Query],
     domain: FiniteSet | Attributes,
     *,
@@ -194,7 +207,7 @@ def capacity(
     nodes: int = ...,
 ) -> Enclosure: ...
 def capacity(
-    gain: Gain,
+    gain: GainFunction,
     asked: Transcript | Query | Sequence[Query],
     domain: FiniteSet | Attributes | None = None,
     *,
@@ -214,23 +227,23 @@ def capacity(
     Act on ``upper``.
 
     >>> import expost as xp
-    >>> from expost.leakage import Identity
+    >>> from expost.knowledge import Identity
     >>> smokes = xp.FiniteSet(["no", "yes"])
     >>> query = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]])
     >>> round(capacity(Identity(), query, smokes).upper, 3)
     0.405
     """
-    expect(gain, Gain, "a gain function, such as Identity()")
+    expect(gain, GainFunction, "a gain function, such as Identity()")
     limits = Limits(gap, nodes)
     if isinstance(asked, Transcript):
-        values, likelihoods = _given(asked)
+        values, likelihoods = _values_and_likelihoods(asked)
         if not any(likelihoods):
             raise InvalidInput("no value can have given these responses")
         return gain.on(values).capacity([likelihoods], limits)
     if domain is None:
         raise InvalidInput("the capacity of a query needs a domain")
-    queries, values = on_part(asked, domain)
-    return gain.on(values).capacity(list(columns(queries, values)), limits)
+    queries, values = queries_on_part(asked, domain)
+    return gain.on(values).capacity(list(channel_columns(queries, values)), limits)
 
 
 def bayes_capacity(query: Query | Sequence[Query], domain: FiniteSet | Attributes) -> Enclosure:
@@ -245,29 +258,29 @@ def bayes_capacity(query: Query | Sequence[Query], domain: FiniteSet | Attribute
     >>> round(bayes_capacity(xp.channel([["3/4", "1/4"], ["1/4", "3/4"]]), smokes).upper, 3)
     0.405
     """
-    joint = columns(*on_part(query, domain))
+    joint = channel_columns(*queries_on_part(query, domain))
     return _log(sum((factor * max(column) for column, factor in joint.items()), start=Fraction(0)))
 
 
-def _given(transcript: Transcript) -> tuple[FiniteSet, tuple[int, ...]]:
+def _values_and_likelihoods(transcript: Transcript) -> tuple[FiniteSet, tuple[int, ...]]:
     """The values that responses are about, and how likely these are for each."""
     domain = transcript.domain
     if isinstance(domain, Attributes):
         queries = [part.query for part in transcript.tally]
         part = common_part(queries, domain, "leakage is for finite sets")
-        tally = [Summand(_asked(s.query), s.position, s.times) for s in transcript.tally]
+        tally = [Summand(_inner_query(s.query), s.position, s.times) for s in transcript.tally]
         return part, likelihoods_on(part, tally)
     values = finite(domain, "leakage needs a finite domain, not a box")
     return values, likelihoods_on(values, transcript.tally)
 
 
-def _asked(query: Query) -> Query:
+def _inner_query(query: Query) -> Query:
     return query.query if isinstance(query, About) else query
 
 
-def _guesses(belief: Belief, gain: Gain) -> Guesses:
+def _guesses(belief: Belief, gain: GainFunction) -> Guesses:
     expect(belief, Belief, "a belief (of records, belief.marginal(…) about a part)")
-    expect(gain, Gain, "a gain function, such as Identity()")
+    expect(gain, GainFunction, "a gain function, such as Identity()")
     return gain.on(belief.domain)
 
 
@@ -288,3 +301,79 @@ def _product(belief: Belief, column: Iterable[int]) -> list[int]:
 
 def _log(ratio: Fraction) -> Enclosure:
     return Nats(ratio=ratio).enclosure if ratio else Enclosure(-math.inf, -math.inf)
+
+
+ChannelColumns = dict[tuple[int, ...], Fraction]
+"""From likelihoods in lowest terms to the factor that makes them probabilities.
+
+Responses with proportional likelihoods say the same about the value, so they are one column.
+"""
+
+_MOST_ENTRIES = 1 << 22
+
+
+def channel_columns(asked: Query | Sequence[Query], domain: FiniteSet) -> ChannelColumns:
+    """The columns of a query, or of several that are asked whatever the responses.
+
+    >>> import expost as xp
+    >>> channel_columns(xp.channel([["3/4", "1/4"], ["1/4", "3/4"]]), xp.FiniteSet(["no", "yes"]))
+    {(3, 1): Fraction(1, 4), (1, 3): Fraction(1, 4)}
+    """
+    expect(domain, FiniteSet, "a FiniteSet: leakage is for finite domains")
+    queries = [asked] if isinstance(asked, Query) else items(asked)
+    result: ChannelColumns = {(1,) * len(domain): Fraction(1)}
+    for index, query in enumerate(queries):
+        with at("" if isinstance(asked, Query) else f"[{index}]", ""):
+            check_query(query)
+            single = _query_columns(query, domain)
+            if len(result) * len(single) * len(domain) > _MOST_ENTRIES:
+                raise InvalidInput(_too_many(len(result) * len(single), len(domain)))
+        joint: ChannelColumns = defaultdict(Fraction)
+        for first, share in result.items():
+            for second, other in single.items():
+                _add(joint, [a * b for a, b in zip(first, second, strict=True)], share * other)
+        result = dict(joint)
+    return result
+
+
+def queries_on_part(
+    asked: Query | Sequence[Query], domain: FiniteSet | Attributes
+) -> tuple[Query | Sequence[Query], FiniteSet]:
+    """Queries on a finite set; if they are about a part of records, on that part."""
+    if not isinstance(domain, Attributes):
+        return asked, domain
+    queries = [asked] if isinstance(asked, Query) else items(asked)
+    for query in queries:
+        check_query(query)
+    part = common_part(queries, domain, "leakage is for finite sets")
+    return [query.query for query in queries if isinstance(query, About)], part
+
+
+def _query_columns(query: Query, domain: FiniteSet) -> ChannelColumns:
+    likelihood = query.on(domain)
+    responses = likelihood.responses
+    # There can be more responses than len() can return.
+    count = responses.size if isinstance(responses, Lazy) else len(responses)
+    if count * len(domain) > _MOST_ENTRIES:
+        raise InvalidInput(_too_many(count, len(domain)))
+    result: ChannelColumns = defaultdict(Fraction)
+    for position in range(count):
+        weights = likelihood.weights(position)
+        likeliest = int(np.argmax(weights))
+        probability = likelihood.pmf(likeliest).probability(position)
+        _add(result, weights.tolist(), probability / int(weights[likeliest]))
+    return dict(result)
+
+
+def _add(result: ChannelColumns, weights: Sequence[int], factor: Fraction) -> None:
+    common = math.gcd(*weights)
+    if common:  # a response that no value can give is none
+        result[tuple(weight // common for weight in weights)] += factor * common
+
+
+def _too_many(responses: int, values: int) -> str:
+    shown = f"{responses:,}" if responses < 10**15 else f"about 10^{len(str(responses)) - 1}"
+    return (
+        f"{shown} responses on {values:,} values are too many to go through, which this measure "
+        "needs; the leakage of responses that were given has no such limit"
+    )

@@ -26,7 +26,7 @@ from expost.domains import Categories, Domain, Scalar, Value, Variable
 from expost.errors import InvalidInput, at, expect
 from expost.numbers import exact
 
-__all__ = ["Predicate", "names_of", "predicate", "rows_of"]
+__all__ = ["Predicate", "coordinate_names", "named_rows", "parse_predicate"]
 
 _LONGEST = 2000
 _DEEPEST = 40
@@ -61,7 +61,7 @@ class _Column(NamedTuple):
     """Of an attribute: whether it has a value at each step."""
 
 
-def names_of(domain: Domain) -> tuple[str, ...]:
+def coordinate_names(domain: Domain) -> tuple[str, ...]:
     """The names by which a statement calls the coordinates of a domain.
 
     They are the names of the coordinates if they have some; otherwise ``value`` on a finite set,
@@ -70,19 +70,19 @@ def names_of(domain: Domain) -> tuple[str, ...]:
     return domain.called("value")
 
 
-def rows_of(domain: Domain, values: Any) -> Iterator[dict[str, Scalar]]:
+def named_rows(domain: Domain, values: Any) -> Iterator[dict[str, Scalar]]:
     """Values of a domain as dictionaries from names to coordinates."""
-    names = names_of(domain)
+    names = coordinate_names(domain)
     for value in values:
         yield dict(zip(names, value if isinstance(value, tuple) else (value,), strict=True))
 
 
-def predicate(text: str, domain: Domain) -> Predicate:
+def parse_predicate(text: str, domain: Domain) -> Predicate:
     """Read a statement about the values of a domain. An error names the column.
 
     >>> import expost as xp
     >>> person = xp.Box(age=(10, 100), region=xp.categories("north", "south"))
-    >>> holds = predicate('age >= 60 and region == "north"', person)
+    >>> holds = parse_predicate('age >= 60 and region == "north"', person)
     >>> holds({"age": 71, "region": "north"}), holds({"age": 71, "region": "south"})
     (True, False)
     """
@@ -95,7 +95,7 @@ def predicate(text: str, domain: Domain) -> Predicate:
 
 
 def _columns(domain: Domain) -> dict[str, _Column]:
-    names = names_of(domain)
+    names = coordinate_names(domain)
     if domain.kinds:
         return {
             name: _of_values(kind.values.values)._replace(changes=kind.change is not None)
