@@ -1,20 +1,32 @@
-"""What a filter asks of many subjects at once: accounts in arrays, and what it gets back."""
+"""Filters on many subjects at once: their accounts in arrays, and what counts against a budget.
+
+A filter is defined by what it makes of the account of one subject. The functions here do the same
+for many. For the filters of this package they work on arrays; any other filter, even one that
+extends these, is asked about one subject after the other.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from expost._types import Bools, Floats, Indices
 from expost.filters._account import Account, WorstCase
+from expost.filters._approximate import ApproximateFilter
+from expost.filters._basic import BasicFilter
+from expost.filters._bayesian import BayesianFilter
+from expost.filters._composition import CompositionFilter
+from expost.filters._filter import Filter
+from expost.filters._simplified import SimplifiedFilter
 from expost.numbers import Nats
 from expost.queries import Query
 
-__all__ = ["Accounts", "Amounts", "Case", "Settled"]
+__all__ = ["Accounts", "Amounts", "Case", "Settled", "amounts_held", "worst_amounts"]
 
 Case = Callable[[Account], WorstCase]
 """What a filter makes of the account of one subject."""
@@ -57,8 +69,13 @@ class Amounts:
             within[places], unknown[places] = settled.within, settled.unknown
         return Settled(within, unknown)
 
+    def or_else(self, budget: Nats, alternative: Callable[[Bools], Amounts]) -> Amounts:
+        """Return these amounts where they are within a budget, and an alternative elsewhere."""
+        within = self.against(budget).within
+        return self if within.all() else self.where(within, alternative(~within))
+
     def where(self, chosen: Bools, other: Amounts) -> Amounts:
-        """These amounts where they are chosen; ``other`` has those of all the rest, in order."""
+        """Return these amounts where chosen; ``other`` has those of the others, in order."""
         numbers = np.where(chosen, np.cumsum(chosen), np.cumsum(~chosen)) - 1
         lower, upper = self.lower.copy(), self.upper.copy()
         lower[~chosen], upper[~chosen] = other.lower, other.upper
@@ -112,3 +129,42 @@ class Accounts(ABC):
     @abstractmethod
     def some(self, chosen: Bools) -> Accounts:
         """Those of some of the subjects."""
+
+
+def worst_amounts(filter_: Filter, accounts: Accounts, query: Query) -> Amounts:
+    """Bound what would count against the budget of each subject after a query, at worst."""
+    kind = type(filter_)  # a subclass may count otherwise
+    if kind is BayesianFilter:
+        return accounts.worst_after(query, filter_.budget)
+    if kind is SimplifiedFilter:
+        return accounts.plus_epsilon(query, filter_.budget)
+    if kind is BasicFilter:
+        return accounts.spent(query)
+    if kind is CompositionFilter:
+        return accounts.by_queries(query, partial(filter_.worst_case, query=query))
+    if kind is ApproximateFilter:
+        assert isinstance(filter_, ApproximateFilter)
+        composed = accounts.by_queries(
+            query, partial(CompositionFilter.worst_case, filter_, query=query)
+        )
+        return composed.or_else(
+            filter_.budget,
+            lambda others: worst_amounts(filter_.bayesian, accounts.some(others), query),
+        )
+    return accounts.one_by_one(partial(filter_.worst_case, query=query))
+
+
+def amounts_held(filter_: Filter, accounts: Accounts) -> Amounts:
+    """Bound what counts against the budget of each subject so far."""
+    kind = type(filter_)  # a subclass may count otherwise
+    if kind in (BayesianFilter, SimplifiedFilter):
+        return accounts.loss()
+    if kind is BasicFilter:
+        return accounts.spent()
+    if kind is CompositionFilter:
+        return accounts.by_queries(None, filter_.held)
+    if kind is ApproximateFilter:
+        assert isinstance(filter_, ApproximateFilter)
+        composed = accounts.by_queries(None, partial(CompositionFilter.held, filter_))
+        return composed.or_else(filter_.budget, lambda others: accounts.some(others).loss())
+    return accounts.one_by_one(filter_.held)

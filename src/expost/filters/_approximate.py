@@ -6,11 +6,11 @@ from functools import cached_property
 from typing import ClassVar
 
 from expost.filters._account import Account, WorstCase
-from expost.filters._account_arrays import Accounts, Amounts
 from expost.filters._bayesian import BayesianFilter
 from expost.filters._composition import CompositionFilter
+from expost.filters._filter import Filter
 from expost.filters.rules import Mixture, Rule
-from expost.numbers import Enclosure, ExactLike, Nats
+from expost.numbers import ExactLike, Nats
 from expost.queries import Query
 from expost.queries.query import read_delta
 
@@ -57,38 +57,20 @@ class ApproximateFilter(CompositionFilter):
         return self.rule
 
     @cached_property
-    def _bayesian(self) -> BayesianFilter:
+    def bayesian(self) -> BayesianFilter:
+        """The Bayesian filter that decides where the rule does not accept."""
         return BayesianFilter.of(self.budget)
 
-    def loss(self, account: Account) -> Enclosure:
-        held = self.held(account)
-        return held.loss if held.within(self.budget) else account.loss
-
-    def exact_loss(self, account: Account) -> Nats:
-        if self.held(account).within(self.budget):
-            return super().exact_loss(account)
-        return account.exact_loss
+    def held(self, account: Account) -> WorstCase:
+        composed = super().held(account)
+        return composed if composed.within(self.budget) else Filter.held(self, account)
 
     def holds(self, account: Account) -> bool | None:
-        return super().holds(account) or self._bayesian.holds(account)
+        return super().held(account).within(self.budget) or self.bayesian.holds(account)
 
     def worst_case(self, account: Account, query: Query, times: int = 1) -> WorstCase:
         # Every sum of the rule only grows, so if all fits with the query, all did before.
         composed = super().worst_case(account, query, times)
         if composed.within(self.budget):
             return composed
-        return self._bayesian.worst_case(account, query, times)
-
-    def worst_cases(self, accounts: Accounts, query: Query) -> Amounts:
-        composed = super().worst_cases(accounts, query)
-        within = composed.against(self.budget).within
-        if within.all():
-            return composed
-        return composed.where(within, self._bayesian.worst_cases(accounts.some(~within), query))
-
-    def losses(self, accounts: Accounts) -> Amounts:
-        held = super().losses(accounts)
-        within = held.against(self.budget).within
-        if within.all():
-            return held
-        return held.where(within, accounts.some(~within).loss())
+        return self.bayesian.worst_case(account, query, times)

@@ -6,9 +6,8 @@ from typing import ClassVar
 
 from expost._types import Bools, Floats
 from expost.filters._account import Account, WorstCase
-from expost.filters._account_arrays import Accounts, Amounts
 from expost.filters._filter import Filter
-from expost.numbers import Enclosure, Nats, RunningSum
+from expost.numbers import RunningSum
 from expost.queries import Query
 
 __all__ = ["BasicFilter"]
@@ -33,11 +32,8 @@ class BasicFilter(Filter):
     by_loss: ClassVar[bool] = False
     by_responses: ClassVar[bool] = False
 
-    def loss(self, account: Account) -> Enclosure:
-        return account.spent
-
-    def exact_loss(self, account: Account) -> Nats:
-        return account.exact_spent
+    def held(self, account: Account) -> WorstCase:
+        return WorstCase(account.spent, exact=lambda: account.exact_spent)
 
     def cap_spent(self, lower: Floats, upper: Floats, accepted: Bools) -> Floats:
         return self.cap_accepted(lower, upper, accepted)
@@ -46,11 +42,5 @@ class BasicFilter(Filter):
         charge = query.ceiling(account.domain)
         return WorstCase(
             (account.charged + RunningSum.of(charge) * times).enclosure,
-            exact=lambda: self.exact_loss(account) + charge * times,
+            exact=lambda: account.exact_spent + charge * times,
         )
-
-    def worst_cases(self, accounts: Accounts, query: Query) -> Amounts:
-        return accounts.spent(query)
-
-    def losses(self, accounts: Accounts) -> Amounts:
-        return accounts.spent()

@@ -8,7 +8,6 @@ from fractions import Fraction
 from typing import ClassVar, final
 
 from expost.filters._account import Account, WorstCase
-from expost.filters._account_arrays import Accounts, Amounts
 from expost.filters._filter import Filter, fits_by_its_epsilon
 from expost.numbers import decimal_text
 from expost.queries import Query
@@ -45,12 +44,6 @@ class BayesianFilter(Filter):
 
     def worst_case(self, account: Account, query: Query, times: int = 1) -> WorstCase:
         return account.worst_after(query, times, self.budget)
-
-    def worst_cases(self, accounts: Accounts, query: Query) -> Amounts:
-        return accounts.worst_after(query, self.budget)
-
-    def losses(self, accounts: Accounts) -> Amounts:
-        return accounts.loss()
 
     def largest_cap(self, account: Account) -> Decimal | None:
         budget = Fraction(self.budget.enclosure.lower)

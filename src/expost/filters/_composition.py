@@ -6,12 +6,10 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 from typing import Any, ClassVar, Self
 
 from expost.errors import InvalidInput, at, expect
 from expost.filters._account import OVER_ANY_BUDGET, Account, WorstCase
-from expost.filters._account_arrays import Accounts, Amounts
 from expost.filters._filter import Filter, budget_from_json, checked_budget
 from expost.filters.rules import Rule, Total, rule_from_json
 from expost.numbers import INFINITE, Enclosure, ExactLike, Nats, decimal_text
@@ -96,19 +94,7 @@ class CompositionFilter(Filter):
         return f"{self.budget} at delta {float(self.delta):.6g}"
 
     def held(self, account: Account) -> WorstCase:
-        """What is held against the budget so far."""
         return self._case(account.total(self.rule), lambda: account.exact_total(self.rule))
-
-    def loss(self, account: Account) -> Enclosure:
-        return self.held(account).loss
-
-    def exact_loss(self, account: Account) -> Nats:
-        exact = self.held(account).exact
-        assert exact is not None, "the costs of a rule are exact, also over a box"
-        return exact()
-
-    def holds(self, account: Account) -> bool | None:
-        return self.held(account).within(self.budget)
 
     def surely_accepts(self, account: Account, query: Query) -> bool:
         # A rule never costs more than the sum of the epsilons, which needs no logarithms.
@@ -121,14 +107,6 @@ class CompositionFilter(Filter):
         total = account.total(rule) + rule.price(query, domain) * times
         charge, _ = rule.charge(query, domain)
         return self._case(total, lambda: account.exact_total(rule) + charge * times)
-
-    def worst_cases(self, accounts: Accounts, query: Query) -> Amounts:
-        # By name: what a subclass adds may depend on responses.
-        worst = partial(CompositionFilter.worst_case, self, query=query)
-        return accounts.by_queries(query, worst)
-
-    def losses(self, accounts: Accounts) -> Amounts:
-        return accounts.by_queries(None, self.held)
 
     def _case(self, total: Total, exact_sum: Callable[[], Nats]) -> WorstCase:
         """The cost of what was summed up; what is not certain to fit does not fit."""

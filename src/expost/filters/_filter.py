@@ -21,7 +21,6 @@ from expost.filters._acceptance_limits import (
     nearly_largest_epsilon,
 )
 from expost.filters._account import Account, WorstCase, account_of
-from expost.filters._account_arrays import Accounts, Amounts
 from expost.filters._decision import Decision, remaining, remaining_text
 from expost.filters._large_budgets import warn_if_large
 from expost.numbers import Enclosure, ExactLike, Nats, decimal_text
@@ -52,13 +51,6 @@ class Filter(ABC):
     """What it compares with the budget before the next query, for reports."""
     budget: Nats
 
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        # Who counts otherwise than its base class is asked one by one, unless it works on arrays.
-        for one, many in (("worst_case", "worst_cases"), ("loss", "losses")):
-            if one in cls.__dict__ and many not in cls.__dict__:
-                setattr(cls, many, getattr(Filter, many))
-
     def __init__(self, epsilon: ExactLike | None = None, *, ratio: ExactLike | None = None) -> None:
         object.__setattr__(self, "budget", Nats.budget(epsilon, ratio))
         warn_if_large(self.budget)
@@ -86,9 +78,30 @@ class Filter(ABC):
         """The budget for people."""
         return str(self.budget)
 
+    @abstractmethod
+    def worst_case(self, account: Account, query: Query, times: int = 1) -> WorstCase:
+        """Bound what would count against the budget after a query, at worst over its responses.
+
+        Args:
+            account: What was answered so far.
+            query: The query that is decided.
+            times: How often it is asked in a row; the result never falls with it.
+        """
+
+    def held(self, account: Account) -> WorstCase:
+        """Bound what counts against the budget so far; by default the realized loss."""
+        exact = None if account.searched else lambda: account.exact_loss
+        return WorstCase(self.realized(account), exact)
+
     def loss(self, account: Account) -> Enclosure:
-        """What counts against the budget so far; by default the realized loss."""
-        return self.realized(account)
+        """Enclose what counts against the budget so far."""
+        return self.held(account).loss
+
+    def exact_loss(self, account: Account) -> Nats:
+        """Return what counts against the budget so far exactly, unless it is searched for."""
+        exact = self.held(account).exact
+        assert exact is not None, "a loss that is searched for is not exact"
+        return exact()
 
     def realized(self, account: Account) -> Enclosure:
         """The realized loss now, on one side of a pure filter's budget if that can be shown.
@@ -123,43 +136,19 @@ class Filter(ABC):
             return account.exact_loss <= self.budget
         return self.accepts(*account.without_last())
 
-    def exact_loss(self, account: Account) -> Nats:
-        """The same over a finite domain, exactly."""
-        return account.exact_loss
-
     def holds(self, account: Account) -> bool | None:
         """Whether what counts so far is within the budget; None if that is not known.
 
         This is about the end; :func:`replay` says whether the budget was respected on the way.
         """
-        loss, limit = self.loss(account), self.budget.enclosure
-        if loss.upper <= limit.lower or account.exact_spent <= self.budget:
+        held, limit = self.held(account), self.budget.enclosure
+        if held.exact is not None:
+            return held.within(self.budget)
+        if held.loss.upper <= limit.lower or account.exact_spent <= self.budget:
             return True
-        if loss.lower > limit.upper:
+        if held.loss.lower > limit.upper:
             return False
-        if not account.searched:
-            return self.exact_loss(account) <= self.budget
         return self._last_was_accepted(account) or None
-
-    @abstractmethod
-    def worst_case(self, account: Account, query: Query, times: int = 1) -> WorstCase:
-        """What would count against the budget after the query, at worst over its responses.
-
-        ``times`` is how often it is asked in a row; the result never falls with it.
-        """
-
-    def worst_cases(self, accounts: Accounts, query: Query) -> Amounts:
-        """The same for many subjects at once.
-
-        By default one by one. A filter that knows better works on arrays.
-        """
-        return accounts.one_by_one(lambda account: self.worst_case(account, query))
-
-    def losses(self, accounts: Accounts) -> Amounts:
-        """What counts against the budget so far, of many subjects at once."""
-        return accounts.one_by_one(
-            lambda account: WorstCase(self.loss(account), exact=lambda: self.exact_loss(account))
-        )
 
     def accepts(self, account: Account, query: Query) -> bool:
         """Whether the query is accepted, and nothing else."""

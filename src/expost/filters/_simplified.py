@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import ClassVar, final
 
 from expost.filters._account import Account, WorstCase
-from expost.filters._account_arrays import Accounts, Amounts
 from expost.filters._filter import Filter, fits_by_its_epsilon
 from expost.queries import Query
 
@@ -32,12 +31,6 @@ class SimplifiedFilter(Filter):
 
     def worst_case(self, account: Account, query: Query, times: int = 1) -> WorstCase:
         return account.plus_epsilon(query, times, self.budget)
-
-    def worst_cases(self, accounts: Accounts, query: Query) -> Amounts:
-        return accounts.plus_epsilon(query, self.budget)
-
-    def losses(self, accounts: Accounts) -> Amounts:
-        return accounts.loss()
 
     def surely_accepts(self, account: Account, query: Query) -> bool:
         return fits_by_its_epsilon(self.budget, account, query)
