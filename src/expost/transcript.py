@@ -17,10 +17,10 @@ from expost.domains import Domain, Value, domain_from_json
 from expost.errors import InvalidInput, at, expect
 from expost.files.canonical import canonical, map_leaves, readable, value_tree
 from expost.files.durable import save
-from expost.files.growing import Growing
 from expost.files.kinds import TRANSCRIPT, needed, replaced
 from expost.files.reading import NumberText, array, members, parse, scalar
 from expost.files.regular import read_text
+from expost.files.transcript_text import TranscriptText
 from expost.filters import Filter, filter_from_json
 from expost.queries import Likelihood, Query, check_query
 from expost.queries.asked import Asked
@@ -269,9 +269,9 @@ class Transcript:
         """The text of its file; a query that is asked repeatedly is written once."""
         return self.growing().text()
 
-    def growing(self) -> Growing:
+    def growing(self) -> TranscriptText:
         """The same, which :func:`write` can continue."""
-        growing = Growing(readable(self._fixed_tree()))
+        growing = TranscriptText(readable(self._fixed_tree()))
         for exchange in self.exchanges:
             write(exchange, growing)
         return growing
@@ -365,7 +365,7 @@ def _position(likelihood: Likelihood[Any], response: Any) -> int:
     return position
 
 
-def write(exchange: Exchange, growing: Growing) -> None:
+def write(exchange: Exchange, growing: TranscriptText) -> None:
     """Add an exchange to the text of a file."""
     query = exchange.query
     growing.add(

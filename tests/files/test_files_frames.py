@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import expost as xp
-from expost.files.frames import Table, as_array, column_names, is_frame
+from expost.files.tables import Table, as_array, column_names, is_frame
 from support.hiding import run_without
 
 COLUMNS = {"age": [34, 52], "sex": [0, 1]}

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 import expost as xp
-from expost.domains import freeze
-from expost.domains.freezing import freeze_columns
+from expost.domains import freeze, freeze_columns
 from expost.panel.kernel import Kernel
 from expost.panel.places import Chosen
 from expost.sampling import InsecureSource

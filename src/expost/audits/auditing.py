@@ -22,8 +22,8 @@ from expost.audits.plan import Plan
 from expost.audits.result import Audit, FilesRead
 from expost.audits.rows import COLUMNS, whole_of
 from expost.errors import InvalidInput, at, expect
-from expost.files.frames import is_frame
 from expost.files.regular import read_text
+from expost.files.tables import is_frame
 from expost.filters import Filter
 from expost.solver import GAP, Effort
 

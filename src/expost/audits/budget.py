@@ -13,7 +13,7 @@ from expost.answers import Answers, Subject
 from expost.audits.losses import Losses
 from expost.cards import View
 from expost.errors import InvalidInput, expect
-from expost.files.frames import Table
+from expost.files.tables import Table
 from expost.filters import Filter
 from expost.loss import Odometer
 from expost.numbers import Enclosure

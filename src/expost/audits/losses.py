@@ -19,7 +19,7 @@ from expost.cards import View
 from expost.domains import Attributes, Box, FiniteSet
 from expost.errors import expect
 from expost.files.canonical import plain
-from expost.files.frames import Table, as_lists
+from expost.files.tables import Table, as_lists
 from expost.loss import log_likelihood, realized_loss
 from expost.loss._realized import total_charge
 from expost.loss.many_records import record_spreads

@@ -14,7 +14,7 @@ from expost._format import format_nats
 from expost.audits.filter_file import filter_to_json
 from expost.cards import View
 from expost.files.canonical import plain
-from expost.files.frames import Table
+from expost.files.tables import Table
 from expost.filters import Filter
 from expost.filters._outcomes import respected_cell
 from expost.numbers import Enclosure

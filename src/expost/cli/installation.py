@@ -15,8 +15,7 @@ from importlib import import_module, metadata
 from pathlib import Path
 
 from expost.errors import InvalidInput
-from expost.files.permissions import can_be_written, others_may_read, others_may_write
-from expost.files.regular import opened
+from expost.files.regular import can_be_written, opened, others_may_read, others_may_write
 
 __all__ = [
     "EXTRAS",

@@ -11,9 +11,8 @@ from typing import Any
 from expost.cli.progress import Line
 from expost.cli.show import warn
 from expost.errors import InvalidInput, at
-from expost.files.permissions import others_may_read
 from expost.files.reading import members, parse, repeats
-from expost.files.regular import contents, opened
+from expost.files.regular import contents, opened, others_may_read
 from expost.session import HistoryFile
 
 __all__ = ["check_name", "open_history", "read_changes", "read_record", "read_value"]

@@ -11,8 +11,8 @@ import numpy as np
 from expost.answers import response_position, written
 from expost.domains import Categories, Domain, Part, records, some
 from expost.errors import InvalidInput, at
-from expost.files.frames import as_array, column_names
 from expost.files.reading import items
+from expost.files.tables import as_array, column_names
 from expost.queries import About, Likelihood, Query
 from expost.queries.lazy import Lazy
 

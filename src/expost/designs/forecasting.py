@@ -16,8 +16,8 @@ from expost.designs.support import Support, support_of
 from expost.domains import Attributes, Box, Domain, FiniteSet, Variable
 from expost.errors import InvalidInput, at, expect
 from expost.estimation._mle import fit_mixture
-from expost.files.frames import Table
 from expost.files.reading import whole
+from expost.files.tables import Table
 from expost.filters import Filter
 from expost.panel import Panel
 from expost.queries import Query, check_query

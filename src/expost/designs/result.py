@@ -11,7 +11,7 @@ from expost.cards import View
 from expost.designs.accuracy import Accuracy
 from expost.designs.strategies import DeclaredPlan, Strategy
 from expost.designs.study import Study
-from expost.files.frames import Table
+from expost.files.tables import Table
 
 __all__ = ["Design", "Point", "Prediction"]
 

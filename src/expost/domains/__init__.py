@@ -11,15 +11,24 @@ FiniteSet(11 values: 0, 1, 2, 3, 4, 5, 6, 7 and 3 more)
 Box(age=[10, 100], sex=integers[0, 1])
 """
 
-from expost.domains.attributes import Attribute, Attributes, Part, Record, Variable
-from expost.domains.box import Box, by_name
-from expost.domains.changing import Change, changing
-from expost.domains.coordinates import Categories, Integers, Real, Side, categories, integers
-from expost.domains.finite import FiniteSet, Point, Scalar, Value, amiss, some
-from expost.domains.freezing import Frozen, freeze
-from expost.domains.from_json import Domain, domain_from_json, finite, records
+from expost.domains._attributes import (
+    MOST_COMBINATIONS,
+    Attribute,
+    Attributes,
+    Change,
+    Part,
+    Record,
+    Variable,
+    changing,
+)
+from expost.domains._box import Box, by_name
+from expost.domains._coordinates import Categories, Integers, Real, Side, categories, integers
+from expost.domains._finite_set import FiniteSet, Point, Scalar, Value, amiss, coordinates_of, some
+from expost.domains._freezing import Frozen, freeze, freeze_columns
+from expost.domains._json import Domain, domain_from_json, finite, records
 
 __all__ = [
+    "MOST_COMBINATIONS",
     "Attribute",
     "Attributes",
     "Box",
@@ -41,9 +50,11 @@ __all__ = [
     "by_name",
     "categories",
     "changing",
+    "coordinates_of",
     "domain_from_json",
     "finite",
     "freeze",
+    "freeze_columns",
     "integers",
     "records",
     "some",

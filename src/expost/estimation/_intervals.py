@@ -19,7 +19,7 @@ from expost.domains import FiniteSet
 from expost.estimation._mle import EstimatedMixture
 from expost.estimation._validity import Provenance, confidence_text
 from expost.files.canonical import plain
-from expost.files.frames import Table, as_lists
+from expost.files.tables import Table, as_lists
 
 __all__ = [
     "LEAST_REPETITIONS",

@@ -21,8 +21,7 @@ from itertools import takewhile
 import numpy as np
 
 from expost._types import Floats
-from expost.answers import Answers, Attempt, View
-from expost.answers.attempts import HIDDEN, REFUSED
+from expost.answers import HIDDEN, REFUSED, Answers, Attempt, View
 from expost.errors import InvalidInput
 from expost.estimation._observations import (
     Observations,

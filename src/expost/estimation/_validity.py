@@ -12,8 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, assert_never
 
 from expost._format import format_count
-from expost.answers import Answers, View
-from expost.answers.attempts import REFUSED
+from expost.answers import REFUSED, Answers, View
 from expost.domains import Attributes, Box, FiniteSet, Part, some
 from expost.errors import InvalidInput, at, expect
 from expost.filters import Filter

@@ -41,8 +41,8 @@ from expost.estimation._profile_likelihood import likelihood_ratio_intervals
 from expost.estimation._support import Estimand, Points, PointSupport, read_estimand, read_support
 from expost.estimation._validity import Provenance, read_answers, required_filter
 from expost.files.canonical import plain
-from expost.files.frames import Table
 from expost.files.reading import double, each, whole
+from expost.files.tables import Table
 from expost.knowledge import Samples
 from expost.numbers import ExactLike, read_confidence
 

@@ -31,7 +31,7 @@ from expost.estimation._intervals import (
 from expost.estimation._support import LARGEST_TABLE, response_probabilities
 from expost.estimation._validity import Provenance, confidence_text, finite_domain, read_answers
 from expost.files.canonical import plain
-from expost.files.frames import Table, as_lists
+from expost.files.tables import Table, as_lists
 from expost.numbers import ExactLike, read_confidence
 from expost.queries import FiniteLikelihood
 from expost.queries.lifted import Lifted

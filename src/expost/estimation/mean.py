@@ -18,8 +18,8 @@ from expost.errors import InvalidInput, at, expect
 from expost.estimation._intervals import normal_quantile, score_interval, t_quantile
 from expost.estimation._validity import Provenance, confidence_text, read_answers
 from expost.files.canonical import plain
-from expost.files.frames import Table, as_lists
 from expost.files.reading import items
+from expost.files.tables import Table, as_lists
 from expost.numbers import ExactLike, read_confidence
 from expost.queries import Query, check_query
 from expost.queries.query import Unbiased

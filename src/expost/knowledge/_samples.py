@@ -12,12 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost._types import Floats
-from expost.domains import Box, Categories, Integers, Scalar
-from expost.domains.coordinates import Side
+from expost.domains import Box, Categories, Integers, Scalar, Side
 from expost.errors import InvalidInput, at, expect
 from expost.files.canonical import plain
-from expost.files.frames import as_array, column_names, is_frame
 from expost.files.reading import items, whole
+from expost.files.tables import as_array, column_names, is_frame
 from expost.knowledge._grammar import named_rows, parse_predicate
 from expost.transcript import Transcript
 

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from expost.domains import Attributes, FiniteSet, Variable, some
-from expost.domains.attributes import MOST_COMBINATIONS
+from expost.domains import MOST_COMBINATIONS, Attributes, FiniteSet, Variable, some
 from expost.errors import InvalidInput, at, expect
 from expost.files.reading import each, items
 from expost.knowledge._grammar import named_rows, parse_predicate

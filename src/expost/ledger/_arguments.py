@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from expost._types import Indices, Ints
-from expost.answers import Subject, response_position
-from expost.answers.columns import listed, read_each
+from expost.answers import Subject, listed, read_each, response_position
 from expost.domains import Domain
 from expost.errors import ExpostError, InvalidInput, at, expect
 from expost.ledger._reader import LedgerReader, Progress

@@ -18,7 +18,7 @@ from expost._types import Ints
 from expost.answers import Answers, Subject
 from expost.cards import View
 from expost.errors import InvalidInput
-from expost.files.frames import Table
+from expost.files.tables import Table
 from expost.ledger._batch import subject_from_json
 from expost.ledger._digests import first_head, next_head
 from expost.ledger._engine import CommitEngine

@@ -10,8 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost._types import Indices
-from expost.answers import Answers, Subject, no_such_query, response_position
-from expost.answers.columns import distinct, listed, read_each
+from expost.answers import (
+    Answers,
+    Subject,
+    distinct,
+    listed,
+    no_such_query,
+    read_each,
+    response_position,
+)
 from expost.errors import InvalidInput, at, expect
 from expost.files.reading import text
 from expost.panel.asking import Asking

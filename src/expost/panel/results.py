@@ -14,7 +14,7 @@ from expost._format import format_nats
 from expost._types import Bools, Floats
 from expost.answers import Subject
 from expost.cards import View
-from expost.files.frames import Table
+from expost.files.tables import Table
 from expost.filters._outcomes import outcome_text
 from expost.numbers import Enclosure
 

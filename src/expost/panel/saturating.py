@@ -14,7 +14,7 @@ from typing import Any, Protocol, Self, TypeVar
 import numpy as np
 
 from expost._types import Indices
-from expost.answers.columns import listed, read_each
+from expost.answers import listed, read_each
 from expost.errors import InvalidInput, at
 from expost.panel.kernel import Kernel
 from expost.panel.questions import Questions

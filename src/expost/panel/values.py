@@ -12,11 +12,10 @@ from typing import Any, assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.domains import Attributes, Box, Domain, FiniteSet
-from expost.domains.freezing import freeze_columns
+from expost.domains import Attributes, Box, Domain, FiniteSet, freeze_columns
 from expost.errors import ExpostError, InvalidInput, OutsideDomain
-from expost.files.frames import as_array, column_names, is_frame
 from expost.files.reading import items
+from expost.files.tables import as_array, column_names, is_frame
 from expost.queries import Query
 from expost.session._history import located
 from expost.session._secret import Secret, Single, unseen

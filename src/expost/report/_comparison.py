@@ -18,7 +18,7 @@ from expost._format import format_count, format_nats
 from expost.cards import View
 from expost.errors import InvalidInput
 from expost.files.canonical import plain
-from expost.files.frames import Table
+from expost.files.tables import Table
 from expost.filters import (
     BayesianFilter,
     CompositionFilter,

@@ -11,8 +11,7 @@ from typing import assert_never
 import numpy as np
 
 from expost._types import Indices
-from expost.domains import Attributes, Box, Domain, FiniteSet, Part, Variable
-from expost.domains.attributes import MOST_COMBINATIONS
+from expost.domains import MOST_COMBINATIONS, Attributes, Box, Domain, FiniteSet, Part, Variable
 from expost.errors import InvalidInput
 from expost.queries import Query
 from expost.saturation.known import Known, Listed, ordered, steps_of

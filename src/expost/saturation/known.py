@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost._types import Indices
-from expost.domains import Attributes, Box, Domain, FiniteSet, Part, Variable
-from expost.domains.attributes import MOST_COMBINATIONS
+from expost.domains import MOST_COMBINATIONS, Attributes, Box, Domain, FiniteSet, Part, Variable
 from expost.errors import InvalidInput
 from expost.loss._on_attributes import AttributesLogLikelihood
 from expost.queries import FiniteLikelihood

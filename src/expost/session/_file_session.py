@@ -12,8 +12,8 @@ from typing import Any
 
 from expost.errors import InvalidInput, at, expect
 from expost.files.durable import followed, locked, replace
-from expost.files.growing import Growing
 from expost.files.regular import contents, read_text
+from expost.files.transcript_text import TranscriptText
 from expost.loss import Odometer
 from expost.queries import Query
 from expost.sampling import Source
@@ -85,7 +85,7 @@ class FileStore(Store):
         self._path = followed(path)
         self._waiting = waiting
         self._cleaned = False
-        self._growing: Growing | None = None
+        self._growing: TranscriptText | None = None
 
     def load(self) -> Transcript:
         """What the file holds now; a session starts from it."""

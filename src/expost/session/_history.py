@@ -17,14 +17,12 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from pathlib import Path
 from typing import Any, cast
 
-from expost.domains import Attributes, Domain, Frozen, some
-from expost.domains.finite import coordinates_of
+from expost.domains import Attributes, Domain, Frozen, coordinates_of, some
 from expost.errors import InvalidInput, OutsideDomain, at, expect
 from expost.files.canonical import json_text
 from expost.files.durable import followed, locked, sync_directory
-from expost.files.permissions import others_may_read, others_may_write
 from expost.files.reading import members, parse
-from expost.files.regular import LARGEST, check_size, opened
+from expost.files.regular import LARGEST, check_size, opened, others_may_read, others_may_write
 from expost.session._secret import Secret, Single, unseen
 from expost.transcript import Transcript
 

@@ -12,7 +12,7 @@ from expost.cli.secret import check_name
 from expost.cli.show import warn
 from expost.domains import Attributes, Box, Categories, Domain, FiniteSet
 from expost.errors import InvalidInput, at
-from expost.files.permissions import others_may_read
+from expost.files.regular import others_may_read
 from expost.files.tables import read_table
 from expost.session._secret import Single
 

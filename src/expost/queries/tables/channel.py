@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from expost.domains import Domain, FiniteSet, Scalar
 from expost.errors import InvalidInput, at
-from expost.files.frames import as_array, column_names, is_frame
 from expost.files.reading import NumberText, array, each, members, scalar, whole
+from expost.files.tables import as_array, column_names, is_frame
 from expost.numbers import INFINITE, ExactLike, Nats, decimal_text
 from expost.queries.hockey_stick import least_ratio
 from expost.queries.lifted import of_classes

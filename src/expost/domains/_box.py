@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.cards import card
-from expost.domains.attributes import Part
-from expost.domains.coordinates import Categories, Integers, Real, Side
-from expost.domains.finite import (
+from expost.domains._attributes import Part
+from expost.domains._coordinates import Categories, Integers, Real, Side
+from expost.domains._finite_set import (
     FiniteSet,
     Point,
     Scalar,
@@ -29,7 +29,7 @@ from expost.files.reading import items
 from expost.numbers import over_one, up
 
 if TYPE_CHECKING:
-    from expost.domains.attributes import Attribute
+    from expost.domains._attributes import Attribute
 
 __all__ = ["Box", "by_name"]
 

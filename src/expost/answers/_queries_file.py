@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from expost.answers.answers import likelihoods_of
+from expost.answers._answers import likelihoods_of
 from expost.domains import Domain, domain_from_json
 from expost.errors import at, expect
 from expost.files.canonical import json_text, readable

@@ -11,7 +11,7 @@ from typing import Any
 
 from expost.files.canonical import json_text
 
-__all__ = ["Growing"]
+__all__ = ["TranscriptText"]
 
 
 @dataclass(slots=True)
@@ -23,7 +23,7 @@ class _Asked:
     listed: bool = False
 
 
-class Growing:
+class TranscriptText:
     """A file with some fixed fields, a table of queries, and a list of exchanges.
 
     A query goes into the table as soon as that makes the file shorter. One that is asked once, or

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from expost.domains.finite import Point
+from expost.domains._finite_set import Point
 from expost.errors import InvalidInput
 from expost.files.reading import double, each, number, text
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from expost.domains.attributes import Attributes
-from expost.domains.box import Box
-from expost.domains.changing import Change, Changing
-from expost.domains.coordinates import Categories, Integers, Real, Side
-from expost.domains.finite import FiniteSet
+from expost.domains._attributes import Attributes, Change, Changing
+from expost.domains._box import Box
+from expost.domains._coordinates import Categories, Integers, Real, Side
+from expost.domains._finite_set import FiniteSet
 from expost.errors import InvalidInput, at
 from expost.files.reading import array, each, members, text
 

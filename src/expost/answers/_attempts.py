@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from expost.answers.answers import Answers, Subject, read_key, read_subject
-from expost.answers.columns import columns_of, read_each
+from expost.answers._answers import Answers, Subject, read_key, read_subject
+from expost.answers._columns import columns_of, read_each
 from expost.errors import InvalidInput, at
 
 __all__ = ["ANSWERED", "HIDDEN", "REFUSED", "Attempt", "View", "views_of"]

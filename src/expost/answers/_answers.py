@@ -7,25 +7,39 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
 from expost._format import format_count
 from expost._types import Indices
-from expost.answers.columns import columns_of, distinct, read_each
-from expost.answers.part import part_of
-from expost.answers.responses import check_spelled, response_position
-from expost.answers.shown import answers_card
-from expost.domains import Domain, some
+from expost.answers._columns import (
+    check_spelled,
+    columns_of,
+    distinct,
+    read_each,
+    response_position,
+)
+from expost.cards import card
+from expost.domains import Attributes, Box, Domain, FiniteSet, Part, some
 from expost.errors import InvalidInput, at, expect, meant
 from expost.files.reading import items
 from expost.filters import Filter
-from expost.queries import Likelihood, Query, check_query
+from expost.queries import About, Likelihood, Query, check_query
+from expost.queries.about import read_about
 from expost.transcript import Transcript
 
-__all__ = ["Answers", "Subject", "likelihoods_of", "no_such_query", "read_key", "read_subject"]
+__all__ = [
+    "Answers",
+    "Subject",
+    "answers_card",
+    "likelihoods_of",
+    "no_such_query",
+    "part_of",
+    "read_key",
+    "read_subject",
+]
 
 Subject = int | str
 """The name of a subject: a text or an integer, as in the table."""
@@ -449,3 +463,109 @@ def no_such_query(name: str, queries: Mapping[str, Any]) -> InvalidInput:
     known = ", ".join(list(queries)[:6]) + (", …" if len(queries) > 6 else "") or "none"
     hint = meant(name, queries)
     return InvalidInput(f"there is no query with this id; there are {known}{hint}")
+
+
+Given = Iterable[tuple[str, int]]
+"""Responses: the id of a query, and the position of the response."""
+
+
+def part_of(
+    domain: Domain,
+    queries: Mapping[str, Query],
+    given: Given,
+    about: Any,
+    step: Any,
+    *,
+    planned: bool,
+) -> tuple[Part, set[str]]:
+    """What the answers about some attributes are about, and which queries are."""
+    names, step = read_about(about, step)
+    part: Part
+    match domain:
+        case Attributes():
+            part, touched = _touched_on_attributes(domain, names, step, queries, given)
+        case Box():
+            part, touched = _touched_on_box(domain, names, step, queries, given)
+        case FiniteSet():
+            raise InvalidInput("only answers on attributes are about some of them", "about")
+        case _:
+            assert_never(domain)
+    for key, more in touched.items():
+        if more and not planned:
+            raise InvalidInput(
+                f"is also about {more}say planned=True (--planned) to leave it out if who was "
+                "asked what did not depend on responses",
+                f"queries.{key}",
+            )
+    return part, {key for key, more in touched.items() if not more}
+
+
+_Touched = tuple[Part, dict[str, str]]
+"""The part, and for each query that is about some of it what else the query is about."""
+
+
+def _touched_on_attributes(
+    domain: Attributes,
+    names: tuple[str, ...],
+    step: int | None,
+    queries: Mapping[str, Query],
+    given: Given,
+) -> _Touched:
+    with at("about"):
+        part = domain.part(names)
+    wanted = set(domain.variables(names, step))
+    touched = {}
+    for key in dict.fromkeys(key for key, _ in given):
+        variables = set(queries[key].on(domain).variables)
+        if variables & wanted:
+            more = [name for name, _ in sorted(variables - wanted)]
+            touched[key] = f"{some(more)}; name that too, or " if more else ""
+    return part, touched
+
+
+def _touched_on_box(
+    domain: Box,
+    names: tuple[str, ...],
+    step: int | None,
+    queries: Mapping[str, Query],
+    given: Given,
+) -> _Touched:
+    with at("about"):
+        part = domain.part(names)
+    if step is not None:
+        raise InvalidInput("the coordinates of a box do not change: there are no steps", "at")
+    assert domain.names is not None, "a part has a name"
+    columns = domain.places[domain.names.index(names[0])]
+    touched = {}
+    for key, position in given:
+        query = queries[key]
+        if isinstance(query, About):
+            if query.names == names:
+                touched[key] = ""
+        elif any(query.on(domain).term(position).weights[j] for j in columns):
+            touched[key] = f"{names[0]}, as a part of a score; "
+    return part, touched
+
+
+def answers_card(answers: Answers) -> str:
+    """A row per query, with how many responses it got."""
+    number = {key: place for place, key in enumerate(answers.queries)}
+    asked = np.array([number[key] for key, _ in answers.given], dtype=np.intp)[answers.codes]
+    counts = np.bincount(asked, minlength=len(number)).tolist()
+    facts: dict[str, object] = {
+        "domain": answers.domain,
+        "subjects": f"{len(answers):,}",
+        "responses": f"{len(answers.codes):,}",
+        "complete": "yes" if answers.complete else "no",
+        "filter": ", or ".join(
+            "not known" if guard is None else f"{guard.kind}, budget {guard.limit}"
+            for guard in answers.filters[:3]
+        ),
+    }
+    return card(
+        "Answers",
+        facts,
+        columns=("id", "query", "responses"),
+        items=list(zip(answers.queries.items(), counts, strict=True)),
+        row=lambda _number, each: (*each[0], f"{each[1]:,}"),
+    )

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from expost.cards import card
 from expost.errors import InvalidInput, meant
-from expost.files.frames import as_array, column_names, is_frame
 from expost.files.reading import each, items, number, scalar, text
+from expost.files.tables import as_array, column_names, is_frame
 
 if TYPE_CHECKING:
-    from expost.domains.attributes import Attribute
-    from expost.domains.coordinates import Side
+    from expost.domains._attributes import Attribute
+    from expost.domains._coordinates import Side
 
 __all__ = [
     "FiniteSet",

@@ -16,7 +16,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.domains.attributes import Attribute, Attributes
+from expost.domains._attributes import Attribute, Attributes
 
 __all__ = ["Frozen", "freeze", "freeze_columns"]
 
