@@ -29,7 +29,7 @@ SUBJECTS, BATCH, ROUNDS = 2048, 256, 5
 
 def run() -> bool:
     # The server of the tests, which runs on any machine.
-    postgres = import_module("tests.support.postgres")
+    postgres = import_module("tests.support.postgres_server")
     with (
         postgres.server_of_our_own(in_memory=False) as server,
         tempfile.TemporaryDirectory() as folder,

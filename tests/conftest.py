@@ -49,7 +49,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
 @pytest.fixture(scope="session")
 def postgres_server() -> str:
     """The DSN of a PostgreSQL that runs: the one that is named, or one of our own."""
-    from support.postgres import named_server, shared_server
+    from support.postgres_server import named_server, shared_server
 
     return named_server() or shared_server().dsn
 
@@ -57,7 +57,7 @@ def postgres_server() -> str:
 @pytest.fixture
 def postgres(postgres_server: str) -> Iterator[str]:
     """The DSN of an empty schema."""
-    from support.postgres import fresh
+    from support.postgres_server import fresh
 
     with fresh(postgres_server) as dsn:
         yield dsn

@@ -8,7 +8,7 @@ each of these goes with a panel of subjects, each of whom has to be decided abou
 Runs until it is stopped, and says what to run again where something is found.
 
 ``make hunt MODE=devices`` fuzzes devices instead (tests/support/device_fuzz.py).
-``make hunt MODE=streams`` attacks filters on boxes (tests/support/stream_hunt.py).
+``make hunt MODE=streams`` attacks filters on boxes (tests/support/query_streams.py).
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from typing import Any
 import expost as xp
 from expost.numbers import double_above
 from expost.proof.verify import Failed, verify
-from support import device_fuzz, panels, stream_hunt
-from support.boxes import (
+from support import device_fuzz, panel_cases, query_streams
+from support.box_cases import (
     CELLS,
     EPSILONS,
     NODES,
@@ -40,11 +40,11 @@ from support.boxes import (
     some_hills,
     some_sides,
 )
-from support.guards import complaints as contradictions
-from support.guards import some_guarded
-from support.records import complaints as objections
-from support.records import some_records
-from support.studies import some_study
+from support.category_box_cases import some_study
+from support.integer_boxes import complaints as contradictions
+from support.integer_boxes import some_guarded
+from support.record_cases import complaints as objections
+from support.record_cases import some_records
 
 RECORDS, SUBJECTS = 10, 100
 
@@ -64,7 +64,7 @@ def disagreement(seed: str) -> str | None:
     )
     own, size = generator.randrange(10**9), generator.randint(3, 6)
     try:
-        panels.play(guard, SUBJECTS, own, size=size, rounds=generator.choice([6, 12, 30]))
+        panel_cases.play(guard, SUBJECTS, own, size=size, rounds=generator.choice([6, 12, 30]))
     except AssertionError as error:
         return f"panels.play({guard!r}, {SUBJECTS}, {own}, size={size}): {error}"
     return None
@@ -214,7 +214,7 @@ def hunt(seed: int) -> None:
 MODES: dict[str, Callable[[int], None]] = {
     "losses": hunt,
     "devices": device_fuzz.hunt,
-    "streams": stream_hunt.hunt,
+    "streams": query_streams.hunt,
 }
 
 if __name__ == "__main__":

@@ -91,7 +91,9 @@ def examine(environment: Environment, extra: str | None) -> None:
     """Run the programs and commands that have to work, and one that has to say what it needs."""
     assert environment.run("expost", "--version") == f"expost {version(environment)}\n"
     programs = ["finite", "box", *([] if extra is None else [extra])]
-    environment.run("python", "-P", ROOT / "tests" / "support" / "installed.py", *programs)
+    environment.run(
+        "python", "-P", ROOT / "tests" / "support" / "installation_programs.py", *programs
+    )
     told = json.loads(environment.run("expost", "doctor", "--json"))
     assert told["kernels"]["compiled"], told
     available = {name for name, there in told["extras"].items() if all(there.values())}

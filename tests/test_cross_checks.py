@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import expost as xp
-from support.strategies import exact_rows
+from support.random_cases import exact_rows
 
 dp.enable_features("contrib")
 

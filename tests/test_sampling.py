@@ -30,7 +30,7 @@ from expost.sampling import (
     digits,
     draw,
 )
-from support.strategies import queries
+from support.random_cases import queries
 
 
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=5).filter(any))

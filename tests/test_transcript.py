@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import expost as xp
 from expost.transcript import Tally, Transcript
-from support.strategies import transcripts
+from support.random_cases import transcripts
 
 DOCUMENT: dict[str, Any] = {
     "version": 1,

@@ -20,7 +20,7 @@ from packaging.requirements import Requirement
 
 import expost as xp
 from installations import EXTRAS, PROJECT, PYTHONS, ROOT
-from support.installed import PROGRAMS
+from support.installation_programs import PROGRAMS
 
 pytestmark = pytest.mark.slow  # builds the wheel
 
@@ -86,7 +86,7 @@ def test_the_unpacked_wheel_works(wheel: ZipFile, tmp_path: Path) -> None:
     wheel.extractall(tmp_path)
     program = (
         "import sys, expost\n"
-        "from support.installed import finite\n"
+        "from support.installation_programs import finite\n"
         "assert expost.__file__.startswith(sys.argv[1])\n"
         "finite()"
     )

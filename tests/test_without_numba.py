@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from support.hiding import COMMAND_LINE, run_without
+from support.missing_packages import COMMAND_LINE, run_without
 
 COMPILER = ("numba", "llvmlite")
 
@@ -45,7 +45,7 @@ def box(tmp_path: Path) -> Path:
 
 
 def test_a_session_on_a_finite_domain_needs_no_numba() -> None:
-    result = run_without(COMPILER, "from support.installed import finite\nfinite()")
+    result = run_without(COMPILER, "from support.installation_programs import finite\nfinite()")
     assert result.returncode == 0, result.stderr
 
 

@@ -4,8 +4,8 @@
 
 One seed in 200 is also played on a PostgreSQL that is killed.
 
-What must hold is in tests/support/worlds.py. A violation is printed with its seed. To play it
-again: python tests/torture.py --first SEED --seeds 1
+What must hold is in tests/support/simulated_studies.py. A violation is printed with its seed. To
+play it again: python tests/torture.py --first SEED --seeds 1
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from support import servers as _servers  # noqa: F401 - adds a kind of world, and mutants
-from support.mutants import MUTANTS, caught
-from support.worlds import KINDS, play
+from support import postgres_sites as _servers  # noqa: F401 - adds a kind of world, and mutants
+from support.ledger_mutants import MUTANTS, caught
+from support.simulated_studies import KINDS, play
 
 _TOGETHER = 25
 

@@ -2,7 +2,7 @@
 
 ``python docs/figures/health.py`` runs the study of that page with 20,000 patients, which takes a
 minute or two, in as many processes as there are processors. The numbers go to health.json;
-tests/test_measured_figures.py compares them with the page.
+tests/documentation/test_measured_figures.py compares them with the page.
 """
 
 from __future__ import annotations

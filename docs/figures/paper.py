@@ -1,8 +1,8 @@
 """The figures of docs/tutorials/paper.md, and the numbers behind its tables.
 
 ``expost reproduce --out FOLDER``, then ``python docs/figures/paper.py FOLDER``. The numbers go to
-paper.json, and the lines that the page shows of them are printed; tests/test_measured_figures.py
-compares both.
+paper.json, and the lines that the page shows of them are printed;
+tests/documentation/test_measured_figures.py compares both.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Six yes/no questions about 27 combinations of attributes, 2,000 people. The questions come one after
 the other, and only their number is known in advance. ``python docs/figures/worth.py`` draws the
 figure, writes the predicted errors to worth.json, and prints which designs they belong to;
-tests/test_measured_figures.py compares them with the pages.
+tests/documentation/test_measured_figures.py compares them with the pages.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import pytest
 
 import expost as xp
 from expost.filters import Filter
-from support.logs import FILTERS, Logged, some_log
+from support.answer_logs import FILTERS, Logged, some_log
 
 
 def audit(logged: Logged, guard: Filter, folder: Path, **options: Any) -> xp.audits.Audit:

@@ -17,7 +17,7 @@ import pytest
 import expost as xp
 from expost.audits.bad_rows import MOST
 from expost.audits.engines import polars as engine
-from support.logs import Logged, some_log
+from support.answer_logs import Logged, some_log
 
 GUARD = xp.BayesianFilter(epsilon="0.6")
 

@@ -14,7 +14,7 @@ from expost.audits import buckets
 from expost.audits.buckets import HELD
 from expost.audits.kernel import COLUMNS, audited_batches
 from expost.audits.plan import Plan
-from support.logs import some_log
+from support.answer_logs import some_log
 
 GUARD = xp.BayesianFilter(epsilon="0.6")
 LOGGED = some_log(random.Random(21), "set", subjects=30)

@@ -13,7 +13,7 @@ import polars
 import pytest
 
 import expost as xp
-from support.logs import some_log
+from support.answer_logs import some_log
 
 GUARD = xp.BayesianFilter(epsilon="0.6")
 MEMORY = 12_000

@@ -13,7 +13,7 @@ import pytest
 
 import expost as xp
 from expost.queries import Query
-from support.frames import in_package
+from support.stack_frames import in_package
 
 FOUR = xp.FiniteSet(range(4))
 BOX = xp.Box(age=(10, 100), sex=xp.integers(0, 1))

@@ -24,8 +24,8 @@ from expost.loss import LogLikelihood, log_likelihood
 from expost.queries import Query
 from expost.transcript import Exchange
 from support import oracles
-from support.boxes import answered
-from support.strategies import columns
+from support.box_cases import answered
+from support.random_cases import columns
 
 EPSILONS = ["0.001", "0.1", "1/3", "1", "2.5", "30"]
 

@@ -20,7 +20,7 @@ import expost as xp
 from expost.audits import losses as module
 from expost.numbers import Nats
 from expost.queries import About
-from support.records import Places, listed, some_about, some_records
+from support.record_cases import Places, listed, some_about, some_records
 
 
 def some_answers(generator: random.Random) -> tuple[xp.Answers, tuple[int, ...], dict[str, About]]:

@@ -20,7 +20,7 @@ import pytest
 
 import expost as xp
 from expost.files.durable import locked
-from support.killing import many_times, stopping_at, together
+from support.killed_commands import many_times, stopping_at, together
 
 Run = Callable[..., tuple[int, str, str]]
 

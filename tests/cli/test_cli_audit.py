@@ -12,7 +12,7 @@ import polars
 import pytest
 
 import expost as xp
-from support.logs import Logged, Rows
+from support.answer_logs import Logged, Rows
 
 Run = Callable[..., tuple[int, str, str]]
 

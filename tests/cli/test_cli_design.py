@@ -11,7 +11,7 @@ import pytest
 
 import expost as xp
 from expost.device.device import Device
-from support.pages import checked
+from support.page_checks import checked
 
 Run = Callable[..., tuple[int, str, str]]
 

@@ -15,7 +15,7 @@ import pytest
 import expost as xp
 from expost.cli.installation import EXTRAS
 from expost.solver.kernels.compiled import cache_directories, machine_code
-from support.hiding import COMMAND_LINE, run_without
+from support.missing_packages import COMMAND_LINE, run_without
 
 Run = Callable[..., tuple[int, str, str]]
 OF_EXTRAS = ("matplotlib", "polars", "sklearn", "scikit-learn")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import expost as xp
-from support.pages import checked
+from support.page_checks import checked
 
 Run = Callable[..., tuple[int, str, str]]
 

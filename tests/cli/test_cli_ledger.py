@@ -16,8 +16,8 @@ import pytest
 import expost as xp
 from expost.cli.ledger import COMMANDS
 from expost.device.device import Device
-from support.hiding import COMMAND_LINE, run_without
-from support.pages import checked
+from support.missing_packages import COMMAND_LINE, run_without
+from support.page_checks import checked
 
 Run = Callable[..., tuple[int, str, str]]
 Do = Callable[..., dict[str, Any]]

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import expost as xp
-from support.killing import many_times, stopping_at, together
+from support.killed_commands import many_times, stopping_at, together
 
 Run = Callable[..., tuple[int, str, str]]
 

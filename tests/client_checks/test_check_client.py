@@ -18,7 +18,7 @@ import expost as xp
 from expost.client_checks import check_client
 from expost.client_checks._events import Event, events
 from expost.sampling import draw
-from support.strategies import table as probabilities
+from support.random_cases import table as probabilities
 
 Table = dict[str, list[Any]]
 

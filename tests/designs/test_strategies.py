@@ -21,7 +21,7 @@ from expost.designs.strategies import (
     strategies_for,
 )
 from expost.saturation import equal_caps, third_of_the_rest
-from support.strategies import columns
+from support.random_cases import columns
 
 GOALS = ["value < 2", "value == 1 or value > 4", "value == 3 or value == 0"]
 STUDIES = {

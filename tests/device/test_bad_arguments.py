@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from expost.device import device
-from support.one_device import POLICY
+from support.single_device import POLICY
 
 SECRET = "sehr geheim"
 

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from expost.device.device import Device, Refused
-from support.killing_devices import killed
-from support.one_device import (
+from support.killed_devices import killed
+from support.single_device import (
     POLICY,
     QUERY,
     a_device,

@@ -17,7 +17,7 @@ import pytest
 
 from expost.device import device
 from expost.device.device import Device, Refused
-from support.one_device import (
+from support.single_device import (
     POLICY,
     QUERY,
     a_device,

@@ -14,7 +14,7 @@ import pytest
 
 from expost.device import checks, device
 from expost.device.device import Device
-from support.one_device import POLICY, QUERY, answered
+from support.single_device import POLICY, QUERY, answered
 
 PEOPLE: list[str | int] = ["ann", 7, "größe"]
 

@@ -11,7 +11,7 @@ import pytest
 from expost.device import device
 from expost.device.device import Device, Refused
 from support.device_fuzz import Violation, fuzz_in_process, fuzz_program
-from support.one_device import QUERY, a_device, answered, message_in, reserving
+from support.single_device import QUERY, a_device, answered, message_in, reserving
 
 HASHING = {"kind": "local_hashing", "buckets": 2, "epsilon": "0.5"}
 NOT_TEXT: list[Any] = [5, 1.5, None, True, {}]

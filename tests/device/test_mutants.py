@@ -14,8 +14,8 @@ import pytest
 
 from conformance.make import VECTORS
 from expost.device import checks, device
-from support.killing_devices import killed
-from support.one_device import (
+from support.killed_devices import killed
+from support.single_device import (
     POLICY,
     QUERY,
     answer,

@@ -17,8 +17,8 @@ from expost.device import checks
 from expost.device.device import Device, Refused
 from expost.ledger import SyncAnswer
 from expost.queries import Query
-from support.killing_devices import killed
-from support.one_device import synced
+from support.killed_devices import killed
+from support.single_device import synced
 
 SMOKES = xp.FiniteSet(["no", "yes", "daily"])
 HALF = xp.randomized_response(epsilon="0.5")

@@ -14,7 +14,7 @@ import expost as xp
 from expost.estimation.frequencies import IndicatorDecoder, InverseDecoder, decoder_for
 from expost.queries import FiniteLikelihood, Query
 from expost.queries.values.local_hashing import _HashedLikelihood
-from support.strategies import EPSILONS, exact_rows
+from support.random_cases import EPSILONS, exact_rows
 
 SPEAKING: list[Query] = [
     xp.randomized_response(epsilon="0.7"),

@@ -12,7 +12,7 @@ import pytest
 
 import expost as xp
 from expost.files.tables import Table, as_array, column_names, is_frame
-from support.hiding import run_without
+from support.missing_packages import run_without
 
 COLUMNS = {"age": [34, 52], "sex": [0, 1]}
 

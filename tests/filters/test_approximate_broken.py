@@ -19,8 +19,8 @@ from expost.filters._filter import Filter
 from expost.filters.rules import Mixture, Renyi, Rule, Sums, Total, Whitehouse
 from expost.numbers import Enclosure, Nats
 from expost.queries import Query
-from support.games import Accepts, History
-from support.plays import PAIR, F, Play, around, coins, leaking, random_play, responses, told
+from support.adaptive_games import Accepts, History
+from support.filter_games import PAIR, F, Play, around, coins, leaking, random_play, responses, told
 
 # Rules.
 

@@ -21,8 +21,8 @@ import pytest
 import expost as xp
 from expost.filters.rules import Mixture, Renyi, Rogers, Sums, Whitehouse
 from support import oracles
-from support.games import Accepts, Game, History, coin, repeated
-from support.plays import PAIR, RULES, F, Play, coins, leaking, random_play, rule_for, told
+from support.adaptive_games import Accepts, Game, History, coin, repeated
+from support.filter_games import PAIR, RULES, F, Play, coins, leaking, random_play, rule_for, told
 
 by_rule = pytest.mark.parametrize("kind", RULES)
 

@@ -14,8 +14,8 @@ import expost as xp
 from expost.errors import InvalidInput
 from expost.filters.rules import Declared, rule_from_json
 from support import oracles
-from support.games import Accepts, History
-from support.plays import Play, coins, just_above
+from support.adaptive_games import Accepts, History
+from support.filter_games import Play, coins, just_above
 
 F = Fraction
 YES_NO = xp.FiniteSet(["no", "yes"])

@@ -30,8 +30,8 @@ from expost.numbers import Nats, exact
 from expost.queries import Query
 from expost.transcript import readable
 from support import oracles
-from support.paper import ELEVEN, power
-from support.strategies import Menu, columns, menus
+from support.paper_example import ELEVEN, power
+from support.random_cases import Menu, columns, menus
 
 FILTERS: list[type[Filter]] = [xp.BasicFilter, xp.SimplifiedFilter, xp.BayesianFilter]
 PAIR = xp.FiniteSet([0, 1])

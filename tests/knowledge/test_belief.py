@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import expost as xp
 from expost.knowledge import exact_likelihoods
-from support import strategies
+from support import random_cases
 
 THREE = xp.FiniteSet(["a", "b", "c"])
 
@@ -108,12 +108,12 @@ def likelihoods_of(transcript: xp.Transcript) -> list[Fraction]:
     assert isinstance(domain, xp.FiniteSet)
     result = [Fraction(1)] * len(domain)
     for exchange in transcript.exchanges:
-        column = strategies.table(exchange.query, domain)[exchange.response]
+        column = random_cases.table(exchange.query, domain)[exchange.response]
         result = [p * q for p, q in zip(result, column, strict=True)]
     return result
 
 
-@given(strategies.transcripts(), st.data())
+@given(random_cases.transcripts(), st.data())
 def test_an_update_is_bayes_rule_in_fractions(
     transcript: xp.Transcript, data: st.DataObject
 ) -> None:
@@ -127,7 +127,7 @@ def test_an_update_is_bayes_rule_in_fractions(
     assert math.gcd(*posterior.weights) == 1
 
 
-@given(strategies.transcripts(most=4))
+@given(random_cases.transcripts(most=4))
 def test_one_response_at_a_time_is_as_all_at_once(transcript: xp.Transcript) -> None:
     domain = transcript.domain
     assert isinstance(domain, xp.FiniteSet)

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import expost as xp
 from expost import knowledge
 from expost.knowledge import Belief, _capacity_search
-from support.gains import beliefs, gain_functions, gains_of
-from support.strategies import exact_rows, queries
+from support.gain_functions import beliefs, gain_functions, gains_of
+from support.random_cases import exact_rows, queries
 
 
 def largest_found(likelihoods: Any, gains: Any, seed: int) -> float:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import expost as xp
 from expost.numbers import Nats
-from support import strategies
+from support import random_cases
 
 GENE = xp.FiniteSet(["carrier", "none"])
 TWINS = xp.knowledge.Composite(ann=GENE, bob=GENE)
@@ -44,7 +44,7 @@ def test_a_belief_about_several_must_agree_with_what_is_known_of_each() -> None:
         ALIKE.check(bob, "0.2")
 
 
-@given(strategies.transcripts(most=3), strategies.transcripts(most=3), st.data())
+@given(random_cases.transcripts(most=3), random_cases.transcripts(most=3), st.data())
 def test_statements_about_several_are_bounded_by_the_losses_of_those_who_answered(
     first: xp.Transcript, second: xp.Transcript, data: st.DataObject
 ) -> None:

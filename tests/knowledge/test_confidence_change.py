@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import expost as xp
 from expost.knowledge import confidence_change
-from support import strategies
+from support import random_cases
 
 TWO = xp.FiniteSet(["no", "yes"])
 FLIP = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]], responses=["no", "yes"])
@@ -45,7 +45,7 @@ def test_what_was_impossible_stays_so() -> None:
     assert (found.gain, found.after, found.allowed) == (None, 0.0, xp.numbers.Enclosure(0.0, 0.0))
 
 
-@given(strategies.transcripts(), st.integers(0, 5))
+@given(random_cases.transcripts(), st.integers(0, 5))
 def test_the_confidence_is_where_it_is_allowed_to_be(transcript: xp.Transcript, k: int) -> None:
     domain = transcript.domain
     assert isinstance(domain, xp.FiniteSet)

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import expost as xp
 from expost.knowledge._gain import exp_above
 from expost.numbers import INFINITE, Nats
-from support import oracles, strategies
-from support.strategies import Menu
+from support import oracles, random_cases
+from support.random_cases import Menu
 
 TWO = xp.FiniteSet(["no", "yes"])
 FLIP = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]], responses=["no", "yes"])
@@ -35,7 +35,7 @@ def statements(domain: xp.FiniteSet) -> st.SearchStrategy[xp.knowledge.Statement
 @st.composite
 def learned(draw: st.DrawFn) -> tuple[xp.knowledge.Belief, xp.knowledge.Statement, xp.Transcript]:
     """Somebody who holds a statement possible, and what they get to see."""
-    transcript = draw(strategies.transcripts(most=5))
+    transcript = draw(random_cases.transcripts(most=5))
     domain = transcript.domain
     assert isinstance(domain, xp.FiniteSet)
     belief, statement = draw(beliefs(domain)), draw(statements(domain))
@@ -52,7 +52,7 @@ def by_hand(
     prior = [belief.probability(x) for x in domain.values]
     likelihoods = oracles.product(
         [
-            strategies.table(exchange.query, domain)[exchange.response]
+            random_cases.table(exchange.query, domain)[exchange.response]
             for exchange in transcript.exchanges
         ],
         len(domain),
@@ -94,7 +94,7 @@ def test_the_confidence_ends_up_in_the_range_that_the_loss_allows(
     assert after in xp.knowledge.allowed_confidence(before, xp.realized_loss(transcript))
 
 
-@given(strategies.menus(), st.data())
+@given(random_cases.menus(), st.data())
 def test_behind_a_filter_gain_and_loss_are_within_the_budget(
     menu: Menu, data: st.DataObject
 ) -> None:
@@ -120,7 +120,7 @@ def test_behind_a_filter_gain_and_loss_are_within_the_budget(
         assert after in xp.knowledge.allowed_confidence(before, menu.budget)
 
 
-@given(st.integers(2, 4).flatmap(strategies.queries), st.data())
+@given(st.integers(2, 4).flatmap(random_cases.queries), st.data())
 def test_the_learning_limit_is_the_worst_case_and_holds_for_every_response(
     query: xp.queries.Query, data: st.DataObject
 ) -> None:

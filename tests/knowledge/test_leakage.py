@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 import expost as xp
 from expost import knowledge
 from expost.knowledge import Belief
-from support.gains import Matrix, Vector, beliefs, gain_functions, gains_of
-from support.strategies import columns, exact_rows, queries, transcripts
+from support.gain_functions import Matrix, Vector, beliefs, gain_functions, gains_of
+from support.random_cases import columns, exact_rows, queries, transcripts
 
 
 def best(gains: Matrix, belief: Vector) -> Fraction:

@@ -19,7 +19,7 @@ from expost.knowledge import (
     gain_ratio,
     knowledge_gain,
 )
-from support.records import likelihoods, listed, some_records
+from support.record_cases import likelihoods, listed, some_records
 
 TRUTH = xp.randomized_response(epsilon=1)
 

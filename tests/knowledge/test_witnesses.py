@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 import expost as xp
 from expost.numbers import Nats
-from support import strategies
-from support.boxes import some_case
+from support import random_cases
+from support.box_cases import some_case
 
 TWO = xp.FiniteSet(["no", "yes"])
 
 
-@given(strategies.transcripts(), st.sampled_from(["5", "1", "0.1", "1e-6", "1e-40"]))
+@given(random_cases.transcripts(), st.sampled_from(["5", "1", "0.1", "1e-6", "1e-40"]))
 def test_a_witness_is_within_delta_of_the_loss(transcript: xp.Transcript, delta: str) -> None:
     found = xp.knowledge.witness(transcript, delta)
     ratio = xp.knowledge.gain_ratio(found.belief, found.statement, transcript)
@@ -31,7 +31,7 @@ def test_a_witness_is_within_delta_of_the_loss(transcript: xp.Transcript, delta:
     assert found.before <= Fraction(1, 2) or found.likeliest == found.unlikeliest
 
 
-@given(strategies.transcripts())
+@given(random_cases.transcripts())
 def test_the_two_values_are_the_most_and_the_least_likely(transcript: xp.Transcript) -> None:
     found = xp.knowledge.witness(transcript, 1)
     uniform = xp.knowledge.Belief.uniform(found.belief.domain).updated(transcript)
@@ -51,7 +51,7 @@ def test_where_the_loss_is_infinite_something_is_ruled_out() -> None:
     assert found.loss.ratio is None
 
 
-@given(st.integers(1, 4).flatmap(lambda size: strategies.exact_rows(size, zeros=True)), st.data())
+@given(st.integers(1, 4).flatmap(lambda size: random_cases.exact_rows(size, zeros=True)), st.data())
 def test_zeros_in_a_channel_rule_values_out(
     rows: list[list[Fraction]], data: st.DataObject
 ) -> None:
@@ -97,7 +97,7 @@ def test_responses_that_nobody_can_have_given_have_no_witness() -> None:
 
 
 @given(
-    strategies.queries(3),
+    random_cases.queries(3),
     st.one_of(st.just(Fraction(0)), st.fractions(0, 3, max_denominator=40)),
 )
 def test_a_limit_is_broken_exactly_if_the_query_does_not_promise_it(

@@ -12,7 +12,7 @@ import expost as xp
 from expost.errors import InvalidInput
 from expost.knowledge import witness
 from expost.numbers import Nats
-from support.records import likelihoods, listed, matching, some_records
+from support.record_cases import likelihoods, listed, matching, some_records
 
 
 def test_a_witness_gains_what_the_loss_says_and_its_records_are_extreme() -> None:

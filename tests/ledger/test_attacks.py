@@ -28,7 +28,16 @@ from expost.ledger import (
 )
 from expost.ledger.tables import TABLES, StateRow
 from expost.sampling import InsecureSource
-from support.phones import HALF, OTHER, QUARTER, SMOKES, Phone, a_ledger, reserved, restore
+from support.scripted_devices import (
+    HALF,
+    OTHER,
+    QUARTER,
+    SMOKES,
+    Phone,
+    a_ledger,
+    reserved,
+    restore,
+)
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -249,7 +258,7 @@ class TestTwoDatabases:
         self, postgres: str, tmp_path: Path
     ) -> None:
         psycopg = pytest.importorskip("psycopg")
-        from support.postgres import fresh
+        from support.postgres_server import fresh
 
         checkpoint = tmp_path / "checkpoint"
         guard = xp.BayesianFilter(epsilon=1)

@@ -28,7 +28,7 @@ from expost.ledger.tables import (
     RowTable,
     SubjectRow,
 )
-from support.postgres import fresh
+from support.postgres_server import fresh
 
 DOCUMENT = '{"study": "crashes, naïve 100 %"}'
 ROOT = bytes(range(32))

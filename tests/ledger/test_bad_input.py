@@ -12,7 +12,7 @@ import pytest
 import expost as xp
 from expost.errors import ExpostError
 from expost.ledger import Ledger
-from support.phones import HALF, OTHER, QUARTER, SMOKES, a_ledger, reserved
+from support.scripted_devices import HALF, OTHER, QUARTER, SMOKES, a_ledger, reserved
 
 GAUSSIAN = xp.gaussian({"value": 1}, range=(0, 1), sigma=1, grid="1/4")
 ABOUT = QUARTER.about("region")

@@ -29,8 +29,8 @@ from expost.ledger import (
 )
 from expost.ledger._checkpoint import Checkpoint
 from expost.ledger._sqlite import Sqlite
-from support.phones import HALF, QUARTER, Phone, a_ledger, reserved, restore
-from support.users import without_privileges
+from support.scripted_devices import HALF, QUARTER, Phone, a_ledger, reserved, restore
+from support.unprivileged_user import without_privileges
 
 Run = Callable[..., tuple[int, str, str]]
 

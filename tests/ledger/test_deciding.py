@@ -21,7 +21,7 @@ from expost.ledger._tallies import Decider, add_response, pack, unpack
 from expost.panel.kernel import Kernel
 from expost.sampling import InsecureSource
 from support.oracles import odds
-from support.phones import HALF, QUARTER, SMOKES, Phone, a_ledger, reserved
+from support.scripted_devices import HALF, QUARTER, SMOKES, Phone, a_ledger, reserved
 
 QUERIES = [QUARTER, HALF]
 RATIOS = [odds(Fraction(1, 4)), odds(Fraction(1, 2))]

@@ -16,7 +16,7 @@ from expost.ledger import Ledger, Outcome, Round
 from expost.sampling import InsecureSource
 from expost.saturation import equal_caps
 from expost.saturation.saturated import saturated
-from support.phones import HALF, OTHER, QUARTER, SMOKES, Phone, a_ledger, reserved
+from support.scripted_devices import HALF, OTHER, QUARTER, SMOKES, Phone, a_ledger, reserved
 
 WHOLE = xp.randomized_response(epsilon=1)
 TOO_MUCH = xp.randomized_response(epsilon=3)
@@ -377,7 +377,7 @@ class TestImports:
         assert ledger.rounds() == (Round("log", OTHER.content_id, 3, 0, 0, 0),)
 
     def test_lost_imports_are_recorded_again(self, tmp_path: Path) -> None:
-        from support.phones import restore
+        from support.scripted_devices import restore
 
         place = tmp_path / "study.db"
         with a_ledger(tmp_path) as ledger:

@@ -29,8 +29,8 @@ from expost.ledger.errors import (
     LedgerReadOnly,
 )
 from expost.ledger.tables import TABLES, CommitRow, MarkRow, RequestRow, SubjectRow
-from support.hiding import run_without
-from support.postgres import Server, fresh, in_schema, server_of_our_own
+from support.missing_packages import run_without
+from support.postgres_server import Server, fresh, in_schema, server_of_our_own
 
 ANN = SubjectRow('"ann"', 1, "device", "active", 0, 0, b"head", b"", b"", "", 0, 1, 5)
 

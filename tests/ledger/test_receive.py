@@ -12,7 +12,7 @@ import pytest
 
 import expost as xp
 from expost.ledger import Ledger
-from support.phones import HALF, OTHER, QUARTER, Phone, a_ledger, reserved, restore
+from support.scripted_devices import HALF, OTHER, QUARTER, Phone, a_ledger, reserved, restore
 
 KEY = "week 1"
 

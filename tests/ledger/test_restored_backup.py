@@ -15,7 +15,7 @@ import expost as xp
 from expost.device.device import Device
 from expost.ledger import Ledger, LedgerBehind
 from expost.ledger.tables import TABLES, SubjectRow
-from support.phones import HALF, OTHER, QUARTER, SMOKES, reserved, restore
+from support.scripted_devices import HALF, OTHER, QUARTER, SMOKES, reserved, restore
 
 Run = Callable[..., tuple[int, str, str]]
 

@@ -13,7 +13,7 @@ import pytest
 import expost as xp
 from expost.device.device import Device, Refused
 from expost.ledger import Ledger, Receipt
-from support.phones import HALF, OTHER, QUARTER, Phone, a_ledger, reserved, restore
+from support.scripted_devices import HALF, OTHER, QUARTER, Phone, a_ledger, reserved, restore
 
 WHOLE = xp.randomized_response(epsilon=1)
 

@@ -18,8 +18,8 @@ import pytest
 
 import expost as xp
 from expost.ledger import Ledger, LedgerBroken, _engine
-from support.frames import text_with_locals
-from support.phones import HALF, OTHER, Phone, a_ledger, reserved
+from support.scripted_devices import HALF, OTHER, Phone, a_ledger, reserved
+from support.stack_frames import text_with_locals
 
 _PATIENCE = 30
 

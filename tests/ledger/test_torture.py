@@ -8,9 +8,9 @@ import pytest
 
 from expost.errors import InvalidInput
 from expost.ledger import Ledger, LedgerBehind
-from support.mutants import MUTANTS, caught
-from support.sites import InVault
-from support.worlds import World, play
+from support.ledger_mutants import MUTANTS, caught
+from support.ledger_sites import InVault
+from support.simulated_studies import World, play
 
 
 @pytest.mark.parametrize("first", range(0, 100, 20))

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from support import servers  # which adds a kind of world, and mutants
-from support.mutants import MUTANTS, caught
-from support.worlds import KINDS, play
+from support import postgres_sites  # which adds a kind of world, and mutants
+from support.ledger_mutants import MUTANTS, caught
+from support.simulated_studies import KINDS, play
 
 ON_SERVERS = [name for name in MUTANTS if name.endswith("in PostgreSQL")]
 
 
 def test_there_is_such_a_world() -> None:
-    assert KINDS["server"] is servers.OnServer
+    assert KINDS["server"] is postgres_sites.OnServer
     assert len(ON_SERVERS) == 2
 
 

@@ -16,7 +16,7 @@ from expost.device.checks import check_export
 from expost.ledger import Ledger, LedgerBehind, Verification, _tallies, _verification
 from expost.ledger.errors import LedgerStopped
 from expost.ledger.tables import TABLES, SubjectRow, check_seal, seal
-from support.phones import HALF, OTHER, QUARTER, Phone, a_ledger, reserved, restore
+from support.scripted_devices import HALF, OTHER, QUARTER, Phone, a_ledger, reserved, restore
 
 TOO_MUCH = xp.randomized_response(epsilon=3)
 

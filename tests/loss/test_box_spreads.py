@@ -22,7 +22,7 @@ from expost.solver import (
     setup_work,
 )
 from expost.solver._effort import DECISION_WORK, REPLAY_WORK, WORK
-from support.boxes import complaints, some_case
+from support.box_cases import complaints, some_case
 
 
 @pytest.mark.parametrize("nodes", [1, 3, 10])

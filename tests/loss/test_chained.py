@@ -13,7 +13,7 @@ import pytest
 import expost as xp
 from expost.loss._sweeps import Sweep
 from expost.proof import certificate, verify
-from support.frames import in_package
+from support.stack_frames import in_package
 
 DOMAIN = xp.Attributes({"a": xp.changing(range(8), times=4)})
 QUERY = xp.randomized_response(epsilon="0.1")

@@ -14,8 +14,8 @@ import expost as xp
 from expost.loss._log_likelihood import Apart
 from expost.loss._on_box import apart_on_box, exact_ratio
 from support import oracles
-from support.boxes import some_case
-from support.strategies import columns, transcripts
+from support.box_cases import some_case
+from support.random_cases import columns, transcripts
 
 
 def most_apart(odometer: xp.Odometer) -> Apart | None:

@@ -14,7 +14,7 @@ from expost.loss._on_box import BoxLogLikelihood
 from expost.loss._on_set import SetLogLikelihood
 from expost.numbers import Nats
 from support import oracles
-from support.strategies import finite
+from support.random_cases import finite
 
 
 def test_a_common_drift_is_taken_out_without_any_rounding() -> None:

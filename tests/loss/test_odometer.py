@@ -11,7 +11,7 @@ from hypothesis import given
 
 import expost as xp
 from expost.loss._realized import basic_loss
-from support.strategies import finite, transcripts
+from support.random_cases import finite, transcripts
 
 
 def test_the_history_starts_at_zero_and_can_fall() -> None:

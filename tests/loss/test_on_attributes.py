@@ -13,7 +13,7 @@ from expost.loss._exponents import Products
 from expost.loss._on_attributes import AttributesLogLikelihood
 from expost.loss._sweeps import Counted
 from expost.queries import Query
-from support.records import complaints, some_query, some_records
+from support.record_cases import complaints, some_query, some_records
 
 
 @pytest.mark.parametrize("block", range(4))

@@ -9,7 +9,7 @@ import expost as xp
 from expost.loss._query_marginal import _BLOCK
 from expost.transcript import Summand
 from support import oracles
-from support.strategies import finite, nearly_tied, vectors
+from support.random_cases import finite, nearly_tied, vectors
 
 
 def test_doubles_misorder_near_ties_and_the_exact_spread_does_not() -> None:

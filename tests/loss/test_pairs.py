@@ -14,7 +14,7 @@ from expost.loss._on_set import ExactSums
 from expost.loss._query_marginal import enclose, exact_spread_apart, widest_pair
 from expost.numbers import Nats
 from support import oracles
-from support.strategies import finite, nearly_tied, vectors
+from support.random_cases import finite, nearly_tied, vectors
 
 
 def test_values_told_apart_by_classes_are_compared_exactly_among_near_ties() -> None:

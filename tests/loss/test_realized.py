@@ -13,8 +13,8 @@ import expost as xp
 from expost.loss._realized import basic_loss
 from expost.numbers import INFINITE, Nats
 from support import oracles
-from support.paper import ELEVEN, power
-from support.strategies import transcripts, vectors
+from support.paper_example import ELEVEN, power
+from support.random_cases import transcripts, vectors
 
 
 @settings(max_examples=1000, deadline=None)

@@ -20,7 +20,7 @@ import expost as xp
 from expost.filters._filter import Filter
 from expost.knowledge import confidence_change
 from expost.report._explanation import explain
-from support import guards, strategies
+from support import integer_boxes, random_cases
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -73,7 +73,7 @@ def test_the_order_decides(end: tuple[str, ...]) -> None:
 
 
 @settings(max_examples=40)
-@given(strategies.transcripts())
+@given(random_cases.transcripts())
 def test_a_replay_is_every_decision_on_its_prefix(transcript: xp.Transcript) -> None:
     domain = transcript.domain
     spent = xp.Odometer(transcript).spent.upper
@@ -83,14 +83,14 @@ def test_a_replay_is_every_decision_on_its_prefix(transcript: xp.Transcript) -> 
             for exchange in transcript.exchanges:
                 again = again.add(exchange.query, exchange.response)
             found = xp.replay(again)
-            assert (found.respected, found.first_refused) == guards.respected_exactly(again)
+            assert (found.respected, found.first_refused) == integer_boxes.respected_exactly(again)
             assert found.loss.upper <= found.peak.upper
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_what_is_certain_on_a_box_of_integers_is_true_of_its_points(seed: int) -> None:
-    case = guards.some_guarded(random.Random(seed))
-    assert list(guards.complaints(case)) == []
+    case = integer_boxes.some_guarded(random.Random(seed))
+    assert list(integer_boxes.complaints(case)) == []
 
 
 @cache
@@ -238,7 +238,7 @@ def test_what_fits_is_found_within_one_limit_of_nodes() -> None:
 
 def test_what_the_simplified_filter_accepts_the_bayesian_one_does_on_a_box_too() -> None:
     for seed in range(30):
-        case = guards.some_guarded(random.Random(f"order/{seed}"))
+        case = integer_boxes.some_guarded(random.Random(f"order/{seed}"))
         odometer = xp.Odometer(case.transcript(case.box))
         if xp.SimplifiedFilter.of(case.guard.budget).decide(odometer, case.query).accepted:
             assert xp.BayesianFilter.of(case.guard.budget).decide(odometer, case.query).accepted

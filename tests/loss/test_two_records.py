@@ -12,7 +12,7 @@ from expost.loss._log_likelihood import Apart
 from expost.loss._on_set import SetLogLikelihood
 from expost.numbers import UNIT
 from expost.solver import Effort
-from support.records import likelihoods, listed, matching, some_records
+from support.record_cases import likelihoods, listed, matching, some_records
 
 TRUTH = xp.randomized_response(epsilon=1)
 

@@ -11,7 +11,7 @@ import pytest
 
 import expost as xp
 from expost.filters._filter import Filter
-from support.boxes import Case, some_ask, some_case
+from support.box_cases import Case, some_ask, some_case
 
 FILTERS: list[type[Filter]] = [xp.BasicFilter, xp.SimplifiedFilter, xp.BayesianFilter]
 

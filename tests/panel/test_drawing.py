@@ -10,7 +10,7 @@ import pytest
 
 import expost as xp
 from expost.panel.drawing import Drawing
-from support import panels
+from support import panel_cases
 
 
 class Script:
@@ -26,7 +26,7 @@ class Script:
         return sum(word << 64 * place for place, word in enumerate(taken))
 
 
-@pytest.mark.parametrize("query", panels.families(4, "0.7"), ids=lambda query: query.kind)
+@pytest.mark.parametrize("query", panel_cases.families(4, "0.7"), ids=lambda query: query.kind)
 def test_words_at_the_border_of_two_responses_are_decided_exactly(query: xp.queries.Query) -> None:
     likelihood = query.on(xp.FiniteSet(range(4)))
     for place in range(4):

@@ -17,7 +17,7 @@ from expost.panel.kernel import Kernel
 from expost.panel.places import Chosen
 from expost.panel.question import FiniteQuestion
 from expost.queries import Query
-from support import oracles, panels
+from support import oracles, panel_cases
 
 
 @pytest.mark.parametrize(
@@ -43,14 +43,14 @@ from support import oracles, panels
     ids=repr,
 )
 def test_every_decision_is_that_of_the_subject_alone(guard: Filter, subjects: int) -> None:
-    panels.play(guard, subjects, seed=subjects)
+    panel_cases.play(guard, subjects, seed=subjects)
 
 
 def test_decisions_are_those_of_exact_fractions() -> None:
     generator = random.Random(5)
     domain = xp.FiniteSet(range(3))
     short = ("randomized_response", "local_hashing", "perturbation", "channel")
-    queries = [query for query in panels.families(3, "0.2") if query.kind in short]
+    queries = [query for query in panel_cases.families(3, "0.2") if query.kind in short]
     kernel = Kernel(domain, xp.BayesianFilter("0.6"))
     numbers = [kernel.number(query) for query in queries]
     state = kernel.start(20)
@@ -117,7 +117,7 @@ def test_ties_that_doubles_cannot_tell_are_told_in_words(guard: Filter) -> None:
 
 
 def test_losses_and_peaks_enclose_the_exact_ones() -> None:
-    _, state, odometers = panels.play(xp.BayesianFilter("0.8"), 60, seed=3)
+    _, state, odometers = panel_cases.play(xp.BayesianFilter("0.8"), 60, seed=3)
     everybody = Chosen(state.count)
     for (lower, upper), exact in (
         (state.losses(everybody), [each.exact_loss for each in odometers]),
@@ -172,7 +172,7 @@ class Twice(xp.BasicFilter):
 
 @pytest.mark.parametrize("guard", [Half("0.8"), Twice("0.8")], ids=repr)
 def test_a_filter_of_ones_own_decides_about_many(guard: Filter) -> None:
-    panels.play(guard, 10, seed=2)
+    panel_cases.play(guard, 10, seed=2)
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_ties_in_earnest_are_decided_by_exact_products(guard: Filter) -> None:
     domain = xp.FiniteSet(range(3))
     direct = xp.channel([["3/5", "1/5", "1/5"], ["1/5", "3/5", "1/5"], ["1/5", "1/5", "3/5"]])
     pairs = xp.channel([["1/2", "1/2"], ["1/4", "3/4"], ["1/2", "1/2"]])
-    kernel, state, _ = panels.play_on(domain, [direct, pairs], guard, 60, seed=1, rounds=8)
+    kernel, state, _ = panel_cases.play_on(domain, [direct, pairs], guard, 60, seed=1, rounds=8)
     assert isinstance(state, FiniteState)
     question = kernel.questions[kernel.number(direct)]
     assert isinstance(question, FiniteQuestion)

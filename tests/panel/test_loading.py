@@ -12,7 +12,7 @@ from expost.filters import Filter
 from expost.panel.kernel import Kernel
 from expost.panel.places import Chosen
 from expost.panel.state import State
-from support.panels import EPSILONS, families, play, play_on
+from support.panel_cases import EPSILONS, families, play, play_on
 
 PERSON = xp.Attributes(region=["n", "s", "w"], smokes=["no", "yes"])
 ABOUT = [

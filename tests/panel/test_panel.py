@@ -12,8 +12,8 @@ import pytest
 import expost as xp
 from expost.filters import Filter
 from expost.sampling import InsecureSource
-from support import panels
-from support.frames import text_with_locals
+from support import panel_cases
+from support.stack_frames import text_with_locals
 
 SMOKES = xp.FiniteSet(["no", "yes"])
 
@@ -27,7 +27,7 @@ def small(subjects: Any = ("a", "b", "c"), **options: Any) -> xp.Panel:
 def test_a_panel_decides_and_accounts_as_sessions_do(guard: Filter) -> None:
     generator = random.Random(3)
     domain = xp.FiniteSet(range(4))
-    queries = {str(i): query for i, query in enumerate(panels.families(4, "0.2"))}
+    queries = {str(i): query for i, query in enumerate(panel_cases.families(4, "0.2"))}
     names = [f"subject {number}" for number in range(50)]
     panel = xp.Panel(
         domain, filter=guard, subjects=names, queries=queries, source=InsecureSource(1)

@@ -14,15 +14,15 @@ from expost.domains import freeze, freeze_columns
 from expost.panel.kernel import Kernel
 from expost.panel.places import Chosen
 from expost.sampling import InsecureSource
-from support import panels, records
+from support import panel_cases, record_cases
 
 
 @pytest.mark.parametrize("seed", range(24))
 def test_every_decision_about_records_is_that_of_the_subject_alone(seed: int) -> None:
-    case = records.some_records(random.Random(seed))
+    case = record_cases.some_records(random.Random(seed))
     asked = [exchange.query for exchange in case.transcript.exchanges]
     guard = [xp.BayesianFilter("1.5"), xp.SimplifiedFilter(2), xp.BasicFilter(2)][seed % 3]
-    _, state, odometers = panels.play_on(
+    _, state, odometers = panel_cases.play_on(
         case.domain, [*asked, case.following], guard, subjects=8, seed=seed, rounds=6
     )
     lower, upper = state.losses(Chosen(8))
@@ -39,7 +39,7 @@ def test_changes_that_are_limited_by_distance_count_gaps() -> None:
     query = xp.randomized_response(epsilon="0.5")
     asked = [query.about("level", at=step) for step in (1, 2, 3, 5)]
     joint = [query.about("level", "other", at=4)]
-    panels.play_on(domain, [*asked, *joint], xp.BayesianFilter("1.5"), 40, seed=3, rounds=8)
+    panel_cases.play_on(domain, [*asked, *joint], xp.BayesianFilter("1.5"), 40, seed=3, rounds=8)
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -13,7 +13,7 @@ import expost as xp
 from expost.queries import Query
 from expost.sampling import InsecureSource
 from expost.saturation import equal_caps
-from support import panels
+from support import panel_cases
 
 
 def alone(panel: xp.Panel, subject: Any, question: Any, **options: Any) -> Query | None:
@@ -45,7 +45,7 @@ def check(panel: xp.Panel, question: Any, **options: Any) -> None:
 def test_after_random_answers_they_are_those_of_each_transcript() -> None:
     generator = random.Random(5)
     domain = xp.FiniteSet(range(6))
-    families = panels.families(6, "0.3")
+    families = panel_cases.families(6, "0.3")
     for seed in range(6):
         panel = xp.Panel(
             domain,

@@ -34,9 +34,9 @@ from expost.proof.verify import (
 )  # fmt: skip
 from expost.solver import GAP
 from expost.transcript import readable
-from support.boxes import Examined, complaints, some_case
-from support.places import places
-from support.studies import some_study
+from support.box_cases import Examined, complaints, some_case
+from support.category_box_cases import some_study
+from support.json_paths import places
 
 
 def text_of(transcript: xp.Transcript) -> str:

@@ -18,8 +18,8 @@ import expost as xp
 from expost.proof import certificate, verify
 from expost.queries import About
 from support import oracles
-from support.places import places
-from support.records import TINY, Places, Records, listed, some_records
+from support.json_paths import places
+from support.record_cases import TINY, Places, Records, listed, some_records
 
 Run = Callable[..., tuple[int, str, str]]
 ROUNDED = {"perturbation", "geometric"}

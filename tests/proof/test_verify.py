@@ -24,8 +24,8 @@ import expost as xp
 from expost.proof import verify
 from expost.transcript import readable
 from support import oracles
-from support.boxes import some_case
-from support.studies import some_study
+from support.box_cases import some_case
+from support.category_box_cases import some_study
 
 SOURCE = Path(verify.__file__)
 

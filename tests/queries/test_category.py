@@ -16,7 +16,7 @@ import expost as xp
 from expost.loss.many_concave import concave_spreads
 from expost.proof import certificate, verify
 from expost.queries import About, Query
-from support import guards, oracles
+from support import integer_boxes, oracles
 
 LABELS = ["north", "south", "east", "west"]
 BOX = xp.Box(age=(10, 100), region=xp.categories(*LABELS), sex=xp.categories("f", "m"))
@@ -163,7 +163,7 @@ def test_a_box_without_names_has_nothing_to_ask_about() -> None:
 def test_no_point_exceeds_what_a_certificate_proves(seed: int) -> None:
     generator, seen = random.Random(f"category/{seed}"), 0
     while seen < 6:
-        case = guards.some_guarded(generator)
+        case = integer_boxes.some_guarded(generator)
         if not any(isinstance(query, About) for query, _ in case.asked):
             continue
         seen += 1

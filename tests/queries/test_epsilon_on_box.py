@@ -11,7 +11,7 @@ import pytest
 
 import expost as xp
 from expost.numbers import Nats
-from support import guards
+from support import integer_boxes
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -20,8 +20,8 @@ def test_it_is_that_of_the_points_of_a_box_of_integers(seed: int) -> None:
     ranges = tuple(
         (low, low + generator.randint(1, 3)) for low in generator.choices(range(-2, 2), k=2)
     )
-    query = guards.some_query(generator, ranges)
-    case = guards.Guarded(ranges, (), query, xp.BayesianFilter(1), 1)
+    query = integer_boxes.some_query(generator, ranges)
+    case = integer_boxes.Guarded(ranges, (), query, xp.BayesianFilter(1), 1)
     exact = query.on(case.points).epsilon
     found = xp.loss.worst_case_loss(query, case.box)
     assert found.lower <= exact.enclosure.upper

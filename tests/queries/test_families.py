@@ -12,7 +12,7 @@ import pytest
 import expost as xp
 from expost.files.reading import parse
 from expost.queries import query_from_json
-from support.strategies import read_back
+from support.random_cases import read_back
 
 DOMAIN = xp.FiniteSet(range(3))
 FILES: list[dict[str, Any]] = [

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import expost as xp
-from support import guards, oracles, strategies
+from support import integer_boxes, oracles, random_cases
 
 
 def check(bound: float, largest: Fraction, slack: float = 0) -> None:
@@ -22,13 +22,13 @@ def check(bound: float, largest: Fraction, slack: float = 0) -> None:
         assert bound <= -oracles.log(largest) < bound + slack + 1e-9
 
 
-@given(st.integers(2, 5).flatmap(lambda n: st.tuples(st.just(n), strategies.queries(n))))
+@given(st.integers(2, 5).flatmap(lambda n: st.tuples(st.just(n), random_cases.queries(n))))
 def test_on_a_set_it_belongs_to_the_value_for_which_a_response_is_likeliest(
     case: tuple[int, xp.queries.Query],
 ) -> None:
     size, query = case
     domain = xp.FiniteSet(range(size))
-    for position, column in enumerate(strategies.columns(query, domain)):
+    for position, column in enumerate(random_cases.columns(query, domain)):
         check(query.on(domain).least_surprisal(position), max(column))
 
 
@@ -38,8 +38,8 @@ def test_on_a_box_no_point_makes_a_response_less_surprising(seed: int) -> None:
     ranges = tuple(
         (low, low + generator.randint(1, 3)) for low in generator.choices(range(-2, 2), k=2)
     )
-    query = guards.some_query(generator, ranges)
-    case = guards.Guarded(ranges, (), query, xp.BayesianFilter(1), 1)
+    query = integer_boxes.some_query(generator, ranges)
+    case = integer_boxes.Guarded(ranges, (), query, xp.BayesianFilter(1), 1)
     on_box, on_points = query.on(case.box), query.on(case.points)
     pmfs = [on_points.pmf(place) for place in range(len(case.points))]
     # A window may be around the scores of both corners; then the bound is less close.
@@ -57,7 +57,7 @@ def test_noise_on_a_box_is_least_surprising_for_the_closest_score() -> None:
         xp.laplace({"x": 1}, range=ends, grid=1, epsilon=20),
     ):
         on_box = query.on(box)
-        for position, column in enumerate(strategies.columns(query, points)):
+        for position, column in enumerate(random_cases.columns(query, points)):
             check(on_box.least_surprisal(position), max(column))
 
 

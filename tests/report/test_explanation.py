@@ -13,7 +13,7 @@ import expost as xp
 from expost.queries.words import listed
 from expost.report._explanation import explain, sentences
 from expost.report._formatting import query_in_words
-from support.strategies import transcripts
+from support.random_cases import transcripts
 
 YES = xp.randomized_response(epsilon="0.5")
 DOMAIN = xp.FiniteSet(["no", "yes"])

@@ -12,7 +12,7 @@ from expost.ledger import Round
 from expost.report._explanation import explain
 from expost.report._ledger_page import OneSubject, ledger_page
 from expost.report._study import Quarantined, StudySummary, budget_shares, totals
-from support.pages import Element, checked
+from support.page_checks import Element, checked
 
 WORDS = xp.FiniteSet(["no", "yes"])
 QUERY = xp.randomized_response(epsilon="0.5")

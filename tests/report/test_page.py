@@ -21,7 +21,7 @@ from expost.report._page import (
     section,
     table,
 )
-from support.pages import checked, parsed
+from support.page_checks import checked, parsed
 
 HEADER = Header(
     about="What a page is about",

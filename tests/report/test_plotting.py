@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 
 import expost as xp
 from expost.report._palette import BASIC, REALIZED
-from support.hiding import run_without
+from support.missing_packages import run_without
 
 # So few subjects are fine for a picture.
 pytestmark = pytest.mark.filterwarnings("ignore:.* at an end of what is possible")

@@ -10,7 +10,7 @@ from expost.domains import Record
 from expost.numbers import Nats
 from expost.report._explanation import explain, sentences
 from expost.report._formatting import domain_in_words, records_text
-from support.records import likelihoods, listed, some_records
+from support.record_cases import likelihoods, listed, some_records
 
 TRUTH = xp.randomized_response(epsilon="0.5")
 

@@ -19,7 +19,7 @@ import expost as xp
 from expost.reproduce import reproduce
 from expost.reproduce.runner import Plan, carry_out
 from expost.reproduce.streams import LINEAR
-from support.pages import checked
+from support.page_checks import checked
 
 pytestmark = pytest.mark.slow  # runs experiments
 

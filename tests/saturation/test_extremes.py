@@ -22,7 +22,7 @@ import expost as xp
 from expost.queries import About, Query
 from expost.saturation import classes, known, saturated
 from expost.saturation.tilted import tilted
-from support.records import Listed, Places, likelihoods, listed, some_records
+from support.record_cases import Listed, Places, likelihoods, listed, some_records
 
 CLOSE = mpmath.mpf(2) ** -20
 

@@ -28,7 +28,7 @@ from expost.saturation.known import known_of, known_set
 from expost.saturation.saturated import ratio_at
 from expost.saturation.tilted import Tilted, tilted
 from expost.saturation.told import Told
-from support.strategies import columns
+from support.random_cases import columns
 
 ROUNDING = Fraction(1, 2**20)
 

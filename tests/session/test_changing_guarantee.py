@@ -19,7 +19,7 @@ import pytest
 import expost as xp
 from expost.domains import Frozen
 from expost.queries import Query
-from support.devices import (
+from support.changing_devices import (
     Answered,
     Game,
     Path,

@@ -14,8 +14,8 @@ import pytest
 import expost as xp
 from expost.files.canonical import value_tree
 from expost.queries import Query
-from support.frames import text_with_locals
-from support.killing import asking, together
+from support.killed_commands import asking, together
+from support.stack_frames import text_with_locals
 
 SECRET = "the-secret-label"
 DOMAIN = xp.FiniteSet(["a", "b", SECRET])

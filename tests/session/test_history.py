@@ -14,7 +14,7 @@ import pytest
 import expost as xp
 from expost.session._history import History
 from expost.session._secret import Secret
-from support.frames import text_with_locals
+from support.stack_frames import text_with_locals
 
 SECRET = "the-secret-label"
 PERSON = xp.Attributes(

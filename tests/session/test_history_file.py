@@ -13,8 +13,8 @@ import pytest
 import expost as xp
 from expost.session import HistoryFile
 from expost.session._history import History
-from support.frames import text_with_locals
-from support.killing import moving_on, together
+from support.killed_commands import moving_on, together
+from support.stack_frames import text_with_locals
 
 SECRET = "the-secret-läbel"
 PERSON = xp.Attributes(

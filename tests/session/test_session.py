@@ -20,7 +20,7 @@ from expost.filters._decision import Decision
 from expost.queries import Query
 from expost.session._secret import Secret
 from expost.session._session import Halt
-from support.frames import text_with_locals
+from support.stack_frames import text_with_locals
 
 SECRET = "the-secret-label"
 DOMAIN = xp.FiniteSet(["a", "b", SECRET])

@@ -28,7 +28,7 @@ from expost.domains import Integers
 from expost.loss._on_box import BoxLogLikelihood
 from expost.loss._realized import basic_loss
 from expost.solver import BoxSpread, _methods, independent_blocks
-from support.boxes import (
+from support.box_cases import (
     EPSILONS,
     NODES,
     Ask,
@@ -249,7 +249,7 @@ def test_the_order_of_names_and_the_number_of_threads_change_no_bit() -> None:
 
 FRESH = """
 import json, sys, random
-from support.boxes import some_case
+from support.box_cases import some_case
 import expost as xp
 generator = random.Random(8)
 losses = []

@@ -14,8 +14,8 @@ import pytest
 
 import expost as xp
 from expost.solver.kernels.layout import TIGHTENED
-from support.boxes import Ask, Case, Side, complaints
-from support.parts import plain_kernels, solver_of
+from support.box_cases import Ask, Case, Side, complaints
+from support.optimizer_parts import plain_kernels, solver_of
 
 Break = Callable[[Any], None]
 

@@ -12,8 +12,8 @@ import pytest
 
 import expost as xp
 from support import oracles
-from support.boxes import complaints
-from support.studies import some_study
+from support.box_cases import complaints
+from support.category_box_cases import some_study
 
 SEEDS = range(120)
 

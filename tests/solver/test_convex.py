@@ -20,7 +20,7 @@ from expost.solver.kernels.branching import CORNERS
 from expost.solver.kernels.layout import FOOT, TIGHTENED, BoxProblem, PackedProblem, Workspace
 from expost.solver.kernels.links import FALLING
 from expost.terms import Link, ScoreTerm
-from support.parts import (
+from support.optimizer_parts import (
     curvature_left,
     exact_dual,
     exact_sum,

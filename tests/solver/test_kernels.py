@@ -32,8 +32,8 @@ from expost.solver.kernels.links import (
 )
 from expost.terms import BLUR, Link, ScoreTerm
 from support import oracles
-from support.boxes import EPSILONS, some_case, some_hills
-from support.parts import (
+from support.box_cases import EPSILONS, some_case, some_hills
+from support.optimizer_parts import (
     UNIT,
     curvature_left,
     exact_dual,

@@ -13,7 +13,7 @@ from expost.solver._methods import BranchAndBound, ConcaveMaximizer, CornerEnume
 from expost.solver.kernels import entries
 from expost.solver.kernels.layout import PackedProblem
 from expost.terms import Link, ScoreTerm
-from support.parts import exact_sum, make_packed
+from support.optimizer_parts import exact_sum, make_packed
 
 EPSILONS = [1e-6, 0.1, 1.0, 8.0]
 

@@ -23,7 +23,7 @@ from expost.solver.kernels.layout import (
 )
 from expost.solver.kernels.trees import pop_parent, push_node
 from expost.terms import Link, ScoreTerm
-from support.parts import make_packed
+from support.optimizer_parts import make_packed
 
 FOREVER = 10**6
 

@@ -11,7 +11,7 @@ import pytest
 from expost.solver.kernels.layout import BoxProblem, Workspace
 from expost.solver.kernels.links import LOGISTIC
 from expost.terms import Link, ScoreTerm
-from support.parts import (
+from support.optimizer_parts import (
     exact_dual,
     exact_sum,
     highest,

@@ -19,8 +19,8 @@ from expost.solver.kernels.compiled import (
     load_or_build,
     machine_code,
 )
-from support.boxes import some_case
-from support.parts import kernels, packed_of, solver_of
+from support.box_cases import some_case
+from support.optimizer_parts import kernels, packed_of, solver_of
 
 SAID = "compiling the optimizer, once; this takes about a minute"
 

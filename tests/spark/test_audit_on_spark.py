@@ -14,8 +14,8 @@ import pytest
 import expost as xp
 from expost.audits.auditing import audit_files_on_spark
 from expost.audits.bad_rows import MOST
-from support.logs import FILTERS, Logged, some_log
-from support.sparks import spark_session
+from support.answer_logs import FILTERS, Logged, some_log
+from support.spark_sessions import spark_session
 
 # A session that closes at the end of the process warns about that, and so does pandas 3.
 pytestmark = pytest.mark.filterwarnings("default")

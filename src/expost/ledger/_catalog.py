@@ -59,10 +59,13 @@ class Catalog:
         """Load what was added since the last call."""
         # The responses first: then the query of a response is there when the response is.
         responses = _rows_after(backend, ResponseRow, len(self._entries))
-        for query_row in _rows_after(backend, QueryRow, len(self._query_rows)):
-            self._load_query(query_row)
-        for response_row in responses:
-            self._load_response(response_row)
+        try:
+            for query_row in _rows_after(backend, QueryRow, len(self._query_rows)):
+                self._load_query(query_row)
+            for response_row in responses:
+                self._load_response(response_row)
+        except TypeError:  # a flipped bit can change the type of a column
+            raise LedgerDamaged("a query or a response is not what was recorded") from None
 
     def _load_query(self, row: QueryRow) -> None:
         try:

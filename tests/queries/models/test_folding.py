@@ -59,7 +59,7 @@ from sklearn.preprocessing import (
 from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR, NuSVC, NuSVR
 
 import expost as xp
-from support.people import NAMED, NAMES, PLAIN, Floats, chances, one_bit, people, scores
+from support.sleep_survey import NAMED, NAMES, PLAIN, Floats, chances, one_bit, people, scores
 
 POINTS, HOURS = people(60)
 LONG = np.where(np.median(HOURS) < HOURS, 2, 1)

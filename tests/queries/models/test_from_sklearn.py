@@ -26,7 +26,7 @@ from sklearn.preprocessing import (
 )
 
 import expost as xp
-from support.people import HIGH, LOW, NAMED, NAMES, PLAIN, chances, one_bit, people, scores
+from support.sleep_survey import HIGH, LOW, NAMED, NAMES, PLAIN, chances, one_bit, people, scores
 
 POINTS, HOURS = people()
 LONG = np.median(HOURS) < HOURS

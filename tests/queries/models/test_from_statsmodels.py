@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import expost as xp
 from expost.queries.models import from_statsmodels
-from support.people import NAMED, NAMES, PLAIN, chances, one_bit, people, scores
+from support.sleep_survey import NAMED, NAMES, PLAIN, chances, one_bit, people, scores
 
 POINTS, HOURS = people(80)
 # Not a clean cut, which would have no best fit.

@@ -32,7 +32,7 @@ from sklearn.svm import SVC, SVR, LinearSVC
 
 import expost as xp
 from expost.domains import Domain
-from support.people import NAMED, NAMES, PLAIN, Floats, people
+from support.sleep_survey import NAMED, NAMES, PLAIN, Floats, people
 
 POINTS, HOURS = people()
 LONG = np.median(HOURS) < HOURS

@@ -19,7 +19,7 @@ from expost.queries.noise.integer import NoisyInteger
 from expost.solver import BoxSpread
 from expost.terms import Link
 from support import oracles
-from support.boxes import complaints, some_hills
+from support.box_cases import complaints, some_hills
 
 BOX = xp.Box(age=(0, 100), share=(-1, 1))
 QUERY = xp.gaussian({"age": 1, "share": 10}, intercept=10, range=(0, 120), grid=2, sigma=60)

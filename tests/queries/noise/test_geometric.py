@@ -17,7 +17,7 @@ from expost.numbers import Nats
 from expost.queries.noise.geometric import ClampedNoise
 from expost.queries.noise.integer import NoisyInteger
 from support import oracles
-from support.strategies import read_back, table
+from support.random_cases import read_back, table
 
 epsilons = st.fractions(min_value=Fraction(1, 10**6), max_value=100).filter(bool)
 integers = st.lists(st.integers(-6, 6), min_size=1, max_size=5, unique=True)

@@ -25,7 +25,7 @@ from expost.queries.noise.piecewise import Piecewise
 from expost.report._explanation import explain
 from expost.terms import BLUR, EVERYWHERE, Link, ScoreTerm
 from support import oracles
-from support.strategies import read_back, table
+from support.random_cases import read_back, table
 
 Point = tuple[float, ...]
 EPSILONS = ["1e-300", "1e-6", "0.1", "1/3", "1", "4", "30", "499"]

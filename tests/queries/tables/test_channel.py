@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import expost as xp
 from support import oracles
-from support.strategies import columns, exact_rows
+from support.random_cases import columns, exact_rows
 
 PAIR = xp.FiniteSet([0, 1])
 

@@ -18,7 +18,7 @@ from expost.files.reading import parse
 from expost.proof.verify import Values
 from expost.proof.verify import channel as checked_channel
 from expost.queries import query_from_json
-from support.strategies import columns, exact_rows
+from support.random_cases import columns, exact_rows
 
 
 @st.composite

@@ -18,7 +18,7 @@ from expost.loss import Odometer
 from expost.numbers import Nats
 from expost.queries.tables.exponential_mechanism import Levels, exponential_weights
 from support import oracles
-from support.strategies import columns, read_back
+from support.random_cases import columns, read_back
 
 epsilons = st.fractions(min_value=Fraction(1, 10**6), max_value=60).filter(bool)
 entries = st.fractions(-3, 3, max_denominator=50)

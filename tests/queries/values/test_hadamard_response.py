@@ -14,7 +14,7 @@ import expost as xp
 from expost.numbers import Nats
 from expost.queries.values.hadamard_response import SignedColumns
 from support import oracles
-from support.strategies import read_back, table
+from support.random_cases import read_back, table
 
 epsilons = st.fractions(min_value=Fraction(1, 10**6), max_value=400).filter(bool)
 orders = st.sampled_from([2, 4, 8, 16])

@@ -16,7 +16,7 @@ import expost as xp
 from expost.numbers import Nats
 from expost.queries.values.local_hashing import Hash
 from support import oracles
-from support.strategies import read_back, table
+from support.random_cases import read_back, table
 
 epsilons = st.fractions(min_value=Fraction(1, 10**6), max_value=400).filter(bool)
 seeds = st.binary(min_size=1, max_size=9).map(bytes.hex)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import expost as xp
 from expost.numbers import Nats
 from support import oracles
-from support.strategies import columns
+from support.random_cases import columns
 
 epsilons = st.fractions(min_value=Fraction(1, 10**9), max_value=400).filter(bool)
 

@@ -16,7 +16,7 @@ import expost as xp
 from expost.numbers import Nats
 from expost.queries.values.subset_selection import SpikedSubsets, members_of, rank_of
 from support import oracles
-from support.strategies import read_back, table
+from support.random_cases import read_back, table
 
 epsilons = st.fractions(min_value=Fraction(1, 10**6), max_value=400).filter(bool)
 sizes = st.integers(2, 6).flatmap(lambda n: st.tuples(st.just(n), st.integers(1, n - 1)))

@@ -15,7 +15,7 @@ import expost as xp
 from expost.numbers import Nats
 from expost.queries.values.unary_encoding import NoisyBits
 from support import oracles
-from support.strategies import read_back, table
+from support.random_cases import read_back, table
 
 epsilons = st.fractions(min_value=Fraction(1, 10**6), max_value=40).filter(bool)
 SIXTY_FOUR = xp.FiniteSet(range(64))

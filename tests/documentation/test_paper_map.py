@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-PAGE = (Path(__file__).parent.parent / "docs" / "tutorials" / "paper.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "tutorials" / "paper.md").read_text("utf-8")
 ROWS = [
     [cell.strip() for cell in line.strip("|").split("|")]
     for line in PAGE.split("## From the paper to the code")[1].splitlines()

@@ -20,10 +20,10 @@ from expost.ledger._digests import first_root
 from expost.ledger._postgres import Postgres
 from expost.ledger.backend import Commit
 from expost.ledger.tables import TABLES
-from support.disks import Content, Disk, DiskStore
-from support.mutants import MUTANTS
-from support.postgres import fresh, shared_server
-from support.sites import KINDS, POLICY, Backup, Site, create_on
+from support.ledger_mutants import MUTANTS
+from support.ledger_sites import KINDS, POLICY, Backup, Site, create_on
+from support.postgres_server import fresh, shared_server
+from support.simulated_disk import Content, Disk, DiskStore
 
 __all__ = ["MOMENTS", "OnServer"]
 

@@ -26,7 +26,7 @@ from expost.queries import FAMILIES, query_from_json
 from expost.sampling import InsecureSource
 from expost.transcript import Transcript
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 FENCE = re.compile(r"^```(?P<language>\w+)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"`(?P<name>[\w-]+\.(?:json|csv))`[^`]*$")

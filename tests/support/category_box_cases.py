@@ -1,4 +1,4 @@
-"""Random transcripts over boxes with categories, in plain numbers, as boxes.py has them without."""
+"""Random transcripts over boxes with categories; box_cases.py has those without."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import numpy as np
 import expost as xp
 from expost.domains import Categories
 from support import oracles
-from support.boxes import rounded_down
+from support.box_cases import rounded_down
 
 Combination = dict[int, str]
 """The category of every coordinate that has some."""

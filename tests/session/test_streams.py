@@ -10,8 +10,8 @@ from benchmarks.streams import BASE, Outcome, ask_all
 
 import expost as xp
 from expost.filters import Decision
-from support.boxes import Ask, Side
-from support.stream_hunt import Stream, some_stream, violations
+from support.box_cases import Ask, Side
+from support.query_streams import Stream, some_stream, violations
 
 SMALL = [replace(BASE, norm=2.0), replace(BASE, queries=65)]
 

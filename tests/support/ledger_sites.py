@@ -18,9 +18,9 @@ from expost.ledger._digests import first_root
 from expost.ledger._opening import create_checkpoint
 from expost.ledger._sqlite import Sqlite
 from expost.ledger.tables import ExchangeRow, RequestRow, SubjectRow
-from support.disks import Content, Disk, DiskStore, Killed, mounted
+from support.memory_backend import Records, Vault
 from support.model_device import QUERIES, VALUES
-from support.vaults import Records, Vault
+from support.simulated_disk import Content, Disk, DiskStore, Killed, mounted
 
 __all__ = ["FIRST", "KINDS", "POLICY", "Site", "create_on", "template", "template_records"]
 

@@ -22,7 +22,7 @@ from expost.reproduce.runs import run
 from expost.reproduce.streams import LINEAR, STEEP, Stream
 from support.oracles import optimal_epsilon
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
 

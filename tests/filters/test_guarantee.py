@@ -26,7 +26,7 @@ from expost.loss import Odometer
 from expost.numbers import Nats
 from expost.queries import Query
 from support import oracles
-from support.strategies import Menu, menus, vectors
+from support.random_cases import Menu, menus, vectors
 
 FILTERS: list[type[Filter]] = [xp.BasicFilter, xp.SimplifiedFilter, xp.BayesianFilter]
 

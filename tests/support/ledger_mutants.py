@@ -27,10 +27,10 @@ from expost.ledger._protocol import Receipt
 from expost.ledger.backend import Commit
 from expost.ledger.errors import LedgerBroken
 from expost.ledger.tables import ExchangeRow, RequestRow, SubjectRow
+from support.ledger_sites import template, template_records
+from support.memory_backend import Vault
 from support.model_device import ModelDevice
-from support.sites import template, template_records
-from support.vaults import Vault
-from support.worlds import KINDS, Violation, World
+from support.simulated_studies import KINDS, Violation, World
 
 __all__ = ["MUTANTS", "caught"]
 

@@ -1,4 +1,4 @@
-"""Games of games.py against the filters of expost, which are asked through real transcripts."""
+"""Adaptive games against the filters of expost, through real transcripts."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from expost.filters._filter import Filter
 from expost.filters.rules import Declared, Mixture, Renyi, Rogers, Rule, Sums, Whitehouse
 from expost.loss import Odometer
 from expost.queries import Query
-from support.games import Accepts, Channel, Game, History, exponential
-from support.strategies import columns
+from support.adaptive_games import Accepts, Channel, Game, History, exponential
+from support.random_cases import columns
 
 F = Fraction
 PAIR = xp.FiniteSet([0, 1])

@@ -53,7 +53,7 @@ from expost.ledger.tables import (
     SubjectRow,
 )
 from expost.sampling import InsecureSource
-from support.disks import Killed
+from support.ledger_sites import FIRST, KINDS, POLICY, Backup
 from support.model_device import (
     BUDGET,
     BY_ID,
@@ -67,7 +67,7 @@ from support.model_device import (
     fits,
     within_budget,
 )
-from support.sites import FIRST, KINDS, POLICY, Backup
+from support.simulated_disk import Killed
 
 __all__ = ["KINDS", "Violation", "World", "play"]
 

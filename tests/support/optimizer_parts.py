@@ -41,7 +41,7 @@ from expost.solver.kernels.links import (
 )
 from expost.terms import Link, ScoreTerm
 from support import oracles
-from support.boxes import Case, Point
+from support.box_cases import Case, Point
 
 Floats = NDArray[np.float64]
 

@@ -15,9 +15,7 @@ from benchmarks.beyond.tables import population_row, row
 
 import expost as xp
 
-PAGE = (Path(__file__).parent.parent / "docs" / "explanation" / "when.md").read_text(
-    encoding="utf-8"
-)
+PAGE = (Path(__file__).parents[2] / "docs" / "explanation" / "when.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

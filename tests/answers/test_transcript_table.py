@@ -16,7 +16,7 @@ from expost.files.reading import parse
 from expost.proof import verify
 from expost.queries import query_from_json
 from expost.transcript import Transcript, readable
-from support.strategies import queries, transcripts
+from support.random_cases import queries, transcripts
 
 LONG: dict[str, Any] = {
     "kind": "channel",

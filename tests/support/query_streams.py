@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import expost as xp
-from support.boxes import Ask, Case, Side, complaints
+from support.box_cases import Ask, Case, Side, complaints
 
 __all__ = ["Stream", "hunt", "some_stream", "violations"]
 
