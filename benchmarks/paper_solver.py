@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
+from examples.paper.health import PRINTED_LOSSES
 
 import expost as xp
 from benchmarks.cases import QUICK
@@ -20,7 +21,6 @@ from benchmarks.peers.paper import DELTA, Found, branch_and_bound
 from benchmarks.ratios import Ratio, median
 from benchmarks.timing import best
 from expost.loss._on_box import BoxLogLikelihood
-from expost.reproduce.health import PRINTED
 from expost.solver import BoxSpread, Effort
 
 __all__ = ["Comparison", "compare", "run"]
@@ -148,7 +148,7 @@ def _print_health(health: list[Comparison]) -> None:
     """How far above the loss the bounds of the health table are, as printed and by solver."""
     table = [_real(instance) for instance in health_table()]
     # There hours of sleep are 0 or 12.
-    printed = np.array([PRINTED[*one.responses[:3], 12 * one.responses[3]] for one in table])
+    printed = np.array([PRINTED_LOSSES[*one.responses[:3], 12 * one.responses[3]] for one in table])
     certain = np.array([xp.realized_loss(one.transcript(), gap=0.001).lower for one in table])
     bounds = {
         "printed": printed,

@@ -1,1 +1,1 @@
-"""Worked examples that use the public API only."""
+"""Worked examples: health data with the public API, and the experiments of the paper."""

@@ -33,7 +33,7 @@ UNFINISHED = frozenset(
     (
         "answers", "audits", "cards.py", "cli", "client_checks", "designs", "device", "domains",
         "errors.py", "estimation", "files", "filters", "knowledge", "ledger", "loss",
-        "panel", "proof", "queries", "report", "reproduce", "sampling.py",
+        "panel", "proof", "queries", "report", "sampling.py",
         "saturation", "session", "transcript.py",
     )
 )

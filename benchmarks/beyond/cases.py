@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
+from examples.paper.streams import Stream
+
 import expost as xp
 from benchmarks.beyond import analysts
 from benchmarks.beyond.asking import Case
-from expost.reproduce.streams import Stream
 
 __all__ = ["ANALYSTS", "DIMENSIONS", "EPSILONS", "by_analyst", "by_dimension", "by_epsilon"]
 

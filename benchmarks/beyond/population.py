@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
+from examples.paper.streams import LINEAR
 from numpy.typing import NDArray
 
 import expost as xp
 from benchmarks.beyond.asking import BASIC, SIMPLIFIED
-from expost.reproduce.streams import LINEAR
 from expost.sampling import draw
 
 __all__ = ["SUBJECTS", "Population", "population"]

@@ -6,6 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from examples.paper import reproduce
+from examples.paper.runner import Plan
+
 import expost as xp
 from expost.designs import Study, designed
 from expost.knowledge import confidence_change, load_prior
@@ -18,8 +21,6 @@ from expost.report._learned_page import learned_page
 from expost.report._ledger_page import OneSubject, ledger_page
 from expost.report._study import Quarantined, StudySummary
 from expost.report._transcript_page import transcript_page
-from expost.reproduce import reproduce
-from expost.reproduce.runner import Plan
 
 __all__ = ["SAMPLES"]
 

@@ -7,7 +7,11 @@ import resource
 from collections.abc import Callable
 from pathlib import Path
 
+import click
 import pytest
+
+from expost.cli.reproduce import command_of
+from expost.errors import InvalidInput
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -67,3 +71,17 @@ def test_what_cannot_be_written_leaves_the_earlier_file_whole(
     assert (tmp_path / name).read_bytes() == before
     assert (code, err) == (2, f"expost: cannot write: File too large: {tmp_path / name}\n")
     assert not list(tmp_path.glob(".*"))
+
+
+@pytest.mark.parametrize("arguments", [[], ["linear", "--runs", "2"]])
+def test_without_a_checkout_one_line_says_where_the_experiments_are(
+    tmp_path: Path, arguments: list[str]
+) -> None:
+    command = command_of(tmp_path)
+    with pytest.raises(InvalidInput) as error:
+        command.main(arguments, standalone_mode=False)
+    assert str(error.value) == (
+        "the experiments are not part of the installed package; get the repository, run "
+        "make setup there, and repeat the command with its .venv/bin/expost"
+    )
+    assert "Needs a checkout" in command.get_help(click.Context(command))

@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 from benchmarks.filtered_means import CASES, SCORES, expected
+from examples.paper.figures import accepted_figure
+from examples.paper.runs import run
+from examples.paper.streams import LINEAR, STEEP, Stream
 
 import expost as xp
 from expost.report._chart import svg_file
-from expost.reproduce.figures import accepted_figure
-from expost.reproduce.runs import run
-from expost.reproduce.streams import LINEAR, STEEP, Stream
 from support.oracles import optimal_epsilon
 
 ROOT = Path(__file__).parents[2]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from examples.paper.groups import GROUP, Groups
 
 import expost as xp
 from expost.filters import FILTERS, Account
-from expost.reproduce.groups import GROUP, Groups
 
 BOX = xp.Box([(-1, 1)] * 2)
 QUERIES = [xp.linear([w, 1], epsilon="0.1") for w in (0.5, -0.25, 2)]

@@ -14,11 +14,11 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from examples.paper import reproduce
+from examples.paper.runner import Plan, carry_out
+from examples.paper.streams import LINEAR
 
 import expost as xp
-from expost.reproduce import reproduce
-from expost.reproduce.runner import Plan, carry_out
-from expost.reproduce.streams import LINEAR
 from support.page_checks import checked
 
 pytestmark = pytest.mark.slow  # runs experiments
@@ -257,7 +257,7 @@ def test_a_part_can_be_had_alone(tmp_path: Path, part: str) -> None:
 
 
 def test_numbers_that_cannot_be_read_are_none(tmp_path: Path) -> None:
-    from expost.reproduce import _earlier
+    from examples.paper import _earlier
 
     numbers = tmp_path / "results.json"
     assert _earlier(numbers) == {}

@@ -10,11 +10,9 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
-
-from expost.reproduce import examples, health, results
-from expost.reproduce.runs import asked, run
-from expost.reproduce.streams import STEEP
-from expost.reproduce.two_points import two_points
+from examples.paper import health, results, worked_examples
+from examples.paper.runs import asked, run
+from examples.paper.streams import STEEP
 
 # By another branch and bound, to 2e-5, with sex as a real number; it matters for 0 1 1 0 only.
 RECOMPUTED = {
@@ -32,10 +30,10 @@ def tree() -> dict[str, Any]:
 
 def test_the_sixteen_losses_are_as_recomputed() -> None:
     found = {tuple(outcome["responses"]): outcome["loss"] for outcome in tree()["outcomes"]}
-    assert list(found) == list(health.PRINTED)
+    assert list(found) == list(health.PRINTED_LOSSES)
     for responses, loss in found.items():
         assert loss["lower"] - 1e-4 <= RECOMPUTED[responses] <= loss["upper"] + 1e-4
-        assert loss["upper"] < health.PRINTED[responses]
+        assert loss["upper"] < health.PRINTED_LOSSES[responses]
     assert tree()["median"]["loss"] == pytest.approx(2.353, abs=2e-3)
     assert tree()["largest_gap"] < 2e-4
 
@@ -75,7 +73,7 @@ def test_half_of_the_weight_lies_up_to_the_weighted_median(
 def test_two_points_prove_what_they_say() -> None:
     found = run(STEEP, 3, 0)
     transcript = asked(STEEP, 3, 0, found.responses)
-    proof = two_points(transcript)
+    proof = results.two_points(transcript)
     logs = []
     for point in (proof.likelier, proof.unlikelier):
         assert all(-1 <= x <= 1 and x == round(x, 2) for x in point)
@@ -91,18 +89,18 @@ def test_two_points_prove_what_they_say() -> None:
 
 
 def test_the_examples_come_out_as_printed() -> None:
-    steps = examples.running_example()
+    steps = worked_examples.running_example()
     assert [step.ratio for step in steps[:4]] == [
         Fraction(3, 2), Fraction(55, 48), Fraction(3, 2), Fraction(9, 4),
     ]  # fmt: skip
     assert [step.accepted for step in steps] == [True] * 4 + [False]
-    for figure in examples.figures():
-        if figure.what.startswith(("Example 2: L", "Example 3")) and "/" in figure.exact:
-            assert figure.value == pytest.approx(float(figure.printed), abs=5e-3)
+    for number in worked_examples.printed_numbers():
+        if number.claim.startswith(("Example 2: L", "Example 3")) and "/" in number.exact:
+            assert number.value == pytest.approx(float(number.printed), abs=5e-3)
 
 
 def test_only_the_cell_for_two_is_misprinted_in_example_2() -> None:
-    found = {figure.what: figure for figure in examples.figures()}
+    found = {number.claim: number for number in worked_examples.printed_numbers()}
     for x in (0, 1, 2, 10):
         cell = found[f"Example 2: Pr(1, 0, 1 | x = {x})"]
         product = math.prod(
@@ -115,7 +113,7 @@ def test_only_the_cell_for_two_is_misprinted_in_example_2() -> None:
 
 
 def test_two_remarks_of_the_paper_do_not_hold_in_general() -> None:
-    found = {figure.what: figure for figure in examples.figures()}
+    found = {number.claim: number for number in worked_examples.printed_numbers()}
     assert found["Section 4.2: one more query when the loss equals the budget"].exact == "accepted"
     before = found["Section 4.2: L before a response that is likelier elsewhere"]
     assert found["Section 4.2: L after it"].value > before.value == 5

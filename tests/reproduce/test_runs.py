@@ -9,10 +9,10 @@ from functools import cache
 
 import numpy as np
 import pytest
+from examples.paper.runs import BUDGETS, Run, asked, run
+from examples.paper.streams import LINEAR, SMOOTH, STEEP, STREAMS, Stream
 
 import expost as xp
-from expost.reproduce.runs import BUDGETS, Run, asked, run
-from expost.reproduce.streams import LINEAR, SMOOTH, STEEP, STREAMS, Stream
 
 SEED = 5
 FEW = replace(SMOOTH, name="few", number=9, epsilon="0.2")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from pathlib import Path
 
 import click
@@ -22,15 +23,17 @@ from expost.filters._filter import Filter
 from expost.knowledge import Belief
 from expost.loss import Odometer
 from expost.numbers import Nats
-from expost.queries import Query, perturbation, randomized_response
+from expost.queries import Channel, Query, channel, perturbation, randomized_response
 from expost.report._comparison import basic_prefix
 from expost.report._plot import odometer_figure, save
-from expost.reproduce.examples import Step, running_example
 from expost.sampling import InsecureSource
 from expost.session import Session
 from expost.transcript import Transcript
 
-__all__ = ["command"]
+__all__ = ["TENTHS", "ExampleStep", "command", "power_query", "ratio_of", "running_example"]
+
+TENTHS = FiniteSet(range(11))
+"""The domain of the running example: tenths of the largest value."""
 
 BUDGET = Nats.budget(epsilon=2)
 EPSILON = "0.4"
@@ -57,6 +60,46 @@ class Way:
     answered: float
     right: float
     """How often the best guess about a fact is right, afterwards."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExampleStep:
+    """A query of the running example, whether it was accepted, and L after its response."""
+
+    exponent: int
+    accepted: bool
+    response: int
+    ratio: Fraction
+
+
+def power_query(exponent: int) -> Channel:
+    """Return the query about X^i in the running example: Pr(1 | x) = 0.2 (x/10)^i + 0.4."""
+    ones = [Fraction(2, 5) + Fraction(1, 5) * Fraction(x, 10) ** exponent for x in range(11)]
+    return channel([[1 - p, p] for p in ones])
+
+
+def running_example() -> list[ExampleStep]:
+    """Ask about X, X², … until a filter with the budget 2 ln 3/2 refuses (Example 3 of the paper).
+
+    >>> [str(step.ratio) for step in running_example() if step.accepted]
+    ['3/2', '55/48', '3/2', '9/4']
+    """
+    filter_ = BayesianFilter(ratio=Fraction(9, 4))
+    odometer = Odometer(Transcript(TENTHS, filter_))
+    steps = []
+    for exponent, response in ((1, 1), (2, 0), (3, 1), (4, 1), (5, 1)):
+        accepted = filter_.accepts(odometer, power_query(exponent))
+        if accepted:
+            odometer = odometer.add(power_query(exponent), response)
+        steps.append(ExampleStep(exponent, accepted, response, ratio_of(odometer)))
+    return steps
+
+
+def ratio_of(odometer: Odometer) -> Fraction:
+    """Return L = e^loss of a transcript in which no probability is zero."""
+    ratio = odometer.exact_loss.ratio
+    assert ratio is not None, "no probability is zero here"
+    return ratio
 
 
 @click.command("demo")
@@ -87,7 +130,7 @@ def command(out: Path | None, seed: int, as_json: bool) -> None:
         click.echo("\nFor the picture, install the extra: pip install 'expost[plot]'.")
 
 
-def _example(steps: Sequence[Step]) -> Iterator[str]:
+def _example(steps: Sequence[ExampleStep]) -> Iterator[str]:
     yield "1. A budget that lasts (Example 3 of the paper)"
     yield ""
     yield "A value between 0 and 10 is asked about X, X², X³, …; every query is ln 3/2-LDP."

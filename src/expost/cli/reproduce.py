@@ -1,83 +1,38 @@
-"""``expost reproduce``: the experiments of the paper, with a report."""
+"""``expost reproduce``: the experiments of the paper, which a checkout has in examples/paper."""
 
 from __future__ import annotations
 
-import os
-import time
+import importlib
+import sys
 from pathlib import Path
 
 import click
 
-from expost.cli.dates import today
-from expost.cli.options import as_json, path
-from expost.cli.progress import Line, progress_line
-from expost.cli.show import show_json
 from expost.errors import InvalidInput
-from expost.reproduce import reproduce
-from expost.reproduce.runner import PARTS, Plan
 
-__all__ = ["command"]
+__all__ = ["command", "command_of"]
 
-
-@click.command("reproduce")
-@click.argument("experiment", default="all", metavar="[EXPERIMENT]")
-@click.option("--runs", type=int, help="Runs of each experiment; 50 by default.")
-@click.option("--seed", type=int, default=0, help="Seed of the random queries and responses.")
-@click.option(
-    "--out",
-    "-o",
-    type=path,
-    default=Path("reproduced"),
-    metavar="DIR",
-    help="Where to write everything.",
-)
-@click.option("--jobs", type=int, help="Runs at the same time; all cores by default.")
-@click.option("--quick", is_flag=True, help="Fewer runs and a wider gap: about a minute.")
-@click.option("--date", metavar="DATE", help="Of the report; today by default.")
-@as_json
-def command(
-    experiment: str,
-    runs: int | None,
-    seed: int,
-    out: Path,
-    jobs: int | None,
-    quick: bool,
-    date: str | None,
-    as_json: bool,
-) -> None:
-    """Run the experiments of the paper, and write a report. Interrupted runs are continued.
-
-    EXPERIMENT is linear, logistic, health, examples, or all of them.
-    """
-    known = (*PARTS, "all")
-    if experiment not in known:
-        raise InvalidInput(f"must be one of {', '.join(known)}", "experiment")
-    for name, number, least in (("runs", runs, 1), ("seed", seed, 0), ("jobs", jobs, 1)):
-        if number is not None and number < least:
-            raise InvalidInput(f"must be at least {least}", name)
-    plan = Plan.of(experiment, runs=runs, seed=seed, quick=quick)
-    with progress_line() as line:
-        try:
-            tree = reproduce(
-                plan, out, jobs or os.cpu_count() or 1, _Shown(line), date=date or today()
-            )
-        except KeyboardInterrupt:
-            click.echo("interrupted; the same command continues from here", err=True)
-            raise
-    if as_json:
-        show_json(tree)
-    else:
-        click.echo(f"The report is in {out / 'report.html'}, its numbers in results.json.")
+_CHECKOUT = Path(__file__).resolve().parents[3]
 
 
-class _Shown:
-    """Progress on a line, with an estimate of the time that is left."""
+@click.command("reproduce", context_settings={"ignore_unknown_options": True})
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def _unavailable(arguments: tuple[str, ...]) -> None:
+    """Run the experiments of the paper, and write a report. Needs a checkout of the repository."""
+    raise InvalidInput(
+        "the experiments are not part of the installed package; get the repository, run "
+        "make setup there, and repeat the command with its .venv/bin/expost"
+    )
 
-    def __init__(self, line: Line) -> None:
-        self._line = line
-        self._start = time.monotonic()
-        self.stage = line.stage
 
-    def runs(self, done: int, total: int, share: float) -> None:
-        left = (time.monotonic() - self._start) * (1 / share - 1)
-        self._line.count(done, total, "runs", left)
+def command_of(checkout: Path) -> click.Command:
+    """Return the command that ``examples/paper`` defines, or one that says where to get it."""
+    if not (checkout / "examples" / "paper" / "command.py").is_file():
+        return _unavailable
+    if str(checkout) not in sys.path:
+        sys.path.insert(0, str(checkout))
+    command: click.Command = importlib.import_module("examples.paper.command").command
+    return command
+
+
+command = command_of(_CHECKOUT)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from examples.paper.figures import Drawn, above, median
 from expost._format import format_percent
 from expost.report._page import (
     Header,
@@ -18,7 +19,6 @@ from expost.report._page import (
     section,
     table,
 )
-from expost.reproduce.figures import Drawn, above, median
 
 __all__ = ["report"]
 
@@ -301,7 +301,7 @@ def _health(tree: Tree, drawn: Mapping[str, Drawn]) -> str:
 def _examples(figures: list[Tree]) -> str:
     rows = [
         [
-            each["what"],
+            each["claim"],
             each["printed"],
             each["exact"],
             f"{each['value']:.4g}" if "/" in each["exact"] else "",

@@ -12,13 +12,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
+from examples.paper.results import versions
+from examples.paper.runs import EFFORT, Run, Trace, run
+from examples.paper.streams import STREAMS, Stream
 from expost.errors import InvalidInput
 from expost.files.durable import replace
 from expost.files.regular import LARGEST_TABLE, read_text
 from expost.numbers import Enclosure
-from expost.reproduce.results import versions
-from expost.reproduce.runs import EFFORT, Run, Trace, run
-from expost.reproduce.streams import STREAMS, Stream
 from expost.solver import NODES, Effort, load_kernels
 
 __all__ = ["PARTS", "Plan", "Watcher", "carry_out", "put"]

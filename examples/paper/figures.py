@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
+from examples.paper.runs import Run
 from expost.report._chart import Across, Axis, Chart, Dots, Line, Mark, Range, Rows, Upright
-from expost.reproduce.runs import Run
 
 __all__ = ["Drawn", "above", "accepted_figure", "health_figure", "loss_figure", "median"]
 

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from examples.paper.groups import Groups
+from examples.paper.streams import Stream
 from expost.filters import BayesianFilter, Filter, SimplifiedFilter
 from expost.loss import Odometer, worst_case_loss
 from expost.numbers import Enclosure
 from expost.queries import Query
-from expost.reproduce.groups import Groups
-from expost.reproduce.streams import Stream
 from expost.sampling import InsecureSource, draw
 from expost.solver import NODES, Effort
 from expost.transcript import Transcript

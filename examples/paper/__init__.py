@@ -9,16 +9,16 @@ import json
 from pathlib import Path
 from typing import Any
 
+from examples.paper import figures, results
+from examples.paper.figures import Drawn
+from examples.paper.report import report
+from examples.paper.runner import PARTS, Plan, Watcher, carry_out, put
+from examples.paper.runs import Run
+from examples.paper.streams import STREAMS
 from expost.errors import at
 from expost.files.kinds import PAGE, PICTURE, RESULTS, RUNS, check_replaceable
 from expost.files.regular import read_text
 from expost.report._chart import svg_file
-from expost.reproduce import figures, results
-from expost.reproduce.figures import Drawn
-from expost.reproduce.report import report
-from expost.reproduce.runner import PARTS, Plan, Watcher, carry_out, put
-from expost.reproduce.runs import Run
-from expost.reproduce.streams import STREAMS
 
 __all__ = ["PARTS", "Plan", "reproduce"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import platform
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -14,10 +14,14 @@ from typing import Any
 import numpy as np
 
 import expost
-from expost.reproduce import examples, health
-from expost.reproduce.runs import ACCOUNTS, BUDGETS, FILTERS, Run, asked
-from expost.reproduce.streams import Stream
-from expost.reproduce.two_points import two_points
+from examples.paper import health, worked_examples
+from examples.paper.runs import ACCOUNTS, BUDGETS, FILTERS, Run, asked
+from examples.paper.streams import Stream
+from expost.domains import Box
+from expost.loss._on_box import BoxLogLikelihood, exact_ratio
+from expost.numbers import Nats
+from expost.solver import Effort
+from expost.transcript import Transcript
 
 __all__ = ["PRINTED", "composition", "examples_tree", "health_tree", "proof", "versions"]
 
@@ -34,8 +38,9 @@ _PERCENTILES = (10, 50, 90)
 def versions() -> dict[str, str]:
     """The versions behind the numbers, and a digest of the code, which changes within a version."""
     code = hashlib.sha256()
-    for file in sorted(Path(expost.__file__).parent.rglob("*.py")):
-        code.update(file.read_bytes())
+    for folder in (Path(expost.__file__).parent, Path(__file__).parent):
+        for file in sorted(folder.rglob("*.py")):
+            code.update(file.read_bytes())
     packages = ("expost", "numpy", "numba")
     return {
         "python": platform.python_version(),
@@ -111,9 +116,33 @@ def proof(stream: Stream, seed: int, runs: Sequence[Run]) -> dict[str, Any] | No
     return None
 
 
+@dataclass(frozen=True, slots=True)
+class TwoPoints:
+    """Two points of a box that prove a loss, whatever any solver says.
+
+    The search found them, and they are rounded to hundredths. The responses are likelier at one
+    than at the other by a factor of e^loss, exactly, from the sampled weights.
+    """
+
+    likelier: tuple[float, ...]
+    unlikelier: tuple[float, ...]
+    loss: float
+    """In nats, rounded down: the realized loss is at least this."""
+
+
+def two_points(transcript: Transcript) -> TwoPoints:
+    """Return the two points of the search, for real coordinates in [-1, 1]^d."""
+    box = transcript.domain
+    assert isinstance(box, Box)
+    points = BoxLogLikelihood.of(box, transcript.exchanges).found(Effort())
+    likelier, unlikelier = (tuple(round(float(x), 2) for x in point) for point in points)
+    ratio = exact_ratio(transcript.tally, box, likelier, unlikelier)
+    return TwoPoints(likelier, unlikelier, Nats(ratio=ratio).enclosure.lower)
+
+
 def examples_tree() -> list[dict[str, Any]]:
     """The printed numbers of the examples beside the exact ones."""
-    return [asdict(figure) for figure in examples.figures()]
+    return [asdict(number) for number in worked_examples.printed_numbers()]
 
 
 def health_tree() -> dict[str, Any]:

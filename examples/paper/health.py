@@ -9,21 +9,20 @@ from fractions import Fraction
 from itertools import accumulate
 from typing import Any
 
-from expost.domains import Box, integers
+from examples.health.regressions import PERSON, PRINTED
 from expost.filters._bayesian import BayesianFilter
 from expost.filters._simplified import SimplifiedFilter
 from expost.loss import Odometer
 from expost.numbers import Enclosure
-from expost.queries import Query, linear, logistic
+from expost.queries import Query
 from expost.solver import NODES, Effort
 from expost.transcript import Transcript
 
 __all__ = [
-    "BOX",
     "BUDGET",
     "PEOPLE",
     "PREDICTED",
-    "PRINTED",
+    "PRINTED_LOSSES",
     "REGRESSIONS",
     "Outcome",
     "outcomes",
@@ -34,23 +33,7 @@ __all__ = [
 BUDGET = 4
 EFFORT = Effort(gap=1e-4, nodes=NODES)
 
-BOX = Box(age=(10, 100), sex=integers(0, 1), pressure=(50, 200), bmi=(10, 50))
-
-REGRESSIONS: dict[str, Query] = {
-    "heart": logistic(
-        {"age": -0.059, "sex": -1.456, "pressure": -0.0134}, intercept=6.177, epsilon=1
-    ),
-    "stroke": logistic(
-        {"age": 0.0761, "sex": 0.0952, "bmi": 0.0163}, intercept=-7.989, epsilon=1
-    ),
-    "diabetes": logistic(
-        {"age": 0.0491, "pressure": -0.0091, "bmi": 0.1039}, intercept=-5.07, epsilon=1
-    ),
-    "sleep": linear(
-        {"age": 0.0855, "sex": 0.4617, "pressure": -0.07},
-        intercept=12.323, range=(0, 12), clip=True, epsilon=1,
-    ),
-}  # fmt: skip
+REGRESSIONS = {regression.outcome: regression.query() for regression in PRINTED}
 
 PEOPLE = (
     {"age": 34, "sex": 0, "pressure": 110, "bmi": 18},
@@ -64,7 +47,7 @@ PREDICTED = (
 )
 """The predictions for them, as printed."""
 
-PRINTED: dict[tuple[int, ...], float] = {
+PRINTED_LOSSES: dict[tuple[int, ...], float] = {
     (0, 0, 0, 0): 2.4639, (0, 0, 1, 0): 2.4084, (0, 0, 0, 12): 1.8036, (0, 0, 1, 12): 2.7253,
     (0, 1, 0, 0): 2.6865, (0, 1, 1, 0): 3.1550, (0, 1, 0, 12): 2.4642, (0, 1, 1, 12): 3.7449,
     (1, 0, 0, 0): 3.4761, (1, 0, 1, 0): 2.2610, (1, 0, 0, 12): 2.7511, (1, 0, 1, 12): 2.1975,
@@ -103,19 +86,19 @@ def prediction(name: str, person: dict[str, int]) -> float:
 
 def outcomes() -> list[Outcome]:
     """All sixteen outcomes, in the order of the paper."""
-    return [_outcome(responses) for responses in PRINTED]
+    return [_outcome(responses) for responses in PRINTED_LOSSES]
 
 
 def _outcome(responses: tuple[int, ...]) -> Outcome:
     asked = list(zip(REGRESSIONS.values(), responses, strict=True))
-    transcript = Transcript(BOX)
+    transcript = Transcript(PERSON)
     for query, response in asked:
         transcript = transcript.add(query, response)
     odometer = Odometer(transcript, effort=EFFORT)
     again = BayesianFilter(BUDGET).decide(odometer, REGRESSIONS["heart"]).largest_epsilon
     return Outcome(
         responses,
-        PRINTED[responses],
+        PRINTED_LOSSES[responses],
         odometer.loss,
         tuple(_chance(asked, person) for person in PEOPLE),
         SimplifiedFilter(BUDGET).remaining(odometer),
@@ -124,10 +107,10 @@ def _outcome(responses: tuple[int, ...]) -> Outcome:
 
 
 def _chance(asked: Sequence[tuple[Query, int]], person: dict[str, int]) -> float:
-    chance, place = Fraction(1), BOX.locate(person)
+    chance, place = Fraction(1), PERSON.locate(person)
     assert place is not None
     for query, response in asked:
-        likelihood = query.on(BOX)
+        likelihood = query.on(PERSON)
         position = likelihood.position(response)
         assert position is not None
         chance *= likelihood.pmf(place).probability(position)

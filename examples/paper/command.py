@@ -1,0 +1,83 @@
+"""``expost reproduce``: the experiments of the paper, with a report."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import click
+
+from examples.paper import reproduce
+from examples.paper.runner import PARTS, Plan
+from expost.cli.dates import today
+from expost.cli.options import as_json, path
+from expost.cli.progress import Line, progress_line
+from expost.cli.show import show_json
+from expost.errors import InvalidInput
+
+__all__ = ["command"]
+
+
+@click.command("reproduce")
+@click.argument("experiment", default="all", metavar="[EXPERIMENT]")
+@click.option("--runs", type=int, help="Runs of each experiment; 50 by default.")
+@click.option("--seed", type=int, default=0, help="Seed of the random queries and responses.")
+@click.option(
+    "--out",
+    "-o",
+    type=path,
+    default=Path("reproduced"),
+    metavar="DIR",
+    help="Where to write everything.",
+)
+@click.option("--jobs", type=int, help="Runs at the same time; all cores by default.")
+@click.option("--quick", is_flag=True, help="Fewer runs and a wider gap: about a minute.")
+@click.option("--date", metavar="DATE", help="Of the report; today by default.")
+@as_json
+def command(
+    experiment: str,
+    runs: int | None,
+    seed: int,
+    out: Path,
+    jobs: int | None,
+    quick: bool,
+    date: str | None,
+    as_json: bool,
+) -> None:
+    """Run the experiments of the paper, and write a report. Interrupted runs are continued.
+
+    EXPERIMENT is linear, logistic, health, examples, or all of them.
+    """
+    known = (*PARTS, "all")
+    if experiment not in known:
+        raise InvalidInput(f"must be one of {', '.join(known)}", "experiment")
+    for name, number, least in (("runs", runs, 1), ("seed", seed, 0), ("jobs", jobs, 1)):
+        if number is not None and number < least:
+            raise InvalidInput(f"must be at least {least}", name)
+    plan = Plan.of(experiment, runs=runs, seed=seed, quick=quick)
+    with progress_line() as line:
+        try:
+            tree = reproduce(
+                plan, out, jobs or os.cpu_count() or 1, _Shown(line), date=date or today()
+            )
+        except KeyboardInterrupt:
+            click.echo("interrupted; the same command continues from here", err=True)
+            raise
+    if as_json:
+        show_json(tree)
+    else:
+        click.echo(f"The report is in {out / 'report.html'}, its numbers in results.json.")
+
+
+class _Shown:
+    """Progress on a line, with an estimate of the time that is left."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+        self._start = time.monotonic()
+        self.stage = line.stage
+
+    def runs(self, done: int, total: int, share: float) -> None:
+        left = (time.monotonic() - self._start) * (1 / share - 1)
+        self._line.count(done, total, "runs", left)
