@@ -13,7 +13,7 @@ from matplotlib.ticker import PercentFormatter
 import expost as xp
 from expost._format import format_percent
 from expost.report._chart import Chart, svg_file
-from expost.report._figures import scale
+from expost.report._figures import confidence_chart
 from expost.report._palette import ALLOWED, BASIC, REALIZED
 
 STATIC = Path(__file__).parent.parent / "_static"
@@ -35,7 +35,7 @@ def allowed(before: str, epsilon: str) -> xp.numbers.Enclosure:
 def scale_of(title: str, before: str, epsilon: str) -> tuple[str, Chart]:
     """What an epsilon allows somebody who was so sure before."""
     ends = allowed(before, epsilon)
-    return title, scale(float(before), None, ends.lower, ends.upper)
+    return title, confidence_chart(float(before), None, ends.lower, ends.upper)
 
 
 def by_confidence() -> str:

@@ -50,4 +50,4 @@ def test_it_is_said_where_a_picture_is(run: Run, folder: Path, command: list[str
     code, out, err = run(*command, "drawn.SVG")
     assert (code, err) == (0, "")
     assert out.endswith("The picture is in drawn.SVG.\n")
-    assert Path("drawn.SVG").read_text("utf-8").startswith("<?xml")
+    assert Path("drawn.SVG").read_text("utf-8").startswith("<svg")

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 import expost as xp
-from expost.report import _plot as plots
+from expost.report._chart import Chart
+from expost.report._figures import odometer_chart
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -27,7 +28,7 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("suffix", "start"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")]
+    ("suffix", "start"), [("png", b"\x89PNG"), ("svg", b"<svg"), ("pdf", b"%PDF")]
 )
 def test_the_suffix_gives_the_format(
     run: Run, file: Path, tmp_path: Path, suffix: str, start: bytes
@@ -82,11 +83,11 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, list[float]] | None
     """What the figure is given, call by call."""
     seen: list[dict[str, list[float]] | None] = []
 
-    def figure(odometer: xp.Odometer, losses: Any, budget: Any, costs: Any) -> Any:
+    def chart(odometer: xp.Odometer, losses: Any, *, costs: Any) -> Chart:
         seen.append(costs)
-        return plots.odometer_figure(odometer, losses, budget, costs)
+        return odometer_chart(odometer, losses, costs=costs)
 
-    monkeypatch.setattr("expost.cli.plot.odometer_figure", figure)
+    monkeypatch.setattr("expost.cli.plot.odometer_chart", chart)
     return seen
 
 

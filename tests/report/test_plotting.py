@@ -127,9 +127,9 @@ def test_no_label_is_over_another_or_outside_the_picture(
 def test_an_estimate_is_drawn_with_its_interval_and_says_what_it_used() -> None:
     found = _frequencies(3)
     axes = xp.plot(found)
-    (bars,) = axes.collections
-    ends = [(path.vertices[0][0], path.vertices[1][0]) for path in bars.get_paths()]  # type: ignore[index]
-    assert ends == list(zip(found.lower, found.upper, strict=True))
+    bars: list[Any] = list(axes.patches)
+    ends = [(bar.get_x(), bar.get_x() + bar.get_width()) for bar in bars]
+    assert ends == [pytest.approx(pair) for pair in zip(found.lower, found.upper, strict=True)]
     points, hollow = axes.lines[:2]
     assert list(np.asarray(points.get_xdata())) == found.frequency.tolist()
     assert len(np.asarray(hollow.get_xdata())) == 0
@@ -226,16 +226,15 @@ def test_values_of_several_attributes_are_labelled_without_their_names() -> None
 
 def test_a_command_draws_what_plot_draws() -> None:
     from expost.report._estimates import distribution
-    from expost.report._plot import estimate_figure
+    from expost.report._figures import estimates_chart
 
-    found = _together()
     table = {"subject": [1, 2], "query": ["q"] * 2, "response": ["no", "yes"]}
     answers = xp.Answers(xp.FiniteSet(["no", "yes"]), {"q": QUERY}, table)
-    (drawn,) = estimate_figure(distribution(answers)).axes
+    estimated = distribution(answers)
+    chart = estimates_chart(
+        estimated.estimates, estimated.confidence, ["2 responses of 2 subjects"]
+    )
     axes = xp.plot(xp.estimation.estimate_distribution(answers))
-    assert drawn.get_xlabel() == axes.get_xlabel()
-    assert [tick.get_text() for tick in drawn.get_yticklabels()] == ["no", "yes"]
-    for one, other in zip(drawn.lines, axes.lines, strict=True):
-        assert one.get_color() == other.get_color()
-        assert list(np.asarray(one.get_xdata())) == list(np.asarray(other.get_xdata()))
-    assert found.subjects == 2
+    assert chart.x.label == axes.get_xlabel()
+    assert [label for _, label in chart.y.labelled] == ["no", "yes"]
+    assert [tick.get_text() for tick in axes.get_yticklabels()] == ["no", "yes"]

@@ -25,7 +25,8 @@ from expost.loss import Odometer
 from expost.numbers import Nats
 from expost.queries import Channel, Query, channel, perturbation, randomized_response
 from expost.report._comparison import basic_prefix
-from expost.report._plot import odometer_figure, save
+from expost.report._figures import odometer_chart
+from expost.report._plot import save_chart
 from expost.sampling import InsecureSource
 from expost.session import Session
 from expost.transcript import Transcript
@@ -118,16 +119,16 @@ def command(out: Path | None, seed: int, as_json: bool) -> None:
     ways, odometer = _people(seed)
     if not as_json:
         click.echo("\n".join(_story(ways, odometer)))
-    saved = out is not None and _saved(odometer, out)
+    if out is not None:
+        chart = odometer_chart(odometer, odometer.history)
+        save_chart(chart, out, alt="The loss of one person after each response.")
     if as_json:
         measured = {name: asdict(way) for name, way in ways.items()}
         accepted = [step.accepted for step in steps]
-        picture = str(out) if saved else None
+        picture = None if out is None else str(out)
         show_json({"example": accepted, "people": PEOPLE, **measured, "picture": picture})
-    elif saved:
-        click.echo(f"\nThe picture is in {out}.")
     elif out is not None:
-        click.echo("\nFor the picture, install the extra: pip install 'expost[plot]'.")
+        click.echo(f"\nThe picture is in {out}.")
 
 
 def _example(steps: Sequence[ExampleStep]) -> Iterator[str]:
@@ -229,12 +230,3 @@ def _story(ways: dict[str, Way], odometer: Odometer) -> Iterator[str]:
     yield "Still, whoever knows beforehand that the facts themselves are wanted should ask"
     yield "for them once. The filter is for questions that come up on the way. And one"
     yield "yes/no question, asked again and again, gains nothing over asking it once."
-
-
-def _saved(odometer: Odometer, out: Path) -> bool:
-    """Whether a picture could be drawn."""
-    try:
-        save(odometer_figure(odometer, odometer.history, BUDGET), out)
-    except ModuleNotFoundError:
-        return False
-    return True

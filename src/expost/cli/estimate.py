@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from expost._format import format_count
 from expost.answers import Answers
 from expost.cli import part
 from expost.cli.many import read_many
@@ -225,9 +226,11 @@ def _lines(found: Estimated) -> Iterator[tuple[str, str]]:
 
 
 def _draw(found: Estimated, out: Path) -> None:
-    try:
-        from expost.report._plot import estimate_figure, save
+    from expost.report._figures import estimates_chart
+    from expost.report._plot import save_chart
 
-        save(estimate_figure(found), out)
-    except ModuleNotFoundError:
-        raise InvalidInput("a picture needs an extra: pip install 'expost[plot]'") from None
+    responses = format_count(found.answers, "response")
+    notes = [f"{responses} of {format_count(found.subjects, 'subject')}"]
+    notes += ["can be biased"] if found.doubtful else []
+    chart = estimates_chart(found.estimates, found.confidence, notes, title=found.what, most=_MOST)
+    save_chart(chart, out, alt=f"Intervals of {found.what}.")

@@ -139,9 +139,7 @@ def _range(numbers: Any) -> str:
 
 
 def _draw(losses: Losses, picture: Path) -> None:
-    try:
-        from expost.report._plot import losses_figure, save
+    from expost.report._figures import losses_chart
+    from expost.report._plot import save_chart
 
-        save(losses_figure(losses), picture)
-    except ModuleNotFoundError:
-        raise InvalidInput("a picture needs an extra: pip install 'expost[plot]'") from None
+    save_chart(losses_chart(losses), picture, alt=f"The losses of {len(losses):,} subjects.")

@@ -10,11 +10,11 @@ from expost.cli.options import as_json, composition_delta, path, searching, tran
 from expost.cli.pictures import check_picture, where
 from expost.cli.progress import watched
 from expost.cli.show import show_json
-from expost.errors import InvalidInput
 from expost.files.canonical import plain
 from expost.loss import Odometer
 from expost.report._comparison import costs_within_budget
-from expost.report._plot import odometer_figure, save
+from expost.report._figures import odometer_chart
+from expost.report._plot import save_chart
 from expost.solver import Effort
 from expost.transcript import load_transcript
 
@@ -41,7 +41,6 @@ def command(file: Path, out: Path, delta: str | None, effort: Effort, as_json: b
     check_picture(out, file)
     transcript = load_transcript(file)
     answered, guard = len(transcript), transcript.filter
-    budget = None if guard is None else guard.budget
     losses, rules = [], None
     with watched(effort) as (watched_effort, line):
         odometer = Odometer(transcript, effort=watched_effort)
@@ -54,10 +53,8 @@ def command(file: Path, out: Path, delta: str | None, effort: Effort, as_json: b
         for count in range(answered + 1):
             line.stage(f"response {count:,} of {answered:,}")
             losses.append(odometer.loss_after(count))
-        try:
-            save(odometer_figure(odometer, losses, budget, rules), out)
-        except ModuleNotFoundError:
-            raise InvalidInput("a picture needs the extra: pip install 'expost[plot]'") from None
+        chart = odometer_chart(odometer, losses, costs=rules)
+        save_chart(chart, out, alt=f"The loss after each of {answered:,} responses.")
     if as_json:
         show_json(plain({"picture": str(out), "exchanges": answered, "loss": losses[-1]}))
     else:

@@ -196,10 +196,8 @@ def _broken(found: Audit) -> list[str]:
         edges = [number - 0.5 for number in range(1, last + 2)]
         by_number = dict(refusals)
         counts = [by_number.get(number, 0) for number in range(1, last + 1)]
-        across = Axis("number of the question", 0.5, last + 0.5)
-        whole = [(at, text) for at, text in across.labelled if at == int(at)]
         chart = Chart(
-            Axis(across.label, across.low, across.high, whole),
+            Axis("number of the question", 0.5, last + 0.5).with_whole_ticks(),
             Axis("people", 0, 1.05 * max(counts)),
             [Bars(edges, counts, "basic", "people")],
         )

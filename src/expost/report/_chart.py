@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from expost.report._palette import LIGHT
 
@@ -73,6 +73,15 @@ Point = tuple[float, float]
 _MOST_TICKS = 5
 """As many labels have room on a narrow screen."""
 
+_LINE = 22
+"""The height of a line of text in pixels."""
+
+_LETTER = 7
+"""The usual width of a letter in pixels."""
+
+PERCENT_TICKS = [(tenth / 10, f"{10 * tenth} %" if tenth % 5 == 0 else "") for tenth in range(11)]
+"""The ticks of an axis of shares from 0 to 1."""
+
 _SHORT = 5
 """A label of so many characters is short."""
 
@@ -90,19 +99,14 @@ class Axis:
     def labelled(self) -> Sequence[tuple[float, str]]:
         return _round_numbers(self.low, self.high) if self.ticks is None else self.ticks
 
+    def with_whole_ticks(self) -> Axis:
+        """Return this axis with ticks at whole numbers only."""
+        whole = [(at, text) for at, text in self.labelled if at == int(at)]
+        return Axis(self.label, self.low, self.high, whole)
+
     def share(self, number: float) -> float:
         """Where a number is between both ends, which are 0 and 1."""
         return (number - self.low) / (self.high - self.low)
-
-
-class Mark(Protocol):
-    """Something that is drawn, and explained by a line of the legend if it has a label."""
-
-    @property
-    def label(self) -> str: ...
-    def svg(self, x: Axis, y: Axis) -> str: ...
-    def swatch(self) -> str:
-        """The same in a box of 24 by 12."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +262,10 @@ class Upright(_Whole):
         return self._line([(self.at, y.low), (self.at, y.high)]).svg(x, y)
 
 
+Mark = Line | Range | Dots | Bars | Rows | Across | Upright
+"""Anything that is drawn. A mark with a label is explained by a line of the legend."""
+
+
 @dataclass(frozen=True, slots=True)
 class Chart:
     """Marks on two axes, drawn one over the other; without labels an axis shows nothing."""
@@ -274,6 +282,11 @@ class Chart:
         return [(mark.swatch(), mark.label) for mark in self.marks if mark.label]
 
     @property
+    def has_rows(self) -> bool:
+        """Whether the upright axis has a label per row, and not numbers."""
+        return any(isinstance(mark, Rows) for mark in self.marks) and bool(self.y.ticks)
+
+    @property
     def margin(self) -> str:
         """How much room the lettering to the left takes, by its name in the style sheet."""
         longest = max((len(text) for _, text in self.y.labelled), default=0)
@@ -286,7 +299,10 @@ class Chart:
                 *(_grid(tick, "x", self.x.share(tick[0])) for tick in self.x.labelled),
                 *(_grid(tick, "y", 1 - self.y.share(tick[0])) for tick in self.y.labelled),
                 *(mark.svg(self.x, self.y) for mark in self.marks),
-                _title(self.x.label, 'x="100%" y="100%" dy="38" text-anchor="end"'),
+                *(
+                    _title(line, f'x="100%" y="100%" dy="{38 + _LINE * index}" text-anchor="end"')
+                    for index, line in enumerate(self.x.label.split("\n"))
+                ),
                 _title(self.y.label, 'dy="-12"'),
             ]
         )
@@ -357,9 +373,6 @@ def _rectangle(
     )
 
 
-_LINE = 22
-
-
 def svg_file(*charts: tuple[str, Chart], alt: str, width: int = 720) -> str:
     """Charts with their titles, one below the other; ``alt`` says in words what is to be seen.
 
@@ -379,12 +392,13 @@ def svg_file(*charts: tuple[str, Chart], alt: str, width: int = 720) -> str:
             )
         top += -(-len(chart.legend) // 2) * _LINE
         edges = EDGES[chart.margin]
+        longest = max((len(text) for _, text in chart.y.labelled), default=0)
+        left = max(edges.left, 12 + _LETTER * longest)
         parts.append(
-            f'<svg x="{edges.left}" y="{top + edges.above}" '
-            f'width="{width - edges.left - edges.right}" '
+            f'<svg x="{left}" y="{top + edges.above}" width="{width - left - edges.right}" '
             f'height="{chart.height}" overflow="visible">{chart.plot()}</svg>'
         )
-        top += edges.above + chart.height + edges.below + 12
+        top += edges.above + chart.height + edges.below + _LINE * chart.x.label.count("\n") + 12
     style = f"{chart_style(LIGHT)}\n.name {{ font-weight: 600; }}"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {top}" width="{width}" '

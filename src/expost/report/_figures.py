@@ -1,86 +1,260 @@
-"""Charts of an odometer and of a change of confidence."""
+"""Charts of results: an odometer, many losses, estimates, a comparison, a change of confidence."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+import numpy as np
 
 from expost._format import format_percent
+from expost.audits.losses import Losses
+from expost.errors import printable
+from expost.estimation._validity import confidence_text
 from expost.loss import Odometer
-from expost.numbers import Enclosure
-from expost.report._chart import Across, Axis, Chart, Dots, Line, Mark, Range, Rows, Upright
-from expost.report._comparison import basic_charges
+from expost.numbers import Enclosure, Nats
+from expost.report._chart import (
+    PERCENT_TICKS,
+    Across,
+    Axis,
+    Bars,
+    Chart,
+    Dots,
+    Line,
+    Mark,
+    Range,
+    Rows,
+    Upright,
+)
+from expost.report._comparison import Comparison, basic_charges
+from expost.report._estimates import Estimate
 
-__all__ = ["odometer_chart", "scale"]
+__all__ = [
+    "comparison_chart",
+    "confidence_chart",
+    "estimates_chart",
+    "losses_chart",
+    "odometer_chart",
+]
 
-# Up to here every response gets a mark of its own.
-_FEW = 40
+_MOST_WITH_DOTS = 40
+"""Up to this many responses, each has a mark."""
+
+_LONGEST_BUDGET = 20
+_BINS = 60
+_ROW = 26
+"""The height of a row in pixels."""
+
+_RULES = {
+    "basic": ("basic composition", "basic", "", 4.5),
+    "whitehouse": ("Whitehouse", "ochre", "6 4", 2.4),
+    "renyi": ("Rényi", "purple", "8 3 2 3", 2.4),
+    "mixture": ("mixture", "green", "2 4", 2.4),
+}
+"""How the cost of a composition rule is drawn: its name, colour, dashes and width."""
 
 
-def odometer_chart(odometer: Odometer, losses: Sequence[Enclosure], *, peak: int) -> Chart:
-    """The realized loss after each response, beside what basic composition would charge.
+def odometer_chart(
+    odometer: Odometer,
+    losses: Sequence[Enclosure],
+    *,
+    costs: Mapping[str, Sequence[float]] | None = None,
+    peak: int | None = None,
+) -> Chart:
+    """Draw the realized loss after each response, and the cost of composition rules.
 
-    ``losses`` is the history of the odometer, drawn from lower to upper ends. Basic composition is
-    drawn for as long as it is within the budget. The loss after ``peak`` responses is marked.
+    Args:
+        odometer: The odometer of a transcript; the budget is that of the transcript's filter.
+        losses: Its history, drawn as a band from lower to upper ends.
+        costs: The cost of composition rules by name, for as long as it is within the budget;
+            basic composition by default.
+        peak: The number of responses after which the loss is marked as the peak.
     """
-    guard, answered = odometer.transcript.filter, len(odometer)
-    budget = None if guard is None else guard.budget
+    filter_, answered = odometer.transcript.filter, len(odometer)
+    budget = None if filter_ is None else filter_.budget
     finite = [loss for loss in losses if loss.upper < math.inf]
     upper = [(float(count), loss.upper) for count, loss in enumerate(finite)]
     lower = [(float(count), loss.lower) for count, loss in enumerate(finite)]
-    charges = [(float(count), cost) for count, cost in enumerate(basic_charges(odometer, budget))]
-    stopped = budget is not None and len(charges) <= answered
-    stops = f": stops after {len(charges) - 1:,}" if stopped else ""
-    marks: list[Mark] = [
-        Line(charges, "basic", f"basic composition{stops}", width=4.5),
+    marks: list[Mark] = []
+    dots: list[Mark] = []
+    for name, amounts in (costs or {"basic": basic_charges(odometer, budget)}).items():
+        label, colour, dashes, width = _RULES[name]
+        charges = [(float(count), cost) for count, cost in enumerate(amounts)]
+        stops = budget is not None and len(charges) <= answered
+        text = f"{label}: stops after {len(charges) - 1:,}" if stops else label
+        marks.append(Line(charges, colour, text, dashes, width))
+        if stops or (name == "basic" and answered <= _MOST_WITH_DOTS):
+            dots.append(
+                Dots(charges[-1:] if answered > _MOST_WITH_DOTS else charges, colour, size=5)
+            )
+    marks += [
         Range(lower, upper, "realized"),
         Line(upper, "realized", f"realized loss: {answered:,} answered"),
+        *dots,
     ]
-    if answered <= _FEW:
-        marks += [Dots(charges, "basic", size=5), Dots(upper, "realized")]
-    elif stopped:
-        marks.append(Dots(charges[-1:], "basic", size=5))
-    if peak < len(finite):
+    if answered <= _MOST_WITH_DOTS:
+        marks.append(Dots(upper, "realized"))
+    if peak is not None and peak < len(finite):
         marks.append(Dots([upper[peak]], "ink", f"peak {upper[peak][1]:.3g}", "ring", 8))
-    top = max(number for _, number in (*upper, *charges))
+    drawn = [mark.points for mark in marks if isinstance(mark, Line)]
+    top = max(amount for points in drawn for _, amount in points)
     if budget is not None:
         limit = budget.enclosure.upper
         top = max(top, limit)
-        marks.append(Across(limit, "ink", f"budget {_short(str(budget), limit)}", "6 4"))
+        marks.append(Across(limit, "ink", _budget_label(budget), "6 4"))
     if len(finite) <= answered:
         marks.append(Upright(len(finite) - 0.5, "realized", "infinite from here", "2 4"))
-    across = Axis("responses given", 0, max(1, answered))
-    whole = [(number, text) for number, text in across.labelled if number == int(number)]
     return Chart(
-        Axis(across.label, across.low, across.high, whole),
+        Axis("responses given", 0, max(1, answered)).with_whole_ticks(),
         Axis("privacy loss (nats)", 0, 1.05 * top if top > 0 else 1),
         marks,
     )
 
 
-def _short(text: str, nearest: float) -> str:
-    return text if len(text) < 20 else f"{nearest:.6g}"
+def losses_chart(losses: Losses) -> Chart:
+    """Draw a histogram of the realized losses of many subjects, and their basic composition."""
+    realized, basic = (ends[np.isfinite(ends)] for ends in (losses.upper, losses.basic))
+    most = max(realized.max(initial=0.0), basic.max(initial=0.0)) or 1.0
+    edges = np.linspace(0.0, most, _BINS + 1).tolist()
+    marks: list[Mark] = []
+    highest = 1
+    if len(realized):
+        lowest = float(losses.lower[np.isfinite(losses.upper)].mean())
+        mean = Enclosure(min(lowest, float(realized.mean())), float(realized.mean()))
+        heights = np.histogram(realized, edges)[0].tolist()
+        highest = max(highest, *heights)
+        text = f"realized loss: {mean.shown(3)} on average"
+        marks.append(Bars(edges, heights, "realized", text))
+    if len(basic) and basic.min() == basic.max():
+        text = f"basic composition: {basic[0]:.3g}"
+        marks.append(Upright(float(basic[0]), "basic", text, width=4.5))
+    elif len(basic):
+        heights = np.histogram(basic, edges)[0].tolist()
+        highest = max(highest, *heights)
+        text = f"basic composition: {basic.mean():.3g} on average"
+        corners = zip(
+            np.repeat(edges, 2).tolist(), [0, *np.repeat(heights, 2).tolist(), 0], strict=True
+        )
+        marks.append(Line(list(corners), "basic", text))
+    infinite = len(losses) - len(realized)
+    hidden = f"\ninfinite, not shown: {infinite:,}" if infinite else ""
+    return Chart(
+        Axis(f"privacy loss (nats){hidden}", 0.0, most),
+        Axis("subjects", 0, 1.05 * highest).with_whole_ticks(),
+        marks,
+    )
 
 
-def scale(
-    before: float, after: float | None, lower: float, upper: float, *, between: str = "allowed"
+def estimates_chart(
+    estimates: Sequence[Estimate],
+    confidence: float,
+    notes: Sequence[str],
+    *,
+    title: str = "",
+    most: int | None = None,
 ) -> Chart:
-    """A scale of confidence; ``after`` is left out if None.
+    """Draw a row per estimate: a point, and a bar from the lower to the upper end of its interval.
 
-    ``between`` says what it is that can be between ``lower`` and ``upper``.
+    Estimates that the responses do not determine are hollow. The notes stand below. With ``most``,
+    only so many are drawn: the largest ones.
     """
+    if most is not None and len(estimates) > most:
+        notes = [*notes, f"{len(estimates) - most:,} smaller ones not shown"]
+        largest = sorted(estimates, key=lambda estimate: -estimate.estimate)[:most]
+        estimates = [estimate for estimate in estimates if estimate in largest]
+    size = 4 if len(estimates) <= _MOST_WITH_DOTS else 2
+    of_mean = len(estimates) == 1 and estimates[0].label == "mean"
+    known, unknown = (
+        [
+            (estimate.estimate, float(row))
+            for row, estimate in enumerate(estimates)
+            if estimate.identified == identified
+        ]
+        for identified in (True, False)
+    )
+    marks: list[Mark] = [
+        Rows([(estimate.lower, estimate.upper) for estimate in estimates], "allowed", "", 0.3),
+        Dots(known, "realized", size=size),
+        Dots(unknown, "realized", shape="hollow", size=size),
+    ]
+    noun = "mean" if of_mean else "share"
+    lines = [f"{noun}, {confidence_text(confidence)} interval{'' if of_mean else 's'}", *notes]
+    lines += ["hollow: not determined by them"] if unknown else []
+    ends = [end for estimate in estimates for end in (estimate.lower, estimate.upper)]
+    if not of_mean:
+        marks.append(Upright(0, "ink", width=1))
+        ends.append(0.0)
+    low, high = min(ends), max(ends)
+    spare = 0.04 * (high - low) or 0.5
+    labels = [(float(row), estimate.label) for row, estimate in enumerate(estimates)]
+    return Chart(
+        Axis("\n".join(lines), low - spare, high + spare),
+        Axis(title, len(labels) - 0.4, -0.6, labels),
+        marks,
+        height=_ROW * len(estimates) + 10,
+    )
+
+
+def comparison_chart(comparison: Comparison) -> Chart:
+    """Draw a bar per accounting method: its epsilon, or the realized loss if they are finite."""
+    standings = list(comparison.standings.values())
+    spent = [
+        row.spent.upper if isinstance(row.spent, Enclosure) else row.spent for row in standings
+    ]
+    spans = [(0.0, amount if amount < math.inf else 0.0) for amount in spent]
+    none = (0.0, 0.0)
+    groups = {
+        ("basic", f"epsilon at delta {float(comparison.delta):.6g}"): False,
+        ("realized", "realized loss"): True,
+    }
     marks: list[Mark] = [
         Rows(
-            [(lower, upper)],
-            "allowed",
-            f"{between}: {format_percent(lower)} to {format_percent(upper)}",
-            1,
-        ),
+            [
+                span if isinstance(row.spent, Enclosure) == of_loss else none
+                for row, span in zip(standings, spans, strict=True)
+            ],
+            *look,
+        )
+        for look, of_loss in groups.items()
+    ]
+    limit = comparison.budget.enclosure.upper
+    labels = [
+        (float(index), printable(f"{row.name} ({row.parameters})" if row.parameters else row.name))
+        for index, row in enumerate(standings)
+    ]
+    marks.append(Upright(limit, "ink", _budget_label(comparison.budget), "6 4"))
+    return Chart(
+        Axis("privacy loss (nats)", 0, 1.05 * max(limit, *(end for _, end in spans))),
+        Axis("", len(labels) - 0.4, -0.6, labels),
+        marks,
+        height=_ROW * len(standings) + 10,
+    )
+
+
+def confidence_chart(
+    before: float, after: float | None, lower: float, upper: float, *, between: str = "allowed"
+) -> Chart:
+    """Draw a scale from 0 to 100 %: a confidence before and after the answers, and its range.
+
+    Args:
+        before: The confidence before the answers.
+        after: The confidence after them; None leaves it out.
+        lower: The lower end of the range.
+        upper: The upper end of the range.
+        between: The name of the range.
+    """
+    range_label = f"{between}: {format_percent(lower)} to {format_percent(upper)}"
+    marks: list[Mark] = [
+        Rows([(lower, upper)], "allowed", range_label, 1),
         Across(0, "ink"),
         Dots([(before, 0)], "basic", f"before: {format_percent(before)}", "hollow", 7),
     ]
     if after is not None:
         marks.insert(2, Line([(before, 0), (after, 0)], "realized", width=4))
         marks.append(Dots([(after, 0)], "realized", f"after: {format_percent(after)}", "full", 7))
-    tenths = [(tenth / 10, f"{10 * tenth} %" if tenth % 5 == 0 else "") for tenth in range(11)]
-    return Chart(Axis("", 0, 1, tenths), Axis("", -1, 1, ()), marks, height=64)
+    return Chart(Axis("", 0, 1, PERCENT_TICKS), Axis("", -1, 1, ()), marks, height=64)
+
+
+def _budget_label(budget: Nats) -> str:
+    text = str(budget)
+    return f"budget {text if len(text) < _LONGEST_BUDGET else f'{budget.nearest:.6g}'}"

@@ -10,7 +10,7 @@ from expost.errors import printable
 from expost.knowledge import ConfidenceChange
 from expost.loss import Replay
 from expost.numbers import NEGLIGIBLE
-from expost.report._figures import scale
+from expost.report._figures import confidence_chart
 from expost.report._formatting import budget_text, in_nats, shown
 from expost.report._page import Header, figure, page, paragraph, table
 from expost.report._sentences import NOISY, breach, factor_text
@@ -125,7 +125,7 @@ def learned_page(
         (f"{between}, at most", format_percent(ceiling)),
     ]
     drawn = figure(
-        scale(before, after, floor, ceiling, between=between),
+        confidence_chart(before, after, floor, ceiling, between=between),
         alt=f"Before {format_percent(before)}, after {format_percent(after)}, {between} between "
         f"{format_percent(floor)} and {format_percent(ceiling)}.",
         caption="How sure somebody is, from 0 to 100 %.",

@@ -16,7 +16,7 @@ from expost.errors import printable
 from expost.filters import Filter
 from expost.ledger import Ledger, Round
 from expost.report._audit_page import people
-from expost.report._chart import Axis, Bars, Chart, Mark, Rows
+from expost.report._chart import PERCENT_TICKS, Axis, Bars, Chart, Mark, Rows
 from expost.report._formatting import query_in_words
 from expost.report._page import figure, table
 
@@ -207,9 +207,8 @@ def strip(shares: BudgetShares) -> str:
             text = f"{label}: {people(number)}" if number else label
             marks.append(Rows(ends, colour, text, thickness=0.7))
         lower, upper = ends[0][1], ends[1][1]
-    tenths = [(tenth / 10, f"{10 * tenth} %" if tenth % 5 == 0 else "") for tenth in range(11)]
     chart = Chart(
-        Axis("", 0, 1, tenths),
+        Axis("", 0, 1, PERCENT_TICKS),
         Axis("", -0.5, 1.5, [(0, "budgets"), (1, "people")]),
         marks,
         height=110,
@@ -247,8 +246,6 @@ def rounds_figure(rounds: Sequence[Round]) -> str:
         if any(heights):
             marks.append(Bars(edges, heights, colour, outcome, floors))
         floors = [floor + height for floor, height in zip(floors, heights, strict=True)]
-    across = Axis("round", edges[0], edges[-1])
-    whole = [(at, text) for at, text in across.labelled if at == int(at)]
     rows = [
         (
             f"{first + place:,}",
@@ -264,7 +261,7 @@ def rounds_figure(rounds: Sequence[Round]) -> str:
     )
     return figure(
         Chart(
-            Axis(across.label, across.low, across.high, whole),
+            Axis("round", edges[0], edges[-1]).with_whole_ticks(),
             Axis("people", 0, 1.05 * max(1, *floors)),
             marks,
         ),
