@@ -67,7 +67,7 @@ def rule(name: str, budget: str, delta: str, epsilon: str) -> xp.filters.Rule:
 def accepted(name: str, budget: str, delta: str, epsilon: str) -> int:
     """How many randomized responses a rule accepts."""
     alone = xp.filters.CompositionFilter(budget, delta, rule(name, budget, delta, epsilon))
-    return alone.more(START, xp.randomized_response(epsilon=epsilon)).count
+    return alone.count_repeats(START, xp.randomized_response(epsilon=epsilon)).count
 
 
 def optimum(budget: str, delta: str, epsilon: str) -> int:

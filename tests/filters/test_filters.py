@@ -360,7 +360,7 @@ def test_the_worst_case_is_all_that_a_filter_of_ones_own_has_to_give() -> None:
     with pytest.raises(xp.BudgetExceeded):
         session.ask(query)
     assert not guard.accepts(session.odometer, query)
-    assert guard.more(start(), query).count == 2
+    assert guard.count_repeats(start(), query).count == 2
     assert xp.replay(session.transcript).respected
     assert xp.replay(session.transcript.add(query, response)).first_refused == 3
 

@@ -70,7 +70,7 @@ def test_over_a_finite_domain_it_is_what_all_responses_allow(kind: type[xp.filte
     for _ in range(40):
         odometer, query = some_state(generator)
         guard = some_filter(generator, kind)
-        found = guard.more(odometer, query)
+        found = guard.count_repeats(odometer, query)
         assert min(found.count, MOST) == by_enumeration(guard, odometer, query)
         assert not found.undecided
 
@@ -93,7 +93,7 @@ def test_a_rule_is_asked_until_it_refuses(rule: xp.filters.Rule) -> None:
         guard, count, asked = xp.filters.CompositionFilter("2.5", "0.01", rule), 0, odometer
         while count < 30 and guard.decide(asked, query).accepted:
             asked, count = asked.add(query, response), count + 1
-        assert min(guard.more(odometer, query).count, 30) == count
+        assert min(guard.count_repeats(odometer, query).count, 30) == count
 
 
 def test_a_rule_and_the_realized_loss_are_both_gone_by() -> None:
@@ -102,7 +102,7 @@ def test_a_rule_and_the_realized_loss_are_both_gone_by() -> None:
         odometer, query = some_state(generator)
         for rule in (xp.filters.Sums(), xp.filters.Renyi(3)):
             guard = xp.ApproximateFilter("1.5", "0.01", rule)
-            found = guard.more(odometer, query).count
+            found = guard.count_repeats(odometer, query).count
             assert min(found, MOST) == by_enumeration(guard, odometer, query)
 
 
@@ -111,10 +111,13 @@ def test_ties_are_accepted() -> None:
     double = xp.channel([["2/3", "1/3"], ["1/3", "2/3"]])
     start = xp.Odometer(xp.Transcript(xp.FiniteSet(["no", "yes"])))
     for kind in PURE:
-        assert kind(ratio=2**10).more(start, double).count == 10
-        assert kind(ratio=2**10 - 1).more(start, double).count == 9
+        assert kind(ratio=2**10).count_repeats(start, double).count == 10
+        assert kind(ratio=2**10 - 1).count_repeats(start, double).count == 9
     third = xp.randomized_response(epsilon="1/3")
-    assert xp.filters.CompositionFilter(1, "1e-6", xp.filters.Sums()).more(start, third).count == 3
+    assert (
+        xp.filters.CompositionFilter(1, "1e-6", xp.filters.Sums()).count_repeats(start, third).count
+        == 3
+    )
 
 
 def test_the_simplified_filter_goes_on_where_the_query_leaves_the_extremes_alone() -> None:
@@ -125,26 +128,28 @@ def test_the_simplified_filter_goes_on_where_the_query_leaves_the_extremes_alone
     odometer = xp.Odometer(xp.Transcript(domain)).add(first, 1)
     # The loss is ln 2, which leaves room for two. But it stays there until "c" is 0.1 · m further
     # from "b" than ln 3/2, and before the last of four it is only ln 3/2 + 0.3.
-    assert xp.SimplifiedFilter(epsilon="0.9").more(odometer, other).count == 4
-    assert xp.SimplifiedFilter(epsilon="0.7").more(odometer, other).count == 0
-    assert xp.BayesianFilter(epsilon="0.7").more(odometer, other).count == 2
+    assert xp.SimplifiedFilter(epsilon="0.9").count_repeats(odometer, other).count == 4
+    assert xp.SimplifiedFilter(epsilon="0.7").count_repeats(odometer, other).count == 0
+    assert xp.BayesianFilter(epsilon="0.7").count_repeats(odometer, other).count == 2
 
 
 def test_what_tells_nothing_is_counted_to_a_million() -> None:
     silent = xp.channel([["1/2", "1/2"], ["1/2", "1/2"]])
     start = xp.Odometer(xp.Transcript(xp.FiniteSet(["no", "yes"])))
     for guard in (xp.BasicFilter(1), xp.BayesianFilter(1), xp.SimplifiedFilter(1)):
-        assert guard.more(start, silent) == Repeats(MOST_REPEATS)
+        assert guard.count_repeats(start, silent) == Repeats(MOST_REPEATS)
     tiny = xp.randomized_response(epsilon="1e-5")
-    assert xp.BayesianFilter(1).more(start, tiny).count == 100_000
-    assert xp.BasicFilter(1).more(start, tiny).count == 100_000
+    assert xp.BayesianFilter(1).count_repeats(start, tiny).count == 100_000
+    assert xp.BasicFilter(1).count_repeats(start, tiny).count == 100_000
 
 
 def test_a_filter_without_delta_accepts_no_query_with_one() -> None:
     slip = xp.channel([["0.9", "0.1", 0], ["0.9", 0, "0.1"]], delta="0.1")
     start = xp.Odometer(xp.Transcript(xp.FiniteSet([0, 1])))
-    assert xp.BayesianFilter(1).more(start, slip) == Repeats(0)
-    assert xp.filters.CompositionFilter(1, "0.3", xp.filters.Sums()).more(start, slip) == Repeats(3)
+    assert xp.BayesianFilter(1).count_repeats(start, slip) == Repeats(0)
+    assert xp.filters.CompositionFilter(1, "0.3", xp.filters.Sums()).count_repeats(
+        start, slip
+    ) == Repeats(3)
 
 
 def test_it_grows_with_the_budget() -> None:
@@ -152,7 +157,9 @@ def test_it_grows_with_the_budget() -> None:
     for _ in range(10):
         odometer, query = some_state(generator)
         for kind in PURE:
-            counts = [kind(epsilon=e).more(odometer, query).count for e in ("0.5", "1", "2.5")]
+            counts = [
+                kind(epsilon=e).count_repeats(odometer, query).count for e in ("0.5", "1", "2.5")
+            ]
             assert counts == sorted(counts)
 
 
@@ -169,7 +176,7 @@ def test_over_a_box_it_is_what_all_responses_allow(
     odometer = xp.Odometer(xp.Transcript(BOX)).add(RISING, 1).add(RISING, 1)
     for epsilon in ("0.6", "1.1", "1.7"):
         guard = kind(epsilon=epsilon)
-        found = guard.more(odometer, query).count
+        found = guard.count_repeats(odometer, query).count
         assert min(found, MOST) == by_enumeration(guard, odometer, query)
 
 
@@ -182,10 +189,10 @@ def test_over_a_box_a_search_without_an_end_counts_as_a_refusal() -> None:
         weights = {name: generator.uniform(-4, 4) for name in names}
         query = xp.logistic(weights, epsilon="0.5")
         odometer = odometer.add(query, generator.randrange(2))
-    found = xp.BayesianFilter(epsilon="6.2").more(odometer, query)
+    found = xp.BayesianFilter(epsilon="6.2").count_repeats(odometer, query)
     assert found.undecided
     more = xp.Odometer(odometer.transcript, effort=xp.solver.Effort(nodes=2000))
-    assert xp.BayesianFilter(epsilon="6.2").more(more, query).count >= found.count
+    assert xp.BayesianFilter(epsilon="6.2").count_repeats(more, query).count >= found.count
 
 
 def test_noise_with_many_responses_is_counted_by_its_epsilon() -> None:
@@ -193,7 +200,7 @@ def test_noise_with_many_responses_is_counted_by_its_epsilon() -> None:
     assert noisy.on(BOX).sufficient is None
     odometer = xp.Odometer(xp.Transcript(BOX))
     for kind in (xp.SimplifiedFilter, xp.BayesianFilter):
-        assert kind(epsilon="1.6").more(odometer, noisy).count == 3
+        assert kind(epsilon="1.6").count_repeats(odometer, noisy).count == 3
 
 
 @pytest.mark.parametrize("limit", [0, 1, 2, 3, 7, 8, 9, 1000, MOST_REPEATS - 1, MOST_REPEATS])
@@ -218,4 +225,4 @@ def test_what_is_no_odometer_or_no_query_is_one_clear_line() -> None:
     ]
     for odometer, query in given:
         with pytest.raises(xp.InvalidInput):
-            guard.more(odometer, query)
+            guard.count_repeats(odometer, query)

@@ -29,7 +29,7 @@ def test_everything_takes_whatever_has_a_transcript(given: object) -> None:
     assert explain(given).tree() == explain(xp.replay(TRANSCRIPT)).tree()
     assert compare(given).tree() == compare(xp.Odometer(TRANSCRIPT)).tree()
     assert GUARD.decide(given, QUERY).tree() == GUARD.decide(SESSION.odometer, QUERY).tree()
-    assert GUARD.more(given, QUERY) == GUARD.more(SESSION.odometer, QUERY)
+    assert GUARD.count_repeats(given, QUERY) == GUARD.count_repeats(SESSION.odometer, QUERY)
 
 
 @pytest.mark.parametrize("given", ["t.json", None, GUARD, TRANSCRIPT.tally])

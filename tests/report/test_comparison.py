@@ -277,7 +277,7 @@ def test_an_order_is_for_small_queries_where_sums_accept_as_many_anyway() -> Non
     def accepted(order: Fraction, epsilon: str) -> int:
         guard = xp.filters.CompositionFilter(4, MILLIONTH, xp.filters.Renyi(order))
         query = xp.randomized_response(epsilon=epsilon)
-        return guard.more(xp.Odometer(xp.Transcript(PAIR)), query).count
+        return guard.count_repeats(xp.Odometer(xp.Transcript(PAIR)), query).count
 
     chosen, by_accident = xp.filters.Renyi.for_plan(4, MILLIONTH, "0.25").order, Fraction("97.19")
     assert accepted(chosen, "0.25") == accepted(by_accident, "0.25") == 16

@@ -10,8 +10,9 @@ filter                                    accepts a query if
 :class:`ApproximateFilter`                a composition rule or the Bayesian filter does
 ========================================  ==========================================================
 
-A filter is a frozen description, as a query is. It asks an :class:`Account`, such as an
-:class:`~expost.loss.Odometer`, what was answered so far.
+A filter is a frozen description, as a query is. It decides on an :class:`Account` of the responses
+so far, such as an :class:`~expost.loss.Odometer`. A filter of your own extends :class:`Filter` and
+implements :meth:`Filter.worst_case` (docs/reference/filters.md).
 """
 
 from __future__ import annotations
@@ -54,8 +55,8 @@ __all__ = [
 ]
 
 FILTERS: dict[str, type[Filter]] = {
-    each.kind: each
-    for each in (
+    filter_class.kind: filter_class
+    for filter_class in (
         BasicFilter,
         SimplifiedFilter,
         BayesianFilter,

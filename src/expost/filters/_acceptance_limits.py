@@ -1,4 +1,4 @@
-"""Limits of what is accepted: the largest epsilon of a query, and how often it can be repeated."""
+"""The largest epsilon with which a query is accepted, and how often it can be repeated."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _ATTEMPTS = 12
 _STRIDES = 64
 
 Trial = tuple[bool, float]
-"""Whether a variant of the query is accepted, and how far its worst case is above the budget."""
+"""Whether a variant of the query is accepted, and by how much its worst case exceeds the budget."""
 
 
 def largest_epsilon(
     query: Query, attempt: Callable[[Query], Trial], remaining: float
 ) -> Fraction | None:
-    """An epsilon on a grid of 1e-10 that is accepted while one step more is not.
+    """Find an epsilon on a grid of 1e-10 that is accepted while one step more is not.
 
     Where acceptance is monotone in epsilon this is the largest accepted one. Where it need not be,
     it is the end of the accepted interval that starts at 0. ``remaining`` and the distances to the
@@ -78,7 +78,7 @@ def largest_epsilon(
 def _surely_accepted(
     trial: Callable[[int], Trial], low: int, most: int, steepness: Fraction
 ) -> int:
-    """A number of steps above ``low`` up to which nothing is refused.
+    """Return a number of steps above ``low`` up to which nothing is refused.
 
     Each stride is as long as the worst case certainly stays within the budget.
     """
@@ -97,7 +97,7 @@ def nearly_largest_epsilon(
     remaining: float,
     used_up: Callable[[], bool],
 ) -> Fraction | None:
-    """An accepted epsilon of four digits that is close to the largest, in few attempts.
+    """Find an accepted epsilon of four digits that is close to the largest, in few attempts.
 
     If every attempt is a search, the last digits would cost more than they are worth. Once the
     attempts have used up their shared nodes, it is the largest one that was accepted so far.
@@ -130,7 +130,7 @@ def nearly_largest_epsilon(
 
 
 def _attempted(query: Query, epsilon: Fraction, attempt: Callable[[Query], Trial]) -> Trial:
-    """Whether the query is accepted with another epsilon; False for one that it cannot have.
+    """Try the query with another epsilon, and refuse one that it cannot have.
 
     A grid of noise, for example, can be too fine for a small epsilon.
     """
@@ -142,12 +142,12 @@ def _attempted(query: Query, epsilon: Fraction, attempt: Callable[[Query], Trial
         return False, math.inf
 
 
-def _four_digits(number: float) -> Fraction:
-    """Rounded down, as a person would write it."""
-    if number < 1e-300:
+def _four_digits(epsilon: float) -> Fraction:
+    """Round an epsilon down to four digits, as a person would write it."""
+    if epsilon < 1e-300:
         return Fraction(0)
-    exponent = math.floor(math.log10(number)) - 3
-    return math.floor(Fraction(number) / Fraction(10) ** exponent) * Fraction(10) ** exponent
+    exponent = math.floor(math.log10(epsilon)) - 3
+    return math.floor(Fraction(epsilon) / Fraction(10) ** exponent) * Fraction(10) ** exponent
 
 
 MOST_REPEATS = 1_000_000
@@ -156,7 +156,7 @@ MOST_REPEATS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Repeats:
-    """How many times in a row a query is accepted, whatever the responses.
+    """The number of times in a row that a query is accepted, whatever the responses.
 
     One more may be refused after some responses, or counting stopped.
     """
@@ -167,7 +167,7 @@ class Repeats:
 
 
 def most_repeats(worst_case: Callable[[int], WorstCase], budget: Nats) -> Repeats:
-    """The largest number of times whose worst case, which never falls, is within the budget."""
+    """Find the largest number of repeats with a worst case within the budget, by bisection."""
     accepted, refused, undecided = 0, MOST_REPEATS + 1, False
     trial = 1
     while accepted + 1 < refused:

@@ -1,4 +1,4 @@
-"""What a filter asks: an account of what was answered so far."""
+"""The account of the responses so far, which filters decide on."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["OVER_ANY_BUDGET", "Account", "WorstCase", "account_of"]
 
 @dataclass(frozen=True, slots=True)
 class WorstCase:
-    """The loss that a query can lead to: in doubles, and exactly if that is needed.
+    """A bound on the loss that a query can lead to: in doubles, and exactly where needed.
 
     Over a box nothing is exact, and a loss that is not known to be within the budget counts as
     above it.
@@ -32,15 +32,15 @@ class WorstCase:
     response: Value | None = None
 
     def within(self, budget: Nats) -> bool:
-        """Whether the loss is at most the budget."""
+        """Return whether the loss is certainly at most the budget."""
         if self.loss.upper <= budget.enclosure.lower:
             return True
         if self.loss.lower > budget.enclosure.upper or self.exact is None:
             return False
         return self.exact() <= budget
 
-    def close(self, budget: Nats) -> bool:
-        """Whether only an exact comparison can tell."""
+    def needs_exact(self, budget: Nats) -> bool:
+        """Return whether only an exact comparison with the budget decides."""
         limit = budget.enclosure
         return (
             self.exact is not None
@@ -49,7 +49,7 @@ class WorstCase:
         )
 
     def undecided(self, budget: Nats) -> bool:
-        """Whether the loss may be on either side of the budget."""
+        """Return whether the loss may be on either side of the budget."""
         return self.exact is None and not self.within(budget) and not self._surely_over(budget)
 
     def _surely_over(self, budget: Nats) -> bool:
@@ -58,14 +58,14 @@ class WorstCase:
 
 
 OVER_ANY_BUDGET = WorstCase(UNAFFORDABLE, exact=lambda: INFINITE)
-"""The worst case of what is refused whatever the budget."""
+"""The worst case of a query that is refused whatever the budget."""
 
 
 class Account(ABC):
-    """What a filter needs to know of what was answered so far. Immutable.
+    """The responses so far, as far as a filter needs them. Immutable.
 
-    It is a class and not a structural protocol, so that a filter can reject other objects without
-    looking at their properties, each of which may be a search.
+    It is a class and not a structural protocol, because a filter must reject other objects without
+    reading their properties: each of these may be a search.
     """
 
     __slots__ = ()
@@ -73,16 +73,16 @@ class Account(ABC):
     @property
     @abstractmethod
     def domain(self) -> Domain:
-        """What the subject's value can be."""
+        """The domain of the subject's value."""
 
     @abstractmethod
     def __len__(self) -> int:
-        """How many queries were answered."""
+        """Return how many queries were answered."""
 
     @property
     @abstractmethod
     def effort(self) -> Effort:
-        """How hard to search, if losses are searched for."""
+        """The limits of a search, if losses are searched for."""
 
     @property
     @abstractmethod
@@ -97,68 +97,72 @@ class Account(ABC):
     @property
     @abstractmethod
     def exact_loss(self) -> Nats:
-        """The same, exactly, unless it is searched for."""
+        """The realized loss exactly, unless it is searched for."""
 
     @property
     @abstractmethod
     def charged(self) -> RunningSum:
-        """The sum of the epsilons now, which is what basic composition says."""
+        """The sum of the epsilons now: the bound of basic composition."""
 
     @property
     @abstractmethod
     def exact_spent(self) -> Nats:
-        """The same, exactly."""
+        """The sum of the epsilons, exactly."""
 
     @property
     def spent(self) -> Enclosure:
-        """The same, in doubles."""
+        """The sum of the epsilons, enclosed by doubles."""
         return self.charged.enclosure
 
     @property
     @abstractmethod
     def different(self) -> int:
-        """How many different exchanges an exact loss goes through."""
+        """How many different exchanges an exact loss reads."""
 
     @abstractmethod
     def total(self, rule: Rule) -> Total:
-        """What a composition rule sums up over all queries."""
+        """Return the sums of a composition rule over all queries."""
 
     @abstractmethod
     def exact_total(self, rule: Rule) -> Nats:
-        """The epsilons that the rule counts, added up exactly."""
+        """Return the exact sum of the epsilons that a rule counts."""
 
     @abstractmethod
     def loss_against(self, limit: float) -> Enclosure:
-        """The realized loss now, searched for until it is on one side of a limit."""
+        """Enclose the realized loss now; a search ends when it is on one side of a limit."""
 
     @abstractmethod
     def worst_after(self, query: Query, times: int, budget: Nats) -> WorstCase:
-        """The realized loss after some more queries, at worst over responses.
+        """Bound the realized loss after a query is asked several times, at worst over responses.
 
         A search ends when it is on one side of the budget.
         """
 
     @abstractmethod
     def plus_epsilon(self, query: Query, times: int, budget: Nats) -> WorstCase:
-        """The same before the last of these queries, plus its epsilon."""
+        """Bound the realized loss before the last of these queries, and add its epsilon."""
 
     @abstractmethod
     def without_last(self) -> tuple[Self, Query]:
-        """The account before the last query, and that query."""
+        """Return the account before the last query, and that query."""
 
     @abstractmethod
     def with_effort(self, effort: Effort) -> Self:
-        """The same account with another effort."""
+        """Return this account with another effort."""
 
 
-def account_of(given: object) -> Account:
-    """The account that is meant: itself, that of a session or a replay, or one of a transcript."""
-    # What a room above makes of a transcript is known here by its public name only.
+def account_of(history: object) -> Account:
+    """Return the account of a transcript, a session or a replay; an account is its own.
+
+    Raises:
+        InvalidInput: The argument is none of these.
+    """
+    # Packages above this one may be imported by their public names only, when they are needed.
     import expost
 
-    if isinstance(given, expost.Transcript):
-        return expost.Odometer(given)
-    account = given if isinstance(given, Account) else getattr(given, "odometer", given)
+    if isinstance(history, expost.Transcript):
+        return expost.Odometer(history)
+    account = history if isinstance(history, Account) else getattr(history, "odometer", history)
     expect(account, Account, "a transcript, a session or an odometer")
     assert isinstance(account, Account)
     return account

@@ -18,7 +18,7 @@ __all__ = ["ApproximateFilter"]
 
 
 class ApproximateFilter(CompositionFilter):
-    """Accept a query if a composition rule or the Bayesian filter does (paper, Algorithm 4).
+    """A filter that accepts what a composition rule or the Bayesian filter does (Algorithm 4).
 
     The rule counts every query that was answered, including those that only the Bayesian filter
     accepted: from the first such query on, the Bayesian filter decides alone. While the rule

@@ -14,7 +14,7 @@ __all__ = ["BasicFilter"]
 
 
 class BasicFilter(Filter):
-    r"""Accept a query while the sum of the epsilons is within the budget: basic composition.
+    r"""A filter by basic composition: the sum of the epsilons stays within the budget.
 
     .. math:: \sum_i \varepsilon_i \le \varepsilon_g
 

@@ -17,13 +17,13 @@ __all__ = ["BayesianFilter"]
 
 _STEP = Fraction(1, 10**10)
 # A saturating query can be made if its cap is so much above the loss: docs/theory/saturating.md.
-_ROOM = Fraction(1, 1 << 20)
+_MARGIN = Fraction(1, 1 << 20)
 _LEAST_CAP = Fraction(1, 10**4)
 
 
 @final
 class BayesianFilter(Filter):
-    r"""Accept a query if no response takes the realized loss above the budget (paper, Algorithm 2).
+    r"""A filter by the realized loss after each possible response (paper, Algorithm 2).
 
     .. math:: \max_{x, x'} \ell(x) - \ell(x') + D(x, x') \le \varepsilon_g, \quad
               D(x, x') = \max_y \log \frac{P[y \mid x]}{P[y \mid x']}
@@ -48,7 +48,7 @@ class BayesianFilter(Filter):
     def largest_cap(self, account: Account) -> Decimal | None:
         budget = Fraction(self.budget.enclosure.lower)
         cap = min(Fraction(math.floor(budget / _STEP)) * _STEP, Fraction(LARGEST_EPSILON))
-        if account.searched or cap < _LEAST_CAP or account.loss.upper > cap - _ROOM:
+        if account.searched or cap < _LEAST_CAP or account.loss.upper > cap - _MARGIN:
             return None
         return Decimal(decimal_text(cap))
 

@@ -21,7 +21,7 @@ __all__ = ["CompositionFilter"]
 
 @dataclass(frozen=True, init=False, repr=False)
 class CompositionFilter(Filter):
-    """Accept a query while a composition rule says that an (epsilon, delta) budget is respected.
+    """A filter by a composition rule, for an (epsilon, delta) budget.
 
     ``loss`` and ``loss_at_worst`` are the least epsilon at which the rule accepts all queries, at
     this delta. Proof: docs/theory/approximate.md.
@@ -40,7 +40,7 @@ class CompositionFilter(Filter):
     by_loss: ClassVar[bool] = False
     by_responses: ClassVar[bool] = False
     named: ClassVar[str] = "rule"
-    """What a file calls the rule."""
+    """The field of a file that has the rule."""
     delta: Fraction
     rule: Rule
 
@@ -63,7 +63,7 @@ class CompositionFilter(Filter):
 
     @classmethod
     def by(cls, rule: Rule, budget: Nats, delta: Fraction) -> Self:
-        """The filter with a rule, an exact budget and an exact delta."""
+        """Return the filter with a rule, an exact budget and an exact delta."""
         result = object.__new__(cls)
         result._set_up(checked_budget(budget), read_delta(delta), rule)
         return result
@@ -109,7 +109,7 @@ class CompositionFilter(Filter):
         return self._case(total, lambda: account.exact_total(rule) + charge * times)
 
     def _case(self, total: Total, exact_sum: Callable[[], Nats]) -> WorstCase:
-        """The cost of what was summed up; what is not certain to fit does not fit."""
+        """Bound the cost of a total; a total that may not fit does not fit."""
         if total.delta > self.rule.allowance(self.delta):
             return OVER_ANY_BUDGET
         cost = self.rule.cost(total, self.delta)

@@ -27,10 +27,10 @@ __all__ = ["Decision", "remaining", "remaining_text"]
 class Decision:
     """Whether a filter accepts a query, with the numbers; ``bool(decision)`` is ``accepted``.
 
-    It is a pure function of transcript and query, so it can be published. ``loss`` and
-    ``loss_at_worst`` are what the filter compares with its budget: the realized loss, the sum of
-    the epsilons (basic filter) or the cost of a rule. ``worst_response`` is None if the filter does
-    not look at responses.
+    It is a pure function of transcript and query, so it can be published. The filter compares
+    ``loss`` and ``loss_at_worst`` with its budget: the realized loss, the sum of the epsilons
+    (basic filter) or the cost of a rule. ``worst_response`` is None if the filter ignores
+    responses.
 
     >>> import expost as xp
     >>> start = xp.Odometer(xp.Transcript(xp.FiniteSet(["no", "yes"])))
@@ -45,7 +45,7 @@ class Decision:
     budget: Nats
     undecided: bool
     """Refused because a search reached its node limit with the budget between its bounds."""
-    _asked: tuple[Filter, Account, Query] = field(repr=False, compare=False)
+    _inputs: tuple[Filter, Account, Query] = field(repr=False, compare=False)
 
     def __bool__(self) -> bool:
         return self.accepted
@@ -64,26 +64,26 @@ class Decision:
 
     @cached_property
     def loss(self) -> Enclosure:
-        """What counts against the budget before the query. Worked out when first needed."""
-        filter_, account, _ = self._asked
+        """The amount that counts against the budget before the query; computed on first use."""
+        filter_, account, _ = self._inputs
         return filter_.loss(account)
 
     @property
     def held(self) -> str:
-        """What to call that: a loss, a sum or a cost."""
-        filter_, _, _ = self._asked
+        """The name of that amount in reports."""
+        filter_, _, _ = self._inputs
         return "loss" if filter_.by_loss else "held"
 
     @property
     def limit(self) -> str:
-        """The budget for people, with its delta if it has one."""
-        filter_, _, _ = self._asked
+        """The budget as people read it, with its delta if it has one."""
+        filter_, _, _ = self._inputs
         return filter_.limit
 
     @property
     def searched(self) -> bool:
         """Whether every number costs a search, as on a box."""
-        _, account, _ = self._asked
+        _, account, _ = self._inputs
         return account.searched
 
     @property
@@ -98,19 +98,18 @@ class Decision:
         Over a finite domain it is exact to ten places. Over a box it is one that is accepted,
         found within a few thousand nodes, and mostly at most 1 % below the largest. For the
         exponential and the geometric mechanism it is the end of the accepted interval that starts
-        at 0. None if no epsilon fits, or if the query is a fixed channel. Worked out when first
-        needed.
+        at 0. None if no epsilon fits, or if the query is a fixed channel. Computed on first use.
         """
-        filter_, account, query = self._asked
+        filter_, account, query = self._inputs
         return filter_.largest_epsilon(account, query)
 
     @cached_property
     def largest_cap(self) -> Decimal | None:
         """The largest cap at which a saturating query, made now, would be accepted.
 
-        None if no cap is, or if the filter does not compare losses after responses.
+        None if no cap would be, or if the filter does not compare losses after responses.
         """
-        filter_, account, _ = self._asked
+        filter_, account, _ = self._inputs
         return filter_.largest_cap(account)
 
     @property
@@ -128,12 +127,12 @@ class Decision:
 
     @property
     def cap(self) -> Fraction | None:
-        """Of a saturating query, where its losses were to end."""
-        _, _, query = self._asked
+        """The cap on losses, if the query is saturating."""
+        _, _, query = self._inputs
         return query.cap
 
     def tree(self) -> dict[str, Any]:
-        """The decision as JSON. This works out everything that it shows."""
+        """Return the decision as JSON. This computes everything that it shows."""
         return plain(
             {
                 "accepted": self.accepted,
@@ -147,7 +146,7 @@ class Decision:
         )
 
     def refusal(self) -> dict[str, Any]:
-        """The refusal of a query that was asked, as JSON: why, and what would work."""
+        """Return the refusal of a query as JSON: why, and what would work."""
         return plain(
             {
                 "answered": False,
@@ -165,16 +164,16 @@ class Decision:
 
 
 def remaining(budget: Nats, loss: Enclosure) -> float:
-    """Budget minus loss, rounded down; never below zero."""
+    """Return budget minus loss, rounded down; never below zero."""
     if loss.upper == 0:
         return budget.enclosure.lower
     return max(0.0, down(budget.enclosure.lower - loss.upper))
 
 
 def remaining_text(amount: float, budget: Nats) -> str:
-    """What remains of a budget, for people.
+    """Return what remains of a budget as people read it.
 
-    Weights are rounded so that a query reveals a little less than its epsilon. What that leaves of
-    a budget that is spent is shown as 0.
+    Weights are rounded so that a query reveals a little less than its epsilon. The little that
+    this leaves of a spent budget is shown as 0.
     """
     return "0" if amount < NEGLIGIBLE * budget.nearest else format_nats(amount)

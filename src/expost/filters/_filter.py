@@ -1,4 +1,4 @@
-"""What all filters share: a budget, and a decision that is pure and exact."""
+"""The base class of filters: a budget, and a decision that is pure and exact."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _NODES_FOR_EPSILON = 4_000
 
 @dataclass(frozen=True, init=False, repr=False)
 class Filter(ABC):
-    """Accepts a query only if its worst case stays within the budget.
+    """A filter that accepts a query only if its worst case stays within the budget.
 
     A filter is a frozen description, as a query is, and part of a transcript file. The budget is
     ``epsilon`` in nats or ``ratio`` = e^epsilon; both are exact. A filter of your own extends this
@@ -42,13 +42,13 @@ class Filter(ABC):
 
     kind: ClassVar[str]
     pure: ClassVar[bool] = True
-    """Whether there is no delta, neither in the budget nor in the queries that may be asked."""
+    """Whether neither the budget nor the accepted queries have a delta."""
     by_loss: ClassVar[bool] = True
     """Whether the realized loss counts against the budget, rather than a sum or a cost."""
     by_responses: ClassVar[bool] = True
-    """Whether what was responded changes what is accepted next."""
+    """Whether responses change what is accepted next."""
     compares: ClassVar[str] = "its own count"
-    """What it compares with the budget before the next query, for reports."""
+    """The quantity that is compared with the budget before the next query, for reports."""
     budget: Nats
 
     def __init__(self, epsilon: ExactLike | None = None, *, ratio: ExactLike | None = None) -> None:
@@ -57,7 +57,7 @@ class Filter(ABC):
 
     @classmethod
     def of(cls, budget: Nats) -> Self:
-        """The filter with an exact budget."""
+        """Return the filter with an exact budget."""
         result = object.__new__(cls)
         object.__setattr__(result, "budget", checked_budget(budget))
         return result
@@ -68,14 +68,14 @@ class Filter(ABC):
         return cls.of(budget_from_json(cls.kind, fields))
 
     def tree(self) -> dict[str, Any]:
-        """The parameters in their JSON shape."""
+        """Return the parameters in their JSON shape."""
         if self.budget.rational:
             return {"epsilon": self.budget.rational}
         return {"ratio": self.budget.ratio}
 
     @property
     def limit(self) -> str:
-        """The budget for people."""
+        """The budget as people read it."""
         return str(self.budget)
 
     @abstractmethod
@@ -104,10 +104,10 @@ class Filter(ABC):
         return exact()
 
     def realized(self, account: Account) -> Enclosure:
-        """The realized loss now, on one side of a pure filter's budget if that can be shown.
+        """Enclose the realized loss now, on one side of a pure filter's budget if possible.
 
-        On a box the budget may be between the bounds that a search found. Then it is enough that
-        this filter accepts the last query on what came before; otherwise the search continues.
+        On a box the budget may lie between the bounds of a search. Then it is enough that this
+        filter accepts the last query after those before it; otherwise the search continues.
         """
         loss, limit = account.loss, self.budget.enclosure
         if not self.pure or not loss.lower <= limit.upper < loss.upper:
@@ -117,18 +117,18 @@ class Filter(ABC):
         return account.loss_against(limit.lower)
 
     def capped(self, loss: Enclosure) -> Enclosure:
-        """A loss that is known to be within the budget, whatever a search for it found."""
+        """Cap a loss that is known to be within the budget, whatever a search found."""
         return Enclosure(loss.lower, min(loss.upper, self.budget.enclosure.upper))
 
     def cap_accepted(self, lower: Floats, upper: Floats, accepted: Bools) -> Floats:
-        """Upper ends of many losses: at most the budget where all responses were accepted."""
+        """Cap the upper ends of many losses at the budget where all responses were accepted."""
         if not self.pure:
             return upper
         limit = self.budget.enclosure.upper
         return np.where(accepted & (lower <= limit), np.minimum(upper, limit), upper)
 
     def cap_spent(self, lower: Floats, upper: Floats, accepted: Bools) -> Floats:
-        """Upper ends of many sums of epsilons, which few filters compare with the budget."""
+        """Cap the upper ends of many sums of epsilons if the filter compares these."""
         return upper
 
     def _last_was_accepted(self, account: Account) -> bool:
@@ -137,9 +137,9 @@ class Filter(ABC):
         return self.accepts(*account.without_last())
 
     def holds(self, account: Account) -> bool | None:
-        """Whether what counts so far is within the budget; None if that is not known.
+        """Return whether what counts so far is within the budget; None if unknown.
 
-        This is about the end; :func:`replay` says whether the budget was respected on the way.
+        This is about the end; :func:`replay` reports whether the budget was respected throughout.
         """
         held, limit = self.held(account), self.budget.enclosure
         if held.exact is not None:
@@ -151,53 +151,60 @@ class Filter(ABC):
         return self._last_was_accepted(account) or None
 
     def accepts(self, account: Account, query: Query) -> bool:
-        """Whether the query is accepted, and nothing else."""
+        """Return whether the query is certainly accepted."""
         return self.verdict(account, query) is True
 
     def verdict(self, account: Account, query: Query) -> bool | None:
-        """Whether the condition of this filter holds; None if a search could not tell."""
+        """Return whether this filter accepts the query; None if a search ended undecided."""
         if self.pure and query.approximate:
             return False
         if self.surely_accepts(account, query):
             return True
         worst = self.worst_case(account, query)
-        if worst.close(self.budget):
-            # It goes through everything that was summed up, so it is charged as a search is.
+        if worst.needs_exact(self.budget):
+            # An exact comparison reads every response, so it is charged as a search is.
             account.effort.charge(1 + account.different // 4)
         return None if worst.undecided(self.budget) else worst.within(self.budget)
 
     def surely_accepts(self, account: Account, query: Query) -> bool:
-        """Whether the worst case is known to be within the budget without working it out.
+        """Return whether the query is accepted, if a cheap bound shows it.
 
-        By default that is never known. A filter that knows it saves a pass over the domain.
+        A filter that overrides this saves a pass over the domain.
         """
         return False
 
-    def more(self, asked: object, query: Query) -> Repeats:
-        """How many times in a row the query would be accepted, whatever the responses.
+    def count_repeats(self, history: object, query: Query) -> Repeats:
+        """Count how many times in a row a query would be accepted, whatever the responses.
 
-        ``asked`` is a transcript, a session or an odometer.
+        Args:
+            history: A transcript, a session or an odometer.
+            query: The query that is repeated.
         """
-        account = _asked(asked, query)
+        account = _checked_account(history, query)
         if self.pure and query.approximate:
             return Repeats(0)
         return most_repeats(lambda times: self.worst_case(account, query, times), self.budget)
 
     def remaining(self, account: Account) -> float:
-        """Budget minus loss, rounded down."""
+        """Return budget minus loss, rounded down."""
         return remaining(self.budget, self.loss(account))
 
     def remaining_text(self, account: Account) -> str:
-        """The same for people: 0 if only roundings are left."""
+        """Return what remains as people read it: 0 if only roundings remain."""
         return remaining_text(self.remaining(account), self.budget)
 
-    def decide(self, asked: object, query: Query) -> Decision:
-        """Decide whether the query is accepted. It changes nothing and needs no secret.
+    def decide(self, history: object, query: Query) -> Decision:
+        """Decide whether a query is accepted. This changes nothing and needs no secret.
 
-        ``asked`` is what was asked so far: a transcript, a session or an odometer. An odometer
-        costs least, because it keeps what it worked out.
+        Args:
+            history: A transcript, a session or an odometer. An odometer is the fastest, because
+                it stores what it has computed.
+            query: The query to decide.
+
+        Raises:
+            InvalidInput: The query does not suit the domain, or needs a delta.
         """
-        account = _asked(asked, query)
+        account = _checked_account(history, query)
         if self.pure and query.approximate:
             raise InvalidInput("needs a filter with a delta, such as ApproximateFilter", "query")
         worst = self.worst_case(account, query)
@@ -207,11 +214,11 @@ class Filter(ABC):
             worst_response=worst.response,
             budget=self.budget,
             undecided=worst.undecided(self.budget),
-            _asked=(self, account, query),
+            _inputs=(self, account, query),
         )
 
     def largest_epsilon(self, account: Account, query: Query) -> Decimal | None:
-        """The largest epsilon found with which the query would be accepted."""
+        """Find the largest epsilon with which the query would be accepted."""
 
         def attempt(variant: Query) -> Trial:
             variant.on(account.domain)
@@ -233,9 +240,9 @@ class Filter(ABC):
         return None if largest is None else Decimal(decimal_text(largest))
 
     def largest_cap(self, account: Account) -> Decimal | None:
-        """The largest cap at which a saturating query, made now, would be accepted.
+        """Return the largest cap at which a saturating query, made now, would be accepted.
 
-        None if no cap is, or if the filter does not compare losses after responses.
+        None if no cap would be, or if the filter does not compare losses after responses.
         """
         return None
 
@@ -251,8 +258,8 @@ class Filter(ABC):
         return {"budget": self.limit}
 
 
-def _asked(given: object, query: Query) -> Account:
-    account = account_of(given)
+def _checked_account(history: object, query: Query) -> Account:
+    account = account_of(history)
     check_query(query)
     # A sum of epsilons may fit whatever the query is about, so check that it suits the domain.
     query.on(account.domain)
@@ -260,7 +267,7 @@ def _asked(given: object, query: Query) -> Account:
 
 
 def fits_by_its_epsilon(budget: Nats, account: Account, query: Query) -> bool:
-    """Whether loss + epsilon is surely within a budget, where the loss takes no search.
+    """Return whether loss + epsilon is surely within a budget, if the loss takes no search.
 
     No response adds more than the nominal epsilon, and that is most often enough.
     """
@@ -277,9 +284,9 @@ def checked_budget(budget: Nats) -> Nats:
     return budget
 
 
-def budget_from_json(kind: str, fields: dict[str, Any], *others: str) -> Nats:
-    """The budget in a file, its epsilon or its ratio, beside other required fields."""
-    required = ("kind", *others)  # which an error lists with the others
+def budget_from_json(kind: str, fields: dict[str, Any], *required_fields: str) -> Nats:
+    """Read the budget of a file, its epsilon or its ratio, next to other required fields."""
+    required = ("kind", *required_fields)  # an error lists all of them
     members({"kind": kind, **fields}, required=required, optional=("epsilon", "ratio"))
     for name in ("epsilon", "ratio"):
         if name in fields and fields[name] is None:

@@ -1,4 +1,4 @@
-"""Budgets and epsilons that are so large that they are probably mistakes."""
+"""Warnings about budgets and epsilons that are so large that they are probably mistakes."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ _LARGE = 10
 
 
 def is_large(epsilon: Nats) -> bool:
+    """Return whether an epsilon is above 10 nats."""
     return epsilon > Nats(Fraction(_LARGE))
 
 
 def sure_text(epsilon: Nats) -> str:
-    r"""How sure someone undecided may become: :math:`e^\varepsilon / (1 + e^\varepsilon)`.
+    r"""Describe how sure someone undecided may become: :math:`e^\varepsilon / (1 + e^\varepsilon)`.
 
     >>> sure_text(Nats(Fraction(11)))
     'someone undecided (50 %) may become 99.9983 % sure'
@@ -31,19 +32,19 @@ def sure_text(epsilon: Nats) -> str:
     return f"someone undecided (50 %) may become {format_percent(sure)} sure"
 
 
-def large_text(what: str, epsilon: Nats) -> str:
-    """What a large epsilon means, for people; empty if it is not large.
+def large_text(label: str, epsilon: Nats) -> str:
+    """Explain a large epsilon to people; empty if it is not large.
 
     >>> large_text("a budget of", Nats(Fraction(100)))
     'a budget of 100 is very large: someone undecided (50 %) may become 100 % sure'
     >>> large_text("a budget of", Nats(Fraction(10)))
     ''
     """
-    return f"{what} {epsilon} is very large: {sure_text(epsilon)}" if is_large(epsilon) else ""
+    return f"{label} {epsilon} is very large: {sure_text(epsilon)}" if is_large(epsilon) else ""
 
 
 def warn_if_large(budget: Nats) -> None:
-    """Warn a person who makes a filter with a large budget, in the line of their program."""
+    """Warn about a large budget at the line of the program that makes the filter."""
     text = large_text("a budget of", budget)
     if not text:
         return

@@ -13,7 +13,7 @@ __all__ = ["SimplifiedFilter"]
 
 @final
 class SimplifiedFilter(Filter):
-    r"""Accept a query while loss + epsilon is within the budget (paper, Algorithm 3).
+    r"""A filter by the realized loss plus the epsilon of the query (paper, Algorithm 3).
 
     .. math:: \max_x \ell(x) - \min_x \ell(x) + \varepsilon \le \varepsilon_g
 

@@ -348,7 +348,7 @@ class BoxLogLikelihood(Tallied[Box]):
         )
         if not sums.within(budget):
             return None
-        most = budget.enclosure if sums.close(budget) else sums.loss
+        most = budget.enclosure if sums.needs_exact(budget) else sums.loss
         return replace(sums, loss=Enclosure(0.0, min(sums.loss.upper, most.upper)))
 
     def _after(self, query: Query, times: int, limit: float, effort: Effort) -> WorstCase:

@@ -237,7 +237,7 @@ def compare(
         if stage is not None:
             stage(name)
         spent = _spent(guard, odometer)
-        standings[name] = Standing(name, guard, spent, guard.more(odometer, last))
+        standings[name] = Standing(name, guard, spent, guard.count_repeats(odometer, last))
     return Comparison(budget, spared, len(transcript), standings, missing)
 
 
