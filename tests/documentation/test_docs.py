@@ -147,7 +147,7 @@ def test_whoever_follows_a_page_gets_what_it_says(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("expost.queries.FAMILIES", FAMILIES.copy())  # a page may add to them
     monkeypatch.setattr("expost.filters.FILTERS", FILTERS.copy())
-    for module in ("session._session", "ledger.ledger"):
+    for module in ("session._session", "ledger._ledger"):
         monkeypatch.setattr(f"expost.{module}.SystemSource", partial(InsecureSource, 2))
     # On a busy machine a command may take a second, and would say how far it is.
     monkeypatch.setattr("expost.cli.progress._PATIENCE", float("inf"))
