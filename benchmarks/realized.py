@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import expost as xp
-from expost.saturation import equal_caps, third_of_the_rest
+from expost.saturation import equal_caps, geometric_caps
 
 __all__ = ["DELTA", "SURVEYED", "Survey"]
 
@@ -240,7 +240,7 @@ def saturating(asked: int | None, *, known: bool = True) -> Surveyed:
         caps = (
             equal_caps(survey.epsilon, questions=often)
             if known
-            else tuple(islice(third_of_the_rest(survey.epsilon), often))
+            else tuple(islice(geometric_caps(survey.epsilon), often))
         )
         guard = xp.BayesianFilter(epsilon=survey.epsilon)
         panel = survey.panel(guard, int(generator.integers(1 << 30)))

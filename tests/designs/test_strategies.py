@@ -20,7 +20,7 @@ from expost.designs.strategies import (
     Strategy,
     strategies_for,
 )
-from expost.saturation import equal_caps, third_of_the_rest
+from expost.saturation import equal_caps, geometric_caps
 from support.random_cases import columns
 
 GOALS = ["value < 2", "value == 1 or value > 4", "value == 3 or value == 0"]
@@ -93,7 +93,7 @@ def test_saturating_states_are_those_of_every_transcript(
     halves = [[0, 1], [size - 1], [value for value in range(size) if value % 2]]
     goals = [{"share": half} for half in halves]
     study = Study(domain, subjects=100, epsilon=epsilon, goals=goals)
-    caps = equal_caps(epsilon, questions=3) if asked else islice(third_of_the_rest(epsilon), 3)
+    caps = equal_caps(epsilon, questions=3) if asked else islice(geometric_caps(epsilon), 3)
     start = xp.Odometer(xp.Transcript(domain))
     paths = [(start, np.ones(size))]
     for half, cap in zip(halves, caps, strict=True):

@@ -15,7 +15,7 @@ import expost as xp
 from expost.ledger import Ledger, Outcome, Round
 from expost.sampling import InsecureSource
 from expost.saturation import equal_caps
-from expost.saturation.saturated import saturated
+from expost.saturation._saturating import saturating_query
 from support.scripted_devices import HALF, OTHER, QUARTER, SMOKES, Phone, a_ledger, reserved
 
 WHOLE = xp.randomized_response(epsilon=1)
@@ -625,9 +625,9 @@ class TestSaturating:
 
         def counted(*state: Any) -> Any:
             made.append(state)
-            return saturated(*state)
+            return saturating_query(*state)
 
-        monkeypatch.setattr("expost.panel.saturating.saturated", counted)
+        monkeypatch.setattr("expost.panel.saturating.saturating_query", counted)
         place = tmp_path / "study.db"
         with Ledger.create(place, self.DOMAIN, filter=self.GUARD) as ledger:
             ledger.register(range(500), kind="simulated")

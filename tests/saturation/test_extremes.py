@@ -20,8 +20,8 @@ from scipy.optimize import linprog
 
 import expost as xp
 from expost.queries import About, Query
-from expost.saturation import classes, known, saturated
-from expost.saturation.tilted import tilted
+from expost.saturation import _saturating, _value_classes
+from expost.saturation._channel import saturating_channel
 from support.record_cases import Listed, Places, likelihoods, listed, some_records
 
 CLOSE = mpmath.mpf(2) ** -20
@@ -29,8 +29,7 @@ CLOSE = mpmath.mpf(2) ** -20
 
 @pytest.fixture
 def never_listed(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (known, classes):
-        monkeypatch.setattr(module, "MOST_COMBINATIONS", 0)
+    monkeypatch.setattr(_value_classes, "MOST_COMBINATIONS", 0)
 
 
 @dataclass(frozen=True)
@@ -111,7 +110,7 @@ def test_every_loss_ends_at_the_cap_and_the_filter_accepts(
     uneven = responses = several = 0
     for number, case in enumerate(cases(300, seed=4)):
         if number == 180:  # from here on no table is short enough to be exact
-            monkeypatch.setattr(saturated, "_MOST_BITS", 0)
+            monkeypatch.setattr(_saturating, "_MOST_BITS", 0)
         query = case.query
         steps = {each.query.step for each in case.transcript.exchanges} - {None}
         several += len(steps) > 1
@@ -211,7 +210,7 @@ def uneven() -> Iterator[Uneven]:
 
 def test_no_query_tells_more_where_the_rest_weighs_very_differently() -> None:
     for lows, highs, ratio, answers in uneven():
-        query = tilted(lows, highs, [1] * len(lows), answers, ratio)
+        query = saturating_channel(lows, highs, [1] * len(lows), answers, ratio)
         arcs = query.best_exactly(10**6)
         assert arcs is not None
         assert arcs.saturates

@@ -21,13 +21,10 @@ import expost as xp
 from corpus.drawing import a_finite_set, kinds_on, transcript
 from expost.numbers import scaled_exp
 from expost.queries import About, Channel, Query
-from expost.saturation import equal_caps, saturated
-from expost.saturation import products as products_module
-from expost.saturation import tilted as tilted_module
-from expost.saturation.known import known_of, known_set
-from expost.saturation.saturated import ratio_at
-from expost.saturation.tilted import Tilted, tilted
-from expost.saturation.told import Told
+from expost.saturation import _channel, _saturating, _value_classes, equal_caps
+from expost.saturation._channel import MutualInformation, SaturatingChannel, saturating_channel
+from expost.saturation._saturating import ratio_at_cap
+from expost.saturation._value_classes import likelihoods_after, likelihoods_of_set
 from support.random_cases import columns
 
 ROUNDING = Fraction(1, 2**20)
@@ -97,7 +94,7 @@ def test_after_random_transcripts_every_loss_ends_at_the_cap_and_the_filter_acce
     responses = rounded = 0
     for number, (random, asked) in enumerate(random_transcripts(1000)):
         if number == 600:  # from here on no table is short enough to be exact
-            monkeypatch.setattr(saturated, "_MOST_BITS", 0)
+            monkeypatch.setattr(_saturating, "_MOST_BITS", 0)
         odometer, question, seed, cap = a_case(random, asked)
         domain = asked.domain
         assert isinstance(domain, xp.FiniteSet)
@@ -115,7 +112,7 @@ def test_after_random_transcripts_every_loss_ends_at_the_cap_and_the_filter_acce
 
 def test_a_ratio_that_is_rounded_up_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     exactly = scaled_exp
-    monkeypatch.setattr(saturated, "scaled_exp", lambda x, bits: exactly(x, bits) + 1)
+    monkeypatch.setattr(_saturating, "scaled_exp", lambda x, bits: exactly(x, bits) + 1)
     start = xp.Odometer(xp.Transcript(xp.FiniteSet(range(5))))
     query = xp.saturating(start, [1, 2], cap=1)
     assert not xp.BayesianFilter(epsilon=1).accepts(start, query)
@@ -124,8 +121,8 @@ def test_a_ratio_that_is_rounded_up_is_noticed(monkeypatch: pytest.MonkeyPatch) 
 def test_chances_that_are_rounded_without_a_margin_are_noticed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(saturated, "_MARGIN", 0)
-    monkeypatch.setattr(saturated, "_MOST_BITS", 0)
+    monkeypatch.setattr(_saturating, "_MARGIN", 0)
+    monkeypatch.setattr(_saturating, "_MOST_BITS", 0)
     refused = 0
     for random, asked in random_transcripts(40):
         odometer, question, seed, cap = a_case(random, asked)
@@ -180,7 +177,7 @@ def test_no_mechanism_within_the_cap_tells_more_about_a_yes_or_no_question() -> 
         assert best - scale <= told <= best + scale
 
 
-def told(query: Tilted, level: Fraction) -> float:
+def told(query: SaturatingChannel, level: Fraction) -> float:
     """Mutual information, by definition."""
     sets, chances = query._on_grid(query.shares(level), 1 << 60).sets
     yes = np.array(query.answers) == 1
@@ -200,7 +197,7 @@ def test_no_other_level_tells_more_on_a_grid() -> None:
         size = random.randint(3, 12)
         p = tuple(Fraction(random.randint(10, 30)) for _ in range(size))
         answers = (1, 0, *(random.randint(0, 1) for _ in range(size - 2)))
-        query = tilted(p, p, (1,) * size, answers, Fraction(random.choice([4, 7, 50])))
+        query = saturating_channel(p, p, (1,) * size, answers, Fraction(random.choice([4, 7, 50])))
         (best,) = query._levels()
         low, high = max(p) / query.ratio, min(p)
         others = [low + (high - low) * Fraction(step, 100) for step in range(101)]
@@ -221,22 +218,22 @@ def test_doubles_do_not_decide_which_query_is_made(monkeypatch: pytest.MonkeyPat
     def made() -> list[Query]:
         return [xp.saturating(o, question, cap=cap, seed=seed) for o, question, seed, cap in cases]
 
-    queries, nearly, random = made(), Told.nearly, Random(2)
+    queries, in_doubles, random = made(), MutualInformation.in_doubles, Random(2)
     compared = []
 
-    def noisy(self: Told, *arguments: Any) -> float:
-        return nearly(self, *arguments) * (1 + random.uniform(-1e-11, 1e-11))
+    def noisy(self: MutualInformation, *arguments: Any) -> float:
+        return in_doubles(self, *arguments) * (1 + random.uniform(-1e-11, 1e-11))
 
-    def counted(self: Told, *arguments: Any) -> Any:
+    def counted(self: MutualInformation, *arguments: Any) -> Any:
         compared.append(self)
-        return closely(self, *arguments)
+        return in_decimals(self, *arguments)
 
-    closely = Told.closely
-    monkeypatch.setattr(Told, "nearly", noisy)
-    monkeypatch.setattr(Told, "closely", counted)
+    in_decimals = MutualInformation.in_decimals
+    monkeypatch.setattr(MutualInformation, "in_doubles", noisy)
+    monkeypatch.setattr(MutualInformation, "in_decimals", counted)
     assert made() == queries
     assert len(compared) > 20
-    monkeypatch.setattr(tilted_module, "_CLOSE", 0.0)  # with doubles alone it is not
+    monkeypatch.setattr(_channel, "_RELATIVE_TIE", 0.0)  # with doubles alone it is not
     assert made() != queries
 
 
@@ -321,13 +318,13 @@ def test_a_chain_has_few_classes_and_few_responses() -> None:
 def test_a_hundred_thousand_values_take_a_pass_and_then_work_for_each_class(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    multiplied, products = products_module._multiplied, list[Any]()
+    multiplied, products = _value_classes._multiply_exactly, list[Any]()
 
     def counted(product: Any) -> Fraction:
         products.append(product)
         return multiplied(product)
 
-    monkeypatch.setattr(products_module, "_multiplied", counted)
+    monkeypatch.setattr(_value_classes, "_multiply_exactly", counted)
     size = 100_000
     domain = xp.FiniteSet(range(size))
     odometer = xp.Odometer(xp.Transcript(domain))
@@ -512,14 +509,14 @@ def test_after_a_saturating_answer_a_set_and_the_cap_are_all_that_is_known(seed:
         odometer = odometer.add(query, random.choice(query.on(domain).responses))
         likely = likelihoods(odometer.transcript)
         inside = np.array([p > min(likely) for p in likely])
-        by_set = known_set(inside, ratio_at(cap))
-        known = known_of(domain, list(odometer.log_likelihood.tally))
+        by_set = likelihoods_of_set(inside, ratio_at_cap(cap))
+        known = likelihoods_after(domain, list(odometer.log_likelihood.tally))
         assert known is not None
         assert by_set.key == known.key
 
 
 def test_before_any_answer_all_values_are_one_set() -> None:
     domain = xp.FiniteSet(range(5))
-    known = known_of(domain, [])
+    known = likelihoods_after(domain, [])
     assert known is not None
-    assert known_set(np.ones(5, dtype=np.bool_), Fraction(1)).key == known.key
+    assert likelihoods_of_set(np.ones(5, dtype=np.bool_), Fraction(1)).key == known.key

@@ -12,31 +12,31 @@ import pytest
 
 import expost as xp
 from expost.sampling import InsecureSource
-from expost.saturation import equal_caps, some_of, third_of_the_rest
+from expost.saturation import equal_caps, geometric_caps, sampled_caps
 
 
 def test_schedules_end_at_the_budget_or_below_it() -> None:
     assert equal_caps("0.9", questions=3) == (Fraction(3, 10), Fraction(6, 10), Fraction(9, 10))
-    caps = third_of_the_rest("0.9")
+    caps = geometric_caps("0.9")
     first = [next(caps) for _ in range(50)]
     rest = [Fraction(9, 10), *(Fraction(9, 10) - cap for cap in first)]
     assert all(3 * later == 2 * now for now, later in pairwise(rest))
     with pytest.raises(xp.InvalidInput, match="questions: must be at least 1"):
         equal_caps(1, questions=0)
     with pytest.raises(xp.InvalidInput, match="epsilon"):
-        third_of_the_rest(-1)
+        geometric_caps(-1)
 
 
 def questions_of(subjects: Any, **options: Any) -> dict[Any, list[int]]:
     found: dict[Any, list[int]] = {subject: [] for subject in subjects}
-    for number, turn in enumerate(some_of(1, subjects=subjects, **options)):
+    for number, turn in enumerate(sampled_caps(1, subjects=subjects, **options)):
         for subject in turn.subjects:
             found[subject].append(number)
     return found
 
 
 def test_everybody_is_asked_three_of_the_questions_and_ends_at_the_budget() -> None:
-    turns = some_of("1.5", questions=7, subjects=range(200), seed="aa")
+    turns = sampled_caps("1.5", questions=7, subjects=range(200), seed="aa")
     assert len(turns) == 7
     caps: dict[Any, list[Fraction]] = {}
     for turn in turns:
@@ -45,7 +45,7 @@ def test_everybody_is_asked_three_of_the_questions_and_ends_at_the_budget() -> N
             caps.setdefault(subject, []).append(cap)
     expected = [Fraction(1, 2), Fraction(1), Fraction(3, 2)]
     assert caps == dict.fromkeys(range(200), expected)
-    everything = some_of(1, questions=2, subjects=["x"], seed="aa", each=2)
+    everything = sampled_caps(1, questions=2, subjects=["x"], seed="aa", per_subject=2)
     assert [turn.caps for turn in everything] == [(Fraction(1, 2),), (Fraction(1),)]
 
 
@@ -60,8 +60,8 @@ def test_all_combinations_are_equally_likely_and_a_matter_of_seed_and_name() -> 
     other = questions_of(range(20_000), questions=6, seed="0103")
     assert sum(drawn[subject] == own for subject, own in other.items()) < 1500
     assert (
-        questions_of(["1", 1], questions=30, seed="05", each=15)["1"]
-        != (questions_of(["1", 1], questions=30, seed="05", each=15)[1])
+        questions_of(["1", 1], questions=30, seed="05", per_subject=15)["1"]
+        != (questions_of(["1", 1], questions=30, seed="05", per_subject=15)[1])
     )
 
 
@@ -73,7 +73,7 @@ def test_a_panel_asks_each_subject_its_own_three() -> None:
         source=InsecureSource(3),
     )
     values = dict(zip(panel.subjects, np.arange(300) % 20, strict=True))
-    turns = some_of(2, questions=6, subjects=panel.subjects, seed="4f1c")
+    turns = sampled_caps(2, questions=6, subjects=panel.subjects, seed="4f1c")
     for number, turn in enumerate(turns):
         question = [value for value in range(20) if value % 6 == number or value % 5 == number]
         ids = panel.saturating(question, cap=turn.caps, subjects=turn.subjects)
@@ -87,9 +87,9 @@ def test_a_panel_asks_each_subject_its_own_three() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"questions": 2}, "each: 3 of 2 questions are too many"),
+        ({"questions": 2}, "per_subject: 3 of 2 questions are too many"),
         ({"questions": 0}, "questions: must be at least 1"),
-        ({"questions": 4, "each": 0}, "each: must be at least 1"),
+        ({"questions": 4, "per_subject": 0}, "per_subject: must be at least 1"),
         ({"questions": 4, "seed": "x"}, "seed: must be 1 to 64 bytes"),
         ({"questions": 4, "subjects": 7}, "subjects: must be texts or integers"),
         ({"questions": 4, "subjects": [None]}, "subjects: must be texts or integers"),
@@ -99,4 +99,4 @@ def test_a_panel_asks_each_subject_its_own_three() -> None:
 )
 def test_what_cannot_be_drawn_is_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(xp.InvalidInput, match=message):
-        some_of(1, **{"subjects": ["a"], "seed": "00", **options})
+        sampled_caps(1, **{"subjects": ["a"], "seed": "00", **options})

@@ -69,28 +69,28 @@ class Intervals(Table):
 
     def columns(self) -> dict[str, Any]:
         """Return the columns of a table: a row per value, or one for the mean of a score."""
-        numbers = self._numbers()
-        values = {} if self.domain is None else value_columns(self.domain, numbers)
-        return {**values, **numbers}
+        estimates = self._estimates()
+        values = {} if self.domain is None else value_columns(self.domain, estimates)
+        return {**values, **estimates}
 
-    def _numbers(self) -> dict[str, Floats]:
+    def _estimates(self) -> dict[str, Floats]:
         names = ("estimate", "lower", "upper", "standard_error")
         return {name: getattr(self, name) for name in names}
 
     def _view(self) -> View:
-        numbers, domain = self._numbers(), self.domain
-        value_names = [] if domain is None else value_heads(domain, numbers)
+        estimates, domain = self._estimates(), self.domain
+        value_names = [] if domain is None else value_heads(domain, estimates)
         return View(
             f"Intervals({len(self.lower):,})",
             {
                 "intervals": f"{confidence_text(self.confidence)}, {self._how()}",
                 **({"but": " ".join(self.doubts)} if self.doubts else {}),
             },
-            (*value_names, *numbers),
+            (*value_names, *estimates),
             len(self.lower),
             lambda index: (
                 *(() if domain is None else value_cells(domain, index)),
-                *(f"{column[index]:.4g}" for column in numbers.values()),
+                *(f"{column[index]:.4g}" for column in estimates.values()),
             ),
         )
 
@@ -107,7 +107,7 @@ class Intervals(Table):
             "repetitions": self.repetitions,
             "gap": self.gap,
         }
-        return plain({**values, **as_lists(self._numbers()), **options})
+        return plain({**values, **as_lists(self._estimates()), **options})
 
 
 def value_heads(domain: FiniteSet, other_columns: Iterable[str]) -> list[str]:

@@ -51,7 +51,7 @@ __all__ = ["BeyondSupport", "Distribution", "beyond_support", "estimate_distribu
 
 GAP = 1e-6
 
-_NUMBERS = ("probability", "identified")
+_ESTIMATES = ("probability", "identified")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -108,7 +108,7 @@ class Distribution(Table):
                 **({} if self.model is None else {"model": self.model}),
                 **self.provenance.facts(),
             },
-            (*value_heads(self.domain, _NUMBERS), *_NUMBERS),
+            (*value_heads(self.domain, _ESTIMATES), *_ESTIMATES),
             size,
             lambda index: (
                 *value_cells(self.domain, index),
@@ -123,8 +123,8 @@ class Distribution(Table):
         Values with several coordinates or attributes have a column for each. Those of
         :meth:`intervals` also have the ends of intervals.
         """
-        numbers = dict(zip(_NUMBERS, (self.probabilities, self.identified), strict=True))
-        return {**value_columns(self.domain, numbers), **numbers}
+        estimates = dict(zip(_ESTIMATES, (self.probabilities, self.identified), strict=True))
+        return {**value_columns(self.domain, estimates), **estimates}
 
     def tree(self) -> dict[str, Any]:
         """Return the estimate as JSON, with its columns as lists."""

@@ -90,7 +90,7 @@ class Frequencies(Table):
         return View(
             f"Frequencies({size:,} values, {format_count(self.subjects, 'subject')})",
             {"intervals": confidence_text(self.confidence), **self.provenance.facts()},
-            (*value_heads(self.domain, self._numbers()), "frequency", "lower", "upper"),
+            (*value_heads(self.domain, self._estimates()), "frequency", "lower", "upper"),
             size,
             lambda index: (
                 *value_cells(self.domain, index),
@@ -103,16 +103,16 @@ class Frequencies(Table):
 
         Values with several coordinates or attributes have a column for each.
         """
-        numbers = self._numbers()
-        return {**value_columns(self.domain, numbers), **numbers}
+        estimates = self._estimates()
+        return {**value_columns(self.domain, estimates), **estimates}
 
-    def _numbers(self) -> dict[str, Floats]:
+    def _estimates(self) -> dict[str, Floats]:
         names = ("frequency", "standard_error", "noise_error", "lower", "upper")
         return {name: getattr(self, name) for name in names}
 
     def tree(self) -> dict[str, Any]:
         """Return the estimate as JSON, with its columns as lists."""
-        columns = {"value": list(self.domain.values), **as_lists(self._numbers())}
+        columns = {"value": list(self.domain.values), **as_lists(self._estimates())}
         return plain({**columns, "confidence": self.confidence, **self.provenance.tree()})
 
 

@@ -67,14 +67,14 @@ class Mean(Table):
 
     def _view(self) -> View:
         bounds = (self.mean, self.lower, self.upper)
-        cells = [f"{number:.4g}" for number in bounds]
+        cells = [f"{bound:.4g}" for bound in bounds]
         facts = {"interval": confidence_text(self.confidence), **self.provenance.facts()}
         return View(
             f"Mean({format_count(self.subjects, 'subject')})",
             facts,
             ("mean", "lower", "upper"),
             1,
-            lambda _place: cells,
+            lambda _index: cells,
         )
 
     def tree(self) -> dict[str, Any]:

@@ -19,12 +19,12 @@ from expost.errors import InvalidInput, at
 from expost.panel.kernel import Kernel
 from expost.panel.questions import Questions
 from expost.queries import Query
-from expost.saturation.known import Known, known_of
-from expost.saturation.questions import Question, read_question
-from expost.saturation.saturated import Tables, read_cap, saturated
+from expost.saturation._question import AnswerPartition, read_question
+from expost.saturation._saturating import TableCache, read_cap, saturating_query
+from expost.saturation._value_classes import ValueLikelihoods, likelihoods_after
 from expost.transcript import Summand
 
-__all__ = ["Saturating", "Told", "Wanted"]
+__all__ = ["MutualInformation", "Saturating", "Wanted"]
 
 T = TypeVar("T", bound=Hashable)
 
@@ -33,7 +33,7 @@ T = TypeVar("T", bound=Hashable)
 class Wanted:
     """What some subjects are to be asked, and where their losses are to end."""
 
-    questions: Sequence[Question]
+    questions: Sequence[AnswerPartition]
     """One for everybody, or one for each public order of the answers."""
     which: Indices
     """Which of the questions, for each subject."""
@@ -63,7 +63,7 @@ def _each(
     return read_each(column, read, name)
 
 
-class Told(Protocol):
+class MutualInformation(Protocol):
     """What subjects answered, by numbers that stand for the same as long as queries are made."""
 
     def summands(self, number: int, questions: Questions) -> list[Summand]:
@@ -75,13 +75,13 @@ class Saturating:
 
     def __init__(self, questions: Questions) -> None:
         self._questions = questions
-        self._states: dict[tuple[object, ...], Known] = {}
-        self._of_tally: dict[int, Known | None] = {}
+        self._states: dict[tuple[object, ...], ValueLikelihoods] = {}
+        self._of_tally: dict[int, ValueLikelihoods | None] = {}
         self._made: dict[tuple[object, ...], Query | None] = {}
-        self._tables: Tables = {}
+        self._tables: TableCache = {}
 
     def queries(
-        self, wanted: Wanted, numbers: Indices, told: Told
+        self, wanted: Wanted, numbers: Indices, told: MutualInformation
     ) -> tuple[list[Query | None], Indices]:
         """The different queries for subjects who answered this, and which of them is whose.
 
@@ -100,20 +100,22 @@ class Saturating:
                 raise error.within(f"row {row + 1}", ": ") from None
         return found, each
 
-    def _known(self, number: int, told: Told) -> Known | None:
+    def _known(self, number: int, told: MutualInformation) -> ValueLikelihoods | None:
         if number not in self._of_tally:
             summands = told.summands(number, self._questions)
-            known = known_of(self._questions.domain, summands)
+            known = likelihoods_after(self._questions.domain, summands)
             if known is not None:
                 known = self._states.setdefault(known.key, known)
             self._of_tally[number] = known
         return self._of_tally[number]
 
-    def _query(self, known: Known | None, question: Question, cap: Fraction) -> Query | None:
+    def _query(
+        self, known: ValueLikelihoods | None, question: AnswerPartition, cap: Fraction
+    ) -> Query | None:
         if known is None:
             return None
         key = (id(known), question.key, cap)  # states are kept, so identities are not used twice
         if key not in self._made:
             domain = self._questions.domain
-            self._made[key] = saturated(domain, known, question, cap, self._tables)
+            self._made[key] = saturating_query(domain, known, question, cap, self._tables)
         return self._made[key]

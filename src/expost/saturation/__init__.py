@@ -15,7 +15,7 @@ response, the realized loss ends at a cap. The caps of several questions follow 
 
 from __future__ import annotations
 
-from expost.saturation.saturated import saturating
-from expost.saturation.schedules import Turn, equal_caps, some_of, third_of_the_rest
+from expost.saturation._saturating import saturating
+from expost.saturation.schedules import CapAssignment, equal_caps, geometric_caps, sampled_caps
 
-__all__ = ["Turn", "equal_caps", "saturating", "some_of", "third_of_the_rest"]
+__all__ = ["CapAssignment", "equal_caps", "geometric_caps", "sampled_caps", "saturating"]

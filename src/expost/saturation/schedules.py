@@ -15,27 +15,27 @@ from expost.errors import InvalidInput, at
 from expost.files.canonical import canonical, value_tree
 from expost.files.reading import whole
 from expost.numbers import LARGEST_BUDGET, ExactLike, positive
-from expost.saturation.questions import read_seed
+from expost.saturation._question import read_seed
 
-__all__ = ["Turn", "equal_caps", "some_of", "third_of_the_rest"]
+__all__ = ["CapAssignment", "equal_caps", "geometric_caps", "sampled_caps"]
 
 
 def equal_caps(epsilon: ExactLike, *, questions: int) -> tuple[Fraction, ...]:
-    """Caps for a known number of questions: j·epsilon/K after the j-th of K.
+    """Return caps for a known number of questions: j·epsilon/K after the j-th of K.
 
     >>> [str(cap) for cap in equal_caps("1", questions=3)]
     ['1/3', '2/3', '1']
     """
     budget = _read(epsilon)
     with at("questions"):
-        number = whole(questions, at_least=1)
-    return tuple(budget * j / number for j in range(1, number + 1))
+        count_ = whole(questions, at_least=1)
+    return tuple(budget * j / count_ for j in range(1, count_ + 1))
 
 
-def third_of_the_rest(epsilon: ExactLike) -> Iterator[Fraction]:
-    """Caps for a number of questions that nobody knows: each spends a third of what remains.
+def geometric_caps(epsilon: ExactLike) -> Iterator[Fraction]:
+    """Yield caps for an unknown number of questions: each spends a third of the remaining budget.
 
-    >>> caps = third_of_the_rest("1")
+    >>> caps = geometric_caps("1")
     >>> [str(next(caps)) for _ in range(3)]
     ['1/3', '5/9', '19/27']
     """
@@ -44,23 +44,38 @@ def third_of_the_rest(epsilon: ExactLike) -> Iterator[Fraction]:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
-    """Who is asked one of several questions, and where the loss of each of them ends."""
+class CapAssignment:
+    """The subjects who are asked one of several questions, and the cap of each."""
 
     subjects: tuple[Subject, ...]
     caps: tuple[Fraction, ...]
 
 
-def some_of(
-    epsilon: ExactLike, *, questions: int, subjects: Iterable[Subject], seed: str, each: int = 3
-) -> tuple[Turn, ...]:
-    """For each of K questions who is asked it: every subject a few of them, drawn by a seed.
+def sampled_caps(
+    epsilon: ExactLike,
+    *,
+    questions: int,
+    subjects: Iterable[Subject],
+    seed: str,
+    per_subject: int = 3,
+) -> tuple[CapAssignment, ...]:
+    """Draw a few of K questions for every subject, with equal caps, by a public seed.
 
-    The caps of a subject are i·epsilon/3 after the i-th of three. This is better than to ask
-    everybody everything where the domain has more than twice as many values as there are questions.
-    Whoever knows the seed can draw the same; it has to be fixed before anybody answers.
+    The caps of a subject are i·epsilon/3 after the i-th of three. This is better than asking
+    everyone everything if the domain has more than twice as many values as there are questions.
 
-    >>> turns = some_of("1", questions=4, subjects=["ann", "bob"], seed="4f1c")
+    Args:
+        epsilon: The budget of each subject.
+        questions: The number of questions, K.
+        subjects: The names of all subjects.
+        seed: Hexadecimal digits; anyone who knows them can repeat the draw. Fix the seed before
+            the first answer.
+        per_subject: The number of questions of each subject.
+
+    Returns:
+        For each question its subjects and their caps.
+
+    >>> turns = sampled_caps("1", questions=4, subjects=["ann", "bob"], seed="4f1c")
     >>> for turn in turns:
     ...     print(turn.subjects, [str(cap) for cap in turn.caps])
     ('bob',) ['1/3']
@@ -69,41 +84,48 @@ def some_of(
     ('ann',) ['1']
     """
     with at("questions"):
-        number = whole(questions, at_least=1)
-    with at("each"):
-        few = whole(each, at_least=1)
-        if few > number:
-            raise InvalidInput(f"{few} of {number} questions are too many")
-    caps, key = equal_caps(epsilon, questions=few), read_seed(seed)
-    asked: list[list[Subject]] = [[] for _ in range(number)]
-    until: list[list[Fraction]] = [[] for _ in range(number)]
+        question_count = whole(questions, at_least=1)
+    with at("per_subject"):
+        sample_size = whole(per_subject, at_least=1)
+        if sample_size > question_count:
+            raise InvalidInput(f"{sample_size} of {question_count} questions are too many")
+    caps, key = equal_caps(epsilon, questions=sample_size), read_seed(seed)
+    subjects_by_question: list[list[Subject]] = [[] for _ in range(question_count)]
+    caps_by_question: list[list[Fraction]] = [[] for _ in range(question_count)]
     try:
-        names = [(subject, canonical(value_tree(subject))) for subject in subjects]
+        encoded_subjects = [(subject, canonical(value_tree(subject))) for subject in subjects]
     except (TypeError, ValueError, OverflowError):
         raise InvalidInput("must be texts or integers", "subjects") from None
-    for subject, name in names:
-        digest = hashlib.sha256(key + name).digest()
+    for subject, encoded in encoded_subjects:
+        digest = hashlib.sha256(key + encoded).digest()
         # 2^256 is so much larger that all combinations are equally likely.
-        drawn = int.from_bytes(digest, "big") % math.comb(number, few)
-        for question, cap in zip(_combination(number, few, drawn), caps, strict=True):
-            asked[question].append(subject)
-            until[question].append(cap)
-    return tuple(Turn(tuple(who), tuple(own)) for who, own in zip(asked, until, strict=True))
+        rank = int.from_bytes(digest, "big") % math.comb(question_count, sample_size)
+        for question, cap in zip(
+            _combination(question_count, sample_size, rank), caps, strict=True
+        ):
+            subjects_by_question[question].append(subject)
+            caps_by_question[question].append(cap)
+    return tuple(
+        CapAssignment(tuple(question_subjects), tuple(question_caps))
+        for question_subjects, question_caps in zip(
+            subjects_by_question, caps_by_question, strict=True
+        )
+    )
 
 
 @lru_cache(maxsize=1 << 12)
-def _combination(size: int, few: int, number: int) -> tuple[int, ...]:
-    """The combinations of so many out of a size, by number: in their alphabetical order."""
-    found: list[int] = []
-    for place in range(size):
-        if len(found) == few:
+def _combination(size: int, count_: int, rank: int) -> tuple[int, ...]:
+    """Return the combination of a rank, in lexicographic order."""
+    combination: list[int] = []
+    for position in range(size):
+        if len(combination) == count_:
             break
-        following = math.comb(size - place - 1, few - len(found) - 1)
-        if number < following:
-            found.append(place)
+        remaining = math.comb(size - position - 1, count_ - len(combination) - 1)
+        if rank < remaining:
+            combination.append(position)
         else:
-            number -= following
-    return tuple(found)
+            rank -= remaining
+    return tuple(combination)
 
 
 def _read(epsilon: ExactLike) -> Fraction:

@@ -20,10 +20,10 @@ from expost.designs.outcomes import Kinds, Outcomes
 from expost.designs.strategies._strategy import Simulation, equal_steps
 from expost.designs.study import Arrival, Model
 from expost.queries import Channel
-from expost.saturation import equal_caps, third_of_the_rest
-from expost.saturation.known import Known, known_set
-from expost.saturation.questions import Question
-from expost.saturation.saturated import Tables, ratio_at, saturated
+from expost.saturation import equal_caps, geometric_caps
+from expost.saturation._question import AnswerPartition
+from expost.saturation._saturating import TableCache, ratio_at_cap, saturating_query
+from expost.saturation._value_classes import ValueLikelihoods, likelihoods_of_set
 
 __all__ = ["SaturatingCaps"]
 
@@ -84,7 +84,7 @@ class SaturatingCaps:
 
     def outcomes(self, model: Model, epsilon: Fraction, simulation: Simulation) -> Outcomes:
         if self.asked is None:
-            some = islice(third_of_the_rest(epsilon), self.of)
+            some = islice(geometric_caps(epsilon), self.of)
             caps = tuple(cap for cap in some if epsilon - cap >= _LEAST_LEFT)
             plans = [tuple(range(len(caps)))]
         else:
@@ -107,7 +107,7 @@ class _States:
     def __init__(self, model: Model, caps: Sequence[Fraction]) -> None:
         self._model = model
         self._caps = caps
-        self._tables: Tables = {}
+        self._tables: TableCache = {}
         everything = np.ones(len(model.support), dtype=np.bool_)
         self._known: dict[tuple[int, ...], _Chances] = {
             (): {everything.tobytes(): np.ones(len(model.support))}
@@ -125,13 +125,13 @@ class _States:
     def _step(self, plan: tuple[int, ...]) -> _Chances:
         answers = self._model.questions[plan[-1]].answers
         assert answers is not None
-        question = Question((), answers)
+        question = AnswerPartition((), answers)
         turn = len(plan) - 1
-        ratio = ratio_at(self._caps[turn - 1]) if turn else Fraction(1)
+        ratio = ratio_at_cap(self._caps[turn - 1]) if turn else Fraction(1)
         found: _Chances = {}
         for key, chances in self._states(plan[:-1]).items():
             inside = np.frombuffer(key, dtype=np.bool_)
-            known = known_set(inside, ratio)
+            known = likelihoods_of_set(inside, ratio)
             likely = np.where(inside, float(ratio), 1.0)
             for row in self._asked(known, question, self._caps[turn]):
                 # E inside of a set, and 1 outside of it, up to a factor.
@@ -140,9 +140,9 @@ class _States:
                 found[following] = found.get(following, 0.0) + chances * row
         return found
 
-    def _asked(self, known: Known, question: Question, cap: Fraction) -> Floats:
+    def _asked(self, known: ValueLikelihoods, question: AnswerPartition, cap: Fraction) -> Floats:
         """Pr(response | value) of the query in a state: a row for each response."""
-        query = saturated(self._model.support.domain, known, question, cap, self._tables)
+        query = saturating_query(self._model.support.domain, known, question, cap, self._tables)
         assert isinstance(query, Channel), "caps rise, so that there is room"
         classes = np.array([[w / query.denominator for w in row] for row in query.weights.tolist()])
         return np.asarray(classes.T if query.of is None else classes.T[:, query.of])

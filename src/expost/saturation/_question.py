@@ -1,4 +1,4 @@
-"""What a saturating query asks, and what each value answers."""
+"""Questions of saturating queries, as a partition of the values by their answers."""
 
 from __future__ import annotations
 
@@ -17,79 +17,80 @@ from expost.files.canonical import canonical, value_tree
 from expost.files.reading import text
 from expost.knowledge import Statement, named_rows, parse_predicate
 
-__all__ = ["Question", "read_question", "read_seed"]
+__all__ = ["AnswerPartition", "read_question", "read_seed"]
+
 
 _STEP = re.compile(r"(.*\S)\s+at\s+(-?[0-9]{1,9})")
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
-    """What it is about, and the answer of each value of that, numbered from 0."""
+class AnswerPartition:
+    """The answers of values to a question, numbered from 0."""
 
     variables: tuple[Variable, ...]
-    """Of records; otherwise empty."""
+    """The variables of records that the question is about; empty on a set."""
     answers: Indices
 
     @property
     def key(self) -> tuple[object, ...]:
-        """Equal for what is the same, however it is written."""
+        """A key that is equal for equal questions, however they are written."""
         return self.variables, hashlib.sha256(self.answers.tobytes()).digest()
 
 
-def read_question(domain: Domain, given: Any, seed: str | None) -> Question:
-    """A question as a person writes it."""
-    with at("question", " " if isinstance(given, str) else "."):
+def read_question(domain: Domain, question: Any, seed: str | None) -> AnswerPartition:
+    """Read a question: a statement, a name, or a collection of values."""
+    with at("question", " " if isinstance(question, str) else "."):
         match domain:
             case FiniteSet():
-                question = Question((), _on_set(domain, given, seed))
+                partition = AnswerPartition((), _on_set(domain, question, seed))
             case Attributes():
-                question = _on_attributes(domain, given, seed)
+                partition = _on_attributes(domain, question, seed)
             case Box():
                 raise InvalidInput(
                     "on a box a saturating query gains nothing; it needs a finite set"
                 )
             case _:
                 assert_never(domain)
-        if question.answers.min() == question.answers.max():
+        if partition.answers.min() == partition.answers.max():
             raise InvalidInput("every value has the same answer, so there is nothing to ask")
-    return question
+    return partition
 
 
-def _on_set(domain: FiniteSet, given: Any, seed: str | None) -> Indices:
-    if isinstance(given, str):
+def _on_set(domain: FiniteSet, question: Any, seed: str | None) -> Indices:
+    if isinstance(question, str):
         names = domain.called("value")
-        if given in names and len(names) > 1:
-            column = names.index(given)
+        if question in names and len(names) > 1:
+            column = names.index(question)
             rows = [row for row in domain.values if isinstance(row, tuple)]
             return _numbered([row[column] for row in rows], seed)
-        if given in ("value", *names):
+        if question in ("value", *names):
             return _numbered(domain.values, seed)
-        holds = parse_predicate(given, domain)
-        found = (holds(row) for row in named_rows(domain, domain.values))
-        return np.fromiter(found, dtype=np.intp, count=len(domain))
-    return _members(domain, given)
+        holds = parse_predicate(question, domain)
+        answers = (holds(row) for row in named_rows(domain, domain.values))
+        return np.fromiter(answers, dtype=np.intp, count=len(domain))
+    return _members(domain, question)
 
 
-def _members(domain: FiniteSet, given: Any) -> Indices:
-    """Yes for these values, and no for the others."""
+def _members(domain: FiniteSet, values: Any) -> Indices:
+    """Answer yes for these values, and no for the others."""
     try:
-        members = list(given)
+        listed_values = list(values)
     except TypeError:
         message = "must be a statement, a name, or a collection of values"
         raise InvalidInput(message) from None
     answers = np.zeros(len(domain), dtype=np.intp)
-    for index, value in enumerate(members):
-        place = domain.locate(value)
-        if place is None:
+    for index, value in enumerate(listed_values):
+        position = domain.locate(value)
+        if position is None:
             raise InvalidInput("is not a value of the domain", f"[{index}]")
-        answers[place] = 1
+        answers[position] = 1
     return answers
 
 
 def _numbered(values: Sequence[Any], seed: str | None) -> Indices:
-    """Each value of its own, in a public order, which a seed draws if there are more than two."""
-    different = dict.fromkeys(values)
-    ordered = list(different)
+    """Number distinct values in a public order, drawn by a seed if there are more than two."""
+    distinct = dict.fromkeys(values)
+    ordered = list(distinct)
     if len(ordered) > 2:
         if seed is None:
             raise InvalidInput(
@@ -99,33 +100,33 @@ def _numbered(values: Sequence[Any], seed: str | None) -> Indices:
         key = read_seed(seed)
         texts = {value: canonical(value_tree(value)) for value in ordered}
         ordered.sort(key=lambda value: hashlib.sha256(key + texts[value]).digest())
-    numbers = {value: number for number, value in enumerate(ordered)}
-    return np.array([numbers[value] for value in values], dtype=np.intp)
+    value_ids = {value: index for index, value in enumerate(ordered)}
+    return np.array([value_ids[value] for value in values], dtype=np.intp)
 
 
 def read_seed(seed: str) -> bytes:
-    """A public seed, as a person writes it."""
+    """Read a public seed in hexadecimal digits."""
     with at("seed"):
         if not re.fullmatch("([0-9a-fA-F]{2}){1,64}", text(seed)):
             raise InvalidInput("must be 1 to 64 bytes in hexadecimal digits, two for each")
         return bytes.fromhex(seed)
 
 
-def _on_attributes(domain: Attributes, given: Any, seed: str | None) -> Question:
-    if not isinstance(given, str):
+def _on_attributes(domain: Attributes, question: Any, seed: str | None) -> AnswerPartition:
+    if not isinstance(question, str):
         raise InvalidInput("about attributes must be a text, such as 'age >= 60', or a name")
-    named = _attribute(domain, given)
-    if named is not None:
-        return Question((named,), _numbered(domain[named[0]].values.values, seed))
-    statement = Statement(domain, given)
+    variable = _attribute(domain, question)
+    if variable is not None:
+        return AnswerPartition((variable,), _numbered(domain[variable[0]].values.values, seed))
+    statement = Statement(domain, question)
     answers = np.array([p == 1 for p in statement.probabilities], dtype=np.intp)
-    return Question(statement.variables, answers)
+    return AnswerPartition(statement.variables, answers)
 
 
-def _attribute(domain: Attributes, given: str) -> Variable | None:
-    """The attribute that a text names, if it is nothing but that, and a step where it changes."""
-    found = _STEP.fullmatch(given)
-    name, step = (found[1], int(found[2])) if found else (given, None)
+def _attribute(domain: Attributes, question: str) -> Variable | None:
+    """Return the attribute that a text names, with its step if it changes; None for statements."""
+    match = _STEP.fullmatch(question)
+    name, step = (match[1], int(match[2])) if match else (question, None)
     if name not in domain.names:
         return None
     return domain.variables([name], step)[0]

@@ -1,0 +1,488 @@
+"""Classes of values with their likelihoods, given what a subject has answered.
+
+Values are in one class if neither the question nor the answers so far separate them. All that a
+saturating query needs of a transcript is the likelihood P up to a common factor. On records it is
+listed where possible; otherwise its extremes are computed for the variables of a question. Products
+of powers are exact if they are short, and otherwise have 150 correct bits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import assert_never
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost._types import Indices
+from expost.domains import MOST_COMBINATIONS, Attributes, Box, Domain, FiniteSet, Part, Variable
+from expost.errors import InvalidInput
+from expost.loss._on_attributes import AttributesLogLikelihood
+from expost.queries import FiniteLikelihood, Query
+from expost.queries.lifted import Lifted
+from expost.saturation._question import AnswerPartition
+from expost.transcript import Exchange, Summand
+
+__all__ = [
+    "MOST_CLASSES",
+    "ClassKinds",
+    "LikelihoodExtremes",
+    "ListedLikelihoods",
+    "ValueClasses",
+    "ValueLikelihoods",
+    "likelihoods_after",
+    "likelihoods_of_set",
+    "multiply_out",
+    "sorted_variables",
+    "steps_of",
+    "value_classes",
+]
+
+
+# A product of more bits is rounded to this many after each step.
+_MOST_EXACT_BITS = 1 << 14
+_MANTISSA_BITS = 192
+
+
+def multiply_out(products: Sequence[Counter[int]]) -> tuple[bool, list[Fraction]]:
+    """Multiply out products of powers, relative to the first; return whether they are exact.
+
+    Exponents are by base. Inexact fractions have a relative error below 2^-150. Equal products
+    always give equal fractions.
+    """
+    quotients = [Counter(product) for product in products]
+    for quotient in quotients:
+        quotient.subtract(products[0])
+    exact = all(_bit_length(quotient) <= _MOST_EXACT_BITS for quotient in quotients)
+    multiply = _multiply_exactly if exact else _multiply_rounded
+    return exact, [multiply(quotient) for quotient in quotients]
+
+
+def _bit_length(product: Counter[int]) -> int:
+    return sum(abs(power) * base.bit_length() for base, power in product.items())
+
+
+def _multiply_exactly(product: Counter[int]) -> Fraction:
+    numerator = denominator = 1
+    for base, power in product.items():
+        if power > 0:
+            numerator *= base**power
+        else:
+            denominator *= base**-power
+    return Fraction(numerator, denominator)
+
+
+def _multiply_rounded(product: Counter[int]) -> Fraction:
+    """Multiply with a rounded mantissa: every step has a relative error below 2^-190."""
+    numerator, denominator = _RoundedNumber(), _RoundedNumber()
+    for base, power in sorted(product.items()):  # the same steps for equal products
+        if power > 0:
+            numerator = numerator.times(_RoundedNumber(base).power(power))
+        elif power < 0:
+            denominator = denominator.times(_RoundedNumber(base).power(-power))
+    shift = numerator.exponent - denominator.exponent
+    quotient = (numerator.mantissa << 2 * _MANTISSA_BITS) // denominator.mantissa
+    rounded = _RoundedNumber(quotient, shift - 2 * _MANTISSA_BITS)
+    return Fraction(rounded.mantissa) * Fraction(2) ** rounded.exponent
+
+
+class _RoundedNumber:
+    """A number mantissa · 2^exponent, rounded down to a limit of bits."""
+
+    def __init__(self, mantissa: int = 1, exponent: int = 0) -> None:
+        drop = max(0, mantissa.bit_length() - _MANTISSA_BITS)
+        self.mantissa, self.exponent = mantissa >> drop, exponent + drop
+
+    def times(self, other: _RoundedNumber) -> _RoundedNumber:
+        return _RoundedNumber(self.mantissa * other.mantissa, self.exponent + other.exponent)
+
+    def power(self, exponent: int) -> _RoundedNumber:
+        result, square = _RoundedNumber(), self
+        while exponent:
+            if exponent & 1:
+                result = result.times(square)
+            square, exponent = square.times(square), exponent >> 1
+        return result
+
+
+_MOST_PATTERNS = 1 << 13
+
+
+@dataclass(frozen=True, eq=False)
+class ListedLikelihoods:
+    """The likelihood of each value, or of each combination of the variables of the queries."""
+
+    class_of: Indices
+    """The class of each value; classes are numbered by their first values."""
+    likelihoods: tuple[Fraction, ...]
+    """The likelihood of each class, relative to the first."""
+    exact: bool
+    """Whether likelihoods are exact; otherwise their relative error is below 2^-150."""
+
+
+@dataclass(frozen=True, eq=False)
+class LikelihoodExtremes:
+    """The largest and the smallest likelihood of the records with each combination of a part."""
+
+    lows: list[Fraction]
+    highs: list[Fraction]
+    """Both are relative to the first of ``lows``."""
+    exact: bool
+
+
+@dataclass(frozen=True, eq=False)
+class ValueLikelihoods:
+    """The likelihoods of values, given the answers of one subject."""
+
+    variables: tuple[Variable, ...]
+    """The variables of records that queries were about; empty on a set."""
+    summands: Sequence[Summand]
+    listed: ListedLikelihoods | None
+    """None for records that are too many to list, or were asked about several steps."""
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """A key that is equal for equal likelihoods, however they came about."""
+        if self.listed is None:
+            return (id(self),)
+        listed = self.listed
+        return self.variables, listed.class_of.tobytes(), listed.likelihoods, listed.exact
+
+    def extremes(
+        self, domain: Attributes, variables: tuple[Variable, ...], part: Part
+    ) -> LikelihoodExtremes:
+        """Compute the extremes of the likelihood for each combination of some variables."""
+        exchanges = []
+        for summand in self.summands:
+            responses = summand.query.on(domain).responses
+            exchange = Exchange(summand.query, responses[summand.position], summand.position)
+            exchanges += [exchange] * summand.times
+        total = AttributesLogLikelihood.of(domain, exchanges)
+        highs, lows = total.marginal_powers(variables, part)
+        exact, fractions = multiply_out([*lows.different, *highs.different])
+        low, high = fractions[: len(lows.different)], fractions[len(lows.different) :]
+        return LikelihoodExtremes(
+            [low[index] for index in lows.which.tolist()],
+            [high[index] for index in highs.which.tolist()],
+            exact,
+        )
+
+
+def likelihoods_after(domain: Domain, summands: Sequence[Summand]) -> ValueLikelihoods | None:
+    """Compute the likelihoods after some responses; None if they rule a value out.
+
+    In that case the loss has no bound.
+    """
+    match domain:
+        case FiniteSet():
+            return _likelihoods_on_set(domain, summands)
+        case Attributes():
+            return _likelihoods_on_record(domain, summands)
+        case Box():
+            raise InvalidInput("on a box a saturating query gains nothing; it needs a finite set")
+        case _:
+            assert_never(domain)
+
+
+def likelihoods_of_set(members: NDArray[np.bool_], ratio: Fraction) -> ValueLikelihoods:
+    """Return the likelihoods after a saturating answer, which do not depend on earlier answers.
+
+    Values inside a set are ``ratio`` times as likely as those outside.
+    """
+    first = bool(members[0])
+    class_of = (members != first).astype(np.intp)
+    class_of.setflags(write=False)
+    likelihoods = (Fraction(1), 1 / ratio if first else ratio)[: int(class_of.max()) + 1]
+    return ValueLikelihoods((), (), ListedLikelihoods(class_of, likelihoods, True))
+
+
+def _likelihoods_on_set(domain: FiniteSet, summands: Sequence[Summand]) -> ValueLikelihoods | None:
+    if any(_rules_out(summand.query.on(domain), summand.position) for summand in summands):
+        return None
+    listed = _list_likelihoods(domain, summands)
+    if listed is None:
+        raise InvalidInput(
+            f"the answers so far tell more than {_MOST_PATTERNS:,} classes of values apart, "
+            "which is too many for a saturating query"
+        )
+    return ValueLikelihoods((), summands, listed)
+
+
+def _likelihoods_on_record(
+    domain: Attributes, summands: Sequence[Summand]
+) -> ValueLikelihoods | None:
+    queried_variables = list[Variable]()
+    for summand in summands:
+        likelihood = summand.query.on(domain)
+        if _rules_out(likelihood.on_part, summand.position):
+            return None
+        queried_variables += likelihood.variables
+    queried = sorted_variables(domain, queried_variables)
+    listed: ListedLikelihoods | None = ListedLikelihoods(
+        np.zeros(1, dtype=np.intp), (Fraction(1),), True
+    )
+    if queried:
+        listable = (
+            len(steps_of(queried)) <= 1 and _combination_count(domain, queried) <= MOST_COMBINATIONS
+        )
+        part = domain.part(tuple(name for name, _ in queried)) if listable else None
+        listed = None if part is None else _list_likelihoods(part, summands)
+    return ValueLikelihoods(queried, summands, listed)
+
+
+def sorted_variables(domain: Attributes, variables: Iterable[Variable]) -> tuple[Variable, ...]:
+    """Sort variables in the order of the domain, without repeats."""
+    position = {name: index for index, name in enumerate(domain.names)}
+    return tuple(
+        sorted(set(variables), key=lambda variable: (position[variable[0]], variable[1] or 0))
+    )
+
+
+def steps_of(variables: Iterable[Variable]) -> set[int]:
+    """Return the steps of some variables."""
+    return {step for _, step in variables if step is not None}
+
+
+def _combination_count(domain: Attributes, variables: Iterable[Variable]) -> int:
+    return math.prod(len(domain[name].values) for name, _ in variables)
+
+
+def _rules_out(likelihood: FiniteLikelihood, position: int) -> bool:
+    """Return whether some value cannot give a response."""
+    return bool(np.isneginf(likelihood.term(position).logs.min()))
+
+
+def _list_likelihoods(domain: FiniteSet, summands: Sequence[Summand]) -> ListedLikelihoods | None:
+    """List the likelihood of each value of a set; None if there are too many classes.
+
+    Values are grouped by what each response says about them, which is quick; then classes with
+    equal products are joined.
+    """
+    code = np.zeros(len(domain), dtype=np.intp)
+    for summand in summands:
+        weight_codes = _equal_weight_codes(summand.query.on(domain), summand.position)
+        code = np.unique(code * (int(weight_codes.max()) + 1) + weight_codes, return_inverse=True)[
+            1
+        ]
+        if int(code.max()) >= _MOST_PATTERNS:
+            return None
+    _, first, class_of = np.unique(code, return_index=True, return_inverse=True)
+    # Order classes by their first values, so that equal classes always get equal numbers.
+    order = np.argsort(first)
+    exact, products = multiply_out(_powers(domain, summands, first[order].tolist()))
+    class_ids: dict[Fraction, int] = {}
+    merged = np.empty(len(order), dtype=np.intp)
+    merged[order] = [class_ids.setdefault(product, len(class_ids)) for product in products]
+    classes = merged[class_of]
+    classes.setflags(write=False)
+    return ListedLikelihoods(classes, tuple(class_ids), exact)
+
+
+def _equal_weight_codes(likelihood: FiniteLikelihood, position: int) -> Indices:
+    """Number the values so that exactly those with equal weights have equal numbers."""
+    if isinstance(likelihood, Lifted):
+        return _equal_weight_codes(likelihood.seen, position)[likelihood.where]
+    _, code = np.unique(likelihood.alike(position), return_inverse=True)
+    return code.astype(np.intp)
+
+
+def _powers(
+    domain: FiniteSet, summands: Iterable[Summand], indices: Sequence[int]
+) -> list[Counter[int]]:
+    """Compute P at some values, as exponents by base."""
+    products: list[Counter[int]] = [Counter() for _ in indices]
+    for summand in summands:
+        powers = summand.query.on(domain).powers(summand.position, indices)
+        for product, factors in zip(products, powers, strict=True):
+            for base, power in factors:
+                product[base] += power * summand.times
+    return products
+
+
+ClassKinds = tuple[tuple[int, Fraction, Fraction, int], ...]
+"""The answer, the smallest and the largest likelihood, and the size of each class."""
+
+MOST_CLASSES = 256
+"""A query has a row for each class, and about as many responses."""
+
+
+@dataclass(frozen=True, eq=False)
+class ValueClasses:
+    """Classes of values, numbered by their first values."""
+
+    variables: tuple[Variable, ...]
+    """The variables of records that a query on the classes is about; empty on a set."""
+    class_of: Indices
+    """The class of each value, or of each combination of the variables."""
+    answers: tuple[int, ...]
+    """The answer of the values of each class."""
+    sizes: tuple[int, ...]
+    lows: tuple[Fraction, ...]
+    """The smallest likelihood of records in each class, up to a common factor."""
+    highs: tuple[Fraction, ...]
+    """The largest likelihood, up to that factor; equal to ``lows`` if the variables are all."""
+    exact: bool
+    """Whether likelihoods are exact; otherwise their relative error is below 2^-150."""
+
+    @property
+    def sorted_kinds(self) -> tuple[ClassKinds, list[int]]:
+        """Sort what matters of each class; return it, and the position of each class.
+
+        Among more than two answers, less likely ones come first; the public order breaks ties. So
+        queries with different public orders have tables that differ in the order of rows only.
+        """
+        class_kinds = list(zip(self.lows, self.highs, self.sizes, strict=True))
+        answers = self.answers
+        if max(answers) > 1:
+            kinds_by_answer: dict[int, list[tuple[Fraction, Fraction, int]]] = {}
+            for answer, kind in zip(answers, class_kinds, strict=True):
+                kinds_by_answer.setdefault(answer, []).append(kind)
+            ranked = sorted(
+                sorted(kinds_by_answer), key=lambda answer: sorted(kinds_by_answer[answer])
+            )
+            rank = {answer: position for position, answer in enumerate(ranked)}
+            answers = tuple(rank[answer] for answer in answers)
+        kinds = [(answer, *kind) for answer, kind in zip(answers, class_kinds, strict=True)]
+        order = sorted(range(len(kinds)), key=kinds.__getitem__)
+        positions = [0] * len(order)
+        for position, index in enumerate(order):
+            positions[index] = position
+        return tuple(kinds[index] for index in order), positions
+
+    @property
+    def all_distinct(self) -> bool:
+        """Whether every class has a single value."""
+        return len(self.sizes) == len(self.class_of)
+
+    def lift(self, query: Query) -> Query:
+        """Extend a query on the classes to the domain."""
+        if not self.variables:
+            return query
+        step = next(iter(steps_of(self.variables)), None)
+        return query.about(*(name for name, _ in self.variables), at=step)
+
+
+def value_classes(
+    domain: Domain, likelihoods: ValueLikelihoods, partition: AnswerPartition
+) -> ValueClasses:
+    """Group values with equal answers and equal likelihoods."""
+    match domain:
+        case FiniteSet():
+            assert likelihoods.listed is not None, "a finite set is listed"
+            return _listed_classes(
+                (), partition.answers, likelihoods.listed.class_of, likelihoods.listed
+            )
+        case Attributes():
+            return _record_classes(domain, likelihoods, partition)
+        case Box():
+            raise AssertionError("no question on a box is read")
+        case _:
+            assert_never(domain)
+
+
+def _record_classes(
+    domain: Attributes, likelihoods: ValueLikelihoods, partition: AnswerPartition
+) -> ValueClasses:
+    question_variables, answered_variables = partition.variables, likelihoods.variables
+    if len(steps_of(question_variables)) > 1:
+        raise InvalidInput("is about several steps, and a query is about one", "question")
+    variables, listed = (
+        sorted_variables(domain, (*question_variables, *answered_variables)),
+        likelihoods.listed,
+    )
+    size = math.prod(len(domain[name].values) for name, _ in variables)
+    if listed is not None and len(steps_of(variables)) <= 1 and size <= MOST_COMBINATIONS:
+        part = _part(domain, variables)
+        answers, class_of = (
+            partition.answers[_part_indices(part, question_variables)],
+            _part_indices(part, answered_variables),
+        )
+        try:
+            return _listed_classes(variables, answers, listed.class_of[class_of], listed)
+        except _TooMany:
+            if question_variables == answered_variables:
+                raise
+    return _by_extremes(domain, likelihoods, partition)
+
+
+def _by_extremes(
+    domain: Attributes, likelihoods: ValueLikelihoods, partition: AnswerPartition
+) -> ValueClasses:
+    """Group the combinations of the question's variables, with all other variables at the worst."""
+    variables = sorted_variables(domain, partition.variables)
+    part = _part(domain, variables)
+    answers = partition.answers[_part_indices(part, partition.variables)]
+    extremes = likelihoods.extremes(domain, variables, part)
+    kinds: dict[tuple[int, Fraction, Fraction], int] = {}
+    rows = zip(answers.tolist(), extremes.lows, extremes.highs, strict=True)
+    class_of = np.array([kinds.setdefault(row, len(kinds)) for row in rows], dtype=np.intp)
+    if len(kinds) > MOST_CLASSES:
+        raise _TooMany(len(kinds))
+    class_of.setflags(write=False)
+    class_answers, lows, highs = zip(*kinds, strict=True)
+    return ValueClasses(
+        variables,
+        class_of,
+        class_answers,
+        tuple(np.bincount(class_of).tolist()),
+        lows,
+        highs,
+        extremes.exact,
+    )
+
+
+class _TooMany(InvalidInput):
+    """An error: there are more classes than a saturating query takes."""
+
+    def __init__(self, class_count: int) -> None:
+        super().__init__(
+            f"the question and the answers so far tell {class_count:,} classes of values apart; "
+            f"a saturating query takes at most {MOST_CLASSES}"
+        )
+
+
+def _listed_classes(
+    variables: tuple[Variable, ...],
+    answers: Indices,
+    likelihood_class: Indices,
+    listed: ListedLikelihoods,
+) -> ValueClasses:
+    """Group values by their answers and likelihood classes."""
+    code = answers * len(listed.likelihoods) + likelihood_class
+    _, first, class_of = np.unique(code, return_index=True, return_inverse=True)
+    if len(first) > MOST_CLASSES:
+        raise _TooMany(len(first))
+    order = np.argsort(first)
+    classes = np.argsort(order)[class_of].astype(np.intp)
+    classes.setflags(write=False)
+    representatives = first[order]
+    likelihoods = tuple(
+        listed.likelihoods[index] for index in likelihood_class[representatives].tolist()
+    )
+    return ValueClasses(
+        variables,
+        classes,
+        tuple(answers[representatives].tolist()),
+        tuple(np.bincount(classes).tolist()),
+        likelihoods,
+        likelihoods,
+        listed.exact,
+    )
+
+
+def _part(domain: Attributes, variables: Sequence[Variable]) -> Part:
+    return domain.part(tuple(name for name, _ in variables))
+
+
+def _part_indices(part: Part, variables: Sequence[Variable]) -> Indices:
+    """Return the index of each combination among those of some of its variables."""
+    if not variables:
+        return np.zeros(len(part), dtype=np.intp)
+    axes = np.unravel_index(np.arange(len(part)), part.sizes)
+    part_axes = [part.about.index(name) for name, _ in variables]
+    sizes = [part.sizes[axis] for axis in part_axes]
+    return np.ravel_multi_index([axes[axis] for axis in part_axes], sizes).astype(np.intp)
