@@ -166,7 +166,7 @@ class _Bare:
 
 @contextmanager
 def _bare(folder: Path, ledger: xp.Ledger) -> Iterator[_Bare]:
-    bare = _Bare(folder / "study.db", folder / "bare.db", ledger.tip.number)
+    bare = _Bare(folder / "study.db", folder / "bare.db", ledger.tip.commit_number)
     try:
         yield bare
     finally:

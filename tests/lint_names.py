@@ -32,7 +32,7 @@ STANDALONE = frozenset(map(Path, ("device/device.py", "device/checks.py", "proof
 UNFINISHED = frozenset(
     (
         "answers", "audits", "cards.py", "cli", "client_checks", "designs", "device", "domains",
-        "errors.py", "estimation", "files", "filters", "knowledge", "ledger", "loss",
+        "errors.py", "estimation", "files", "filters", "knowledge", "loss",
         "panel", "proof", "queries", "report", "sampling.py",
         "saturation", "session", "transcript.py",
     )

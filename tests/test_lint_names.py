@@ -15,7 +15,7 @@ def complaints(folder: Path, source: str) -> list[str]:
 
 def test_every_kind_of_vague_name_is_reported_with_its_line(tmp_path: Path) -> None:
     source = """\
-        numbers = [1]
+        places = [1]
         class Given:
             known: int
             def method(self, seen):
@@ -23,7 +23,7 @@ def test_every_kind_of_vague_name_is_reported_with_its_line(tmp_path: Path) -> N
         def whom(): ...
         """
     assert [complaint.split("'")[:2] for complaint in complaints(tmp_path, source)] == [
-        ["module.py:1: ", "numbers"],
+        ["module.py:1: ", "places"],
         ["module.py:2: ", "Given"],
         ["module.py:3: ", "known"],
         ["module.py:4: ", "seen"],

@@ -154,7 +154,7 @@ def test_a_released_ledger_has_another_writer_and_stays_readable(store: Store) -
     second.release()
     first.claim()
     first.commit(commit(3, REQUEST))
-    assert second.tip().number == 3
+    assert second.tip().commit_number == 3
     with pytest.raises(LedgerBroken, match="another process has taken over"):
         second.commit(commit(4))
 
@@ -163,13 +163,13 @@ def test_a_writer_may_claim_its_own_ledger_again(backend: Any) -> None:
     backend.commit(commit(1, ANN))
     backend.claim()
     backend.commit(commit(2, BOB))
-    assert backend.tip().number == 2
+    assert backend.tip().commit_number == 2
 
 
 def test_a_writer_that_has_not_claimed_the_ledger_cannot_commit(store: Store, backend: Any) -> None:
     with pytest.raises(LedgerBroken):
         store.open().commit(commit(1, ANN))
-    assert store.open().tip().number == 0
+    assert store.open().tip().commit_number == 0
 
 
 # -- commits
@@ -207,7 +207,7 @@ def test_a_row_whose_key_exists_fails_the_whole_commit(
     assert "ann" not in str(raised.value)
     assert "week" not in str(raised.value)
     reader = store.open()
-    assert reader.tip().number == 1
+    assert reader.tip().commit_number == 1
     assert list(reader.scan(SubjectRow)) == [ANN]
     assert list(reader.scan(RequestRow)) == [REQUEST]
     assert list(reader.scan(MarkRow)) == []
@@ -252,7 +252,7 @@ def test_a_subject_never_moves_back(store: Store, backend: Any, changes: dict[st
         backend.commit(commit(2, REQUEST, changed=changed))
     reader = store.open()
     assert list(reader.scan(SubjectRow)) == [stored, BOB]
-    assert (reader.tip().number, list(reader.scan(RequestRow))) == (1, [])
+    assert (reader.tip().commit_number, list(reader.scan(RequestRow))) == (1, [])
 
 
 def test_a_subject_that_is_not_there_is_neither_changed_nor_added(
@@ -263,7 +263,7 @@ def test_a_subject_that_is_not_there_is_neither_changed_nor_added(
         backend.commit(commit(2, REQUEST, changed=[ANN._replace(sequence=1), BOB]))
     reader = store.open()
     assert list(reader.scan(SubjectRow)) == [ANN]
-    assert (reader.tip().number, list(reader.scan(RequestRow))) == (1, [])
+    assert (reader.tip().commit_number, list(reader.scan(RequestRow))) == (1, [])
 
 
 def test_many_subjects_are_added_and_changed_in_one_commit(store: Store, backend: Any) -> None:
@@ -348,15 +348,15 @@ def test_all_reads_in_a_snapshot_see_the_same_commit(store: Store, backend: Any)
     backend.commit(commit(1, ANN, *many_marks(1)))
     reader = store.open()
     with reader.snapshot():
-        assert reader.tip().number == 1
+        assert reader.tip().commit_number == 1
         marks = reader.scan(MarkRow)
         first = next(marks)
         backend.commit(commit(2, BOB, *many_marks(2), changed=[ANN._replace(sequence=1)]))
         assert [first, *marks] == many_marks(1)
-        assert reader.tip().number == 1
+        assert reader.tip().commit_number == 1
         assert reader.find(SubjectRow, [('"ann"',), ('"bob"',)]) == {('"ann"',): ANN}
         assert list(reader.scan(SubjectRow)) == [ANN]
-    assert reader.tip().number == 2
+    assert reader.tip().commit_number == 2
     assert list(reader.scan(SubjectRow)) == [ANN._replace(sequence=1), BOB]
 
 
@@ -380,16 +380,16 @@ def test_a_scan_may_be_left_before_its_end(store: Store, backend: Any) -> None:
     left.close()
     with backend.snapshot():
         assert len(list(islice(backend.scan(MarkRow), 3))) == 3
-        assert backend.tip().number == 1
+        assert backend.tip().commit_number == 1
     backend.commit(commit(2, ANN))
-    assert store.open().tip().number == 2
+    assert store.open().tip().commit_number == 2
 
 
 def test_a_snapshot_ends_with_an_error_in_it_and_a_writer_goes_on(backend: Any) -> None:
     with pytest.raises(ZeroDivisionError), backend.snapshot():
-        assert backend.tip().number // 0
+        assert backend.tip().commit_number // 0
     backend.commit(commit(1, ANN))
-    assert backend.tip().number == 1
+    assert backend.tip().commit_number == 1
 
 
 # -- checks and copies

@@ -65,7 +65,7 @@ class TestLines:
         lines = lines_of(place)
         assert [line["commit"] for line in lines] == [0, 1, 2, 3]
         assert lines[-1]["root"] == tip.root.hex()
-        assert (tip.number, len(lines[1]["events"])) == (3, 1)
+        assert (tip.commit_number, len(lines[1]["events"])) == (3, 1)
         assert lines[1]["events"][0].split()[::2] == ["registered", "device"]
 
     def test_lines_are_chained(self, place: Path) -> None:
@@ -172,10 +172,10 @@ class TestOrder:
                 ledger.reserve(QUARTER, key="two")
         with Ledger(place) as ledger:
             commits = 3 if at == "prepared" else 4
-            assert ledger.tip.number == commits
+            assert ledger.tip.commit_number == commits
             assert lines_of(place)[-1]["commit"] == commits  # before anything is shown
             assert reserved(ledger, QUARTER, key="two") == ["reserved"]
-            assert ledger.tip.number == 4
+            assert ledger.tip.commit_number == 4
             assert ledger.verify().good
 
     def test_a_reader_writes_the_line_that_a_killed_writer_did_not(self, place: Path) -> None:
@@ -221,7 +221,7 @@ class TestDamage:
         content = checkpoint_of(place).read_bytes()
         checkpoint_of(place).write_bytes(content[:-cut])
         with Ledger(place) as ledger:
-            assert ledger.tip.number == 3
+            assert ledger.tip.commit_number == 3
             assert ledger.verify().good
         assert checkpoint_of(place).read_bytes() == content
 
@@ -543,7 +543,7 @@ class TestReadOnly:
         started(folder, suffixes)
         before = read_only(folder)
         with without_privileges(), Ledger(folder / "study.db") as ledger:
-            assert ledger.tip.number == 3
+            assert ledger.tip.commit_number == 3
             assert ledger.verify().good
             assert ledger.status().exchanges.tolist() == [1]
             assert ledger.audit().good
@@ -571,7 +571,7 @@ class TestReadOnly:
         checkpoint.write_bytes(b"".join(checkpoint.read_bytes().splitlines(keepends=True)[:-1]))
         read_only(folder)
         with without_privileges(), Ledger(folder / "study.db") as ledger:
-            assert ledger.tip.number == 3
+            assert ledger.tip.commit_number == 3
 
     def test_an_older_copy_is_noticed(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(tempfile, "tempdir", str(folder.parent / "tmp"))

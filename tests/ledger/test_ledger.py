@@ -307,14 +307,14 @@ class TestParts:
             assert ledger.register(range(30)) == 30
             assert ledger.register(range(100, 130), kind="simulated") == 30
             assert ledger.register(range(200, 230), kind="imported") == 30
-            assert ledger.tip.number == 15
+            assert ledger.tip.commit_number == 15
             assert reserved(ledger, HALF, key="k") == ["reserved"] * 30
-            assert ledger.tip.number == 20
+            assert ledger.tip.commit_number == 20
             replies = ledger.ask(WHOLE, ["no"] * 30, key="k")
             assert replies.answered.all()
-            assert ledger.tip.number == 30  # a reservation and an answer
+            assert ledger.tip.commit_number == 30  # a reservation and an answer
             assert ledger.record(HALF, ["yes"] * 30, key="k").all()
-            assert ledger.tip.number == 35
+            assert ledger.tip.commit_number == 35
             assert ledger.ask(WHOLE, ["no"] * 30, key="k").responses == replies.responses
             assert ledger.verify().good
 
@@ -567,7 +567,7 @@ class TestEnd:
         assert ledger.receive([drawn])[0].outcome == "recorded"
         assert ledger.ask(HALF, ["no", "no"], key="k").responses == first
         assert ledger.status().ended
-        assert ledger.audit().marks == (f"ended at commit {before.number}",)
+        assert ledger.audit().marks == (f"ended at commit {before.commit_number}",)
 
     def test_it_has_ended_for_every_process(self, tmp_path: Path) -> None:
         with a_ledger(tmp_path) as ledger, Ledger(tmp_path / "study.db") as reader:

@@ -177,7 +177,7 @@ def test_a_standby_is_refused(server: Server, killable: str) -> None:
         server.stop()
         signal.unlink()
         server.start()
-    assert connect(killable).tip().number == 1
+    assert connect(killable).tip().commit_number == 1
 
 
 def check_order(url: str) -> None:
@@ -246,7 +246,7 @@ def test_a_setting_that_is_changed_under_an_open_ledger_is_noticed(
                 time.sleep(0.01)
     again = connect(killable)
     again.claim()
-    assert again.tip().number == 1
+    assert again.tip().commit_number == 1
     again.commit(commit(2))
     again.close()
 
@@ -260,7 +260,7 @@ def test_commits_that_would_not_wait_for_the_disk_are_made_to(
     create(hasty)
     server.kill()
     server.start()
-    assert connect(hasty).tip().number == 1
+    assert connect(hasty).tip().commit_number == 1
 
 
 def test_a_commit_that_would_not_wait_for_the_disk_is_refused(postgres: str) -> None:
@@ -268,7 +268,7 @@ def test_a_commit_that_would_not_wait_for_the_disk_is_refused(postgres: str) -> 
     backend._connection.execute("SET synchronous_commit = off")
     with pytest.raises(LedgerBroken, match="setting synchronous_commit is off"):
         backend.commit(commit(2))
-    assert connect(postgres).tip().number == 1
+    assert connect(postgres).tip().commit_number == 1
 
 
 # -- nobody changes what was recorded
@@ -344,7 +344,7 @@ def test_a_second_writer_is_refused_while_the_first_is_connected(
     with pytest.raises(LedgerLocked, match="another process is writing to this ledger; stop it"):
         second.claim()
     first.commit(commit(2))
-    assert second.tip().number == 2
+    assert second.tip().commit_number == 2
     first.close()
     second.claim()
     second.commit(commit(3))
@@ -357,7 +357,7 @@ def test_a_release_undoes_every_claim(postgres: str, impatient: None) -> None:
     first.release()
     second.claim()
     second.commit(commit(2))
-    assert first.tip().number == 2
+    assert first.tip().commit_number == 2
 
 
 def test_nobody_writes_to_a_ledger_after_releasing_it(postgres: str) -> None:
@@ -374,11 +374,11 @@ def test_a_released_ledger_connects_again_after_a_restart(server: Server, killab
     server.kill()
     reader.release()
     server.start()
-    assert reader.tip().number == 1
+    assert reader.tip().commit_number == 1
     writer = connect(killable)
     writer.claim()
     writer.commit(commit(2))
-    assert reader.tip().number == 2
+    assert reader.tip().commit_number == 2
 
 
 def test_a_claim_waits_until_the_server_has_noticed_that_the_last_writer_is_gone(
@@ -422,7 +422,7 @@ def test_a_writer_that_lost_its_connection_cannot_commit(postgres: str) -> None:
         first.commit(commit(3))
     with pytest.raises(LedgerBroken, match="the ledger cannot be read"):
         first.tip()
-    assert second.tip().number == 2
+    assert second.tip().commit_number == 2
     second.close()
 
 
@@ -436,7 +436,7 @@ def test_the_epoch_stops_a_writer_whose_lock_was_lost(postgres: str, commits: in
         second.commit(commit(2 + number))
     with pytest.raises(LedgerBroken, match="another process has taken over this ledger"):
         first.commit(commit(2))
-    assert second.tip().number == 1 + commits
+    assert second.tip().commit_number == 1 + commits
     second.close()
 
 
@@ -450,7 +450,7 @@ def test_a_claim_waits_for_a_commit_under_way(postgres: str) -> None:
     assert claimed.is_alive()
     first._connection.execute("COMMIT")
     claimed.join(10)
-    assert second.tip().number == 2
+    assert second.tip().commit_number == 2
     with pytest.raises(LedgerBroken, match="another process has taken over this ledger"):
         first.commit(commit(3))
     second.commit(commit(3))
@@ -461,7 +461,7 @@ def test_nobody_writes_to_a_new_ledger_without_claiming_it(postgres: str) -> Non
     Postgres.create(postgres, "{}", b"root")
     with pytest.raises(LedgerBroken, match="another process has taken over"):
         connect(postgres).commit(commit(1))
-    assert connect(postgres).tip().number == 0
+    assert connect(postgres).tip().commit_number == 0
 
 
 @pytest.mark.parametrize("how", ["rights", "setting"])
@@ -480,7 +480,7 @@ def test_a_user_who_may_only_read_does_not_lock_the_ledger(
             connection.execute("REVOKE SELECT ON lost FROM auditor")
         url = killable.replace("postgres@", "auditor@")
     reader = connect(url)
-    assert reader.tip().number == 1
+    assert reader.tip().commit_number == 1
     with reader.snapshot():
         assert list(reader.scan(SubjectRow)) == [ANN]
     with pytest.raises(LedgerReadOnly, match="this user may not write to the tables"):
@@ -491,7 +491,7 @@ def test_a_user_who_may_only_read_does_not_lock_the_ledger(
     writer = connect(killable)
     writer.claim()
     writer.commit(commit(2))
-    assert reader.tip().number == 2
+    assert reader.tip().commit_number == 2
     writer.close()
     reader.close()
 
@@ -502,7 +502,7 @@ def test_a_user_who_may_only_read_does_not_lock_the_ledger(
 def recorded(url: str) -> int:
     """Return the number of the last commit, all of whose rows are there."""
     backend = connect(url)
-    last = backend.tip().number
+    last = backend.tip().commit_number
     for row in (CommitRow, MarkRow, RequestRow):
         numbers = [
             values[-1] if row is not CommitRow else values[0] for values in backend.scan(row)
@@ -616,7 +616,7 @@ def test_an_interrupted_commit_is_rolled_back(
 def test_a_reader_connects_again_after_a_restart(server: Server, killable: str) -> None:
     writer, reader = create(killable), connect(killable)
     reads: list[Callable[[], int]] = [
-        lambda: reader.tip().number,
+        lambda: reader.tip().commit_number,
         lambda: len(list(reader.scan(SubjectRow))),
         lambda: len(reader.find(SubjectRow, [('"ann"',)])),
         lambda: int(reader.policy() == "{}"),
@@ -652,7 +652,7 @@ def test_a_reader_of_a_server_that_stays_away_is_told_so(server: Server, killabl
                 call()
     finally:
         server.start()
-    assert reader.tip().number == 1
+    assert reader.tip().commit_number == 1
     reader.close()
 
 
@@ -660,11 +660,11 @@ def test_a_snapshot_is_never_continued_on_another_connection(postgres: str) -> N
     writer, reader = create(postgres), connect(postgres)
     for read in (reader.tip, lambda: list(reader.scan(SubjectRow))):
         with reader.snapshot():
-            assert reader.tip().number == 1
+            assert reader.tip().commit_number == 1
             terminate(reader, postgres)
             with pytest.raises(LedgerBroken, match="the ledger cannot be read"):
                 read()
-    assert reader.tip().number == 1
+    assert reader.tip().commit_number == 1
     writer.close()
 
 
@@ -727,7 +727,7 @@ def test_tables_that_are_not_as_they_were_are_damaged(postgres: str, statement: 
             backend.snapshot(),
         ):
             read()
-    assert backend.tip().number == 1
+    assert backend.tip().commit_number == 1
     backend.close()
 
 

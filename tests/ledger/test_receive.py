@@ -96,10 +96,10 @@ def test_many_messages_are_one_commit(ledger: Ledger) -> None:
     ledger.register(range(100, 140))
     ledger.reserve(HALF, range(100, 140), key="round")
     messages = [Phone(ledger, number).answer(ledger) for number in range(100, 140)]
-    before = ledger.tip.number
+    before = ledger.tip.commit_number
     receipts = ledger.receive([*messages, *messages])
     assert {receipt.outcome for receipt in receipts} == {"recorded"}
-    assert ledger.tip.number == before + 1
+    assert ledger.tip.commit_number == before + 1
     assert receipts[:40] == receipts[40:]
 
 
@@ -276,10 +276,10 @@ def test_a_message_about_no_subject_of_this_ledger_suspends_no_one(
 def test_junk_of_one_call_is_one_commit_and_does_not_stop_the_rest(
     ledger: Ledger, ann: Phone
 ) -> None:
-    before = ledger.tip.number
+    before = ledger.tip.commit_number
     junk = [b"junk %d" % number for number in range(300)]
     receipts = ledger.receive([*junk, ann.answer(ledger), *junk])
-    assert ledger.tip.number == before + 1
+    assert ledger.tip.commit_number == before + 1
     assert [each.outcome for each in receipts].count("quarantined") == 600
     assert receipts[300].outcome == "recorded"
     assert len(ledger.audit().quarantined) == 300

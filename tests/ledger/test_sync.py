@@ -404,8 +404,8 @@ def test_hundreds_of_syncs_are_one_commit(tmp_path: Path) -> None:
         for phone, answer in zip(phones, answers, strict=True):
             reservation = json.loads(answer.to_json())["reservation"]
             requests.append(phone.store(phone.message(reservation), reservation["query"]))
-        before = ledger.tip.number
+        before = ledger.tip.commit_number
         ledger.sync([phone.request([each]) for phone, each in zip(phones, requests, strict=True)])
-        assert ledger.tip.number == before + 1
+        assert ledger.tip.commit_number == before + 1
         assert ledger.status().exchanges.tolist() == [1] * 200
         assert ledger.verify().good

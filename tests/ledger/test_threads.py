@@ -68,10 +68,10 @@ def queued(ledger: Ledger, calls: Sequence[Callable[[], Any]]) -> list[Any]:
 def test_calls_that_wait_share_a_commit(tmp_path: Path) -> None:
     with a_ledger(tmp_path) as ledger:
         ledger.register(["first"])
-        before = ledger.tip.number
+        before = ledger.tip.commit_number
         calls = [partial(ledger.register, [number]) for number in range(8)]
         assert queued(ledger, calls) == [1] * 8
-        assert ledger.tip.number == before + 1
+        assert ledger.tip.commit_number == before + 1
         assert sorted(map(str, ledger.subjects)) == sorted(["first", *map(str, range(8))])
         assert ledger.verify().good
 
@@ -80,7 +80,7 @@ def test_many_threads_make_fewer_commits_than_calls(tmp_path: Path) -> None:
     query, names = xp.randomized_response(epsilon="1/100"), [f"s{number}" for number in range(8)]
     with a_ledger(tmp_path, budget=20) as ledger:
         ledger.register(names, kind="simulated")
-        before = ledger.tip.number
+        before = ledger.tip.commit_number
 
         def ask(number: int) -> None:
             for turn in range(10):
@@ -91,7 +91,7 @@ def test_many_threads_make_fewer_commits_than_calls(tmp_path: Path) -> None:
         assert found == [None] * 8
         assert ledger.status().exchanges.tolist() == [10] * 8
         # 80 calls of two commits each, if no thread waited for another.
-        assert ledger.tip.number - before < 120
+        assert ledger.tip.commit_number - before < 120
         assert ledger.verify().good
 
 

@@ -51,7 +51,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ledger.end()
         found = ledger.verify()
         assert found.good, found
-        assert (found.subjects, found.exchanges, found.commits) == (4, 5, ledger.tip.number)
+        assert (found.subjects, found.exchanges, found.commits) == (4, 5, ledger.tip.commit_number)
     (folder / "backup.db").unlink()
     return folder
 
@@ -348,7 +348,7 @@ class TestExport:
         digest = hashlib.sha256(b"".join(lines[:-1])).hexdigest()
         assert end == {"end": {"subjects": 4, "exchanges": 5, "digest": digest}}
         assert (header["ledger"], header["commits"], header["root"]) == (
-            2, tip.number, tip.root.hex(),
+            2, tip.commit_number, tip.root.hex(),
         )  # fmt: skip
         assert tuple(each["subject"] for each in subjects) == names
         assert [each["number"] for each in subjects] == [1, 2, 3, 4]

@@ -130,12 +130,12 @@ def numbers_compared_only() -> Iterator[None]:
 
     def check(self: _engine.CommitEngine) -> None:
         last = self.checkpoint.tail().last
-        if last is None or last.tip.number > self.backend.tip().number:
+        if last is None or last.tip.commit_number > self.backend.tip().commit_number:
             raise LedgerBehind("the database is an older copy")
         self.ensure_covered()
 
     def covers(self: Checkpoint, tip: Tip) -> bool:
-        return f'"commit": {tip.number}, '.encode() in self.store.read(0)
+        return f'"commit": {tip.commit_number}, '.encode() in self.store.read(0)
 
     with (
         patch.object(_engine.CommitEngine, "check_checkpoint", check),

@@ -63,9 +63,9 @@ class Vault(Backend):
 
     def commit(self, commit: Commit) -> None:
         self._fail("before")
-        last = self.tip().number
+        last = self.tip().commit_number
         if (self.compares_epoch and self._epoch != self.records.epoch) or (
-            commit.tip.number != last + 1
+            commit.tip.commit_number != last + 1
         ):
             raise LedgerBroken("another process has taken over this ledger; open it again")
         tables = {row: dict(rows) for row, rows in self.records.tables.items()}

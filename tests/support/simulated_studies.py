@@ -977,7 +977,7 @@ class World:
             self._ledger._engine.claim()
         except (LedgerStopped, InvalidInput) as error:
             raise Violation(f"cannot be opened after a restore: {error}") from None
-        same = self._ledger._engine.root_at(tip.number) == tip.root
+        same = self._ledger._engine.root_at(tip.commit_number) == tip.root
         must(noticed or same or mode == "both", f"a {mode} that was put back went unnoticed")
         if not same:
             self._rolled_back = True

@@ -26,13 +26,13 @@ class QuarantinedMessage:
     reason: str
     #: Its first kilobytes.
     message: bytes
-    #: Whether its subject was not suspended, because an operator has to look first.
+    #: True if its subject was not suspended, because an operator has to look first.
     held: bool
 
 
 @dataclass(frozen=True, slots=True)
 class StudyAudit:
-    """Whether every recorded budget was respected, and what is out of the ordinary."""
+    """Verdicts about every recorded budget, and everything out of the ordinary."""
 
     #: As :func:`expost.audit` returns it, for all subjects with an answer; None if there is none.
     #: Extras count as answers after the recorded ones.
@@ -50,7 +50,7 @@ class StudyAudit:
     two_outcomes: tuple[tuple[Subject, str], ...]
     #: Imported answers that a restored backup lost, and that were not recorded again.
     lost_imports: int
-    #: What happened to the study as a whole: recoveries, rollbacks, its end.
+    #: Events of the study as a whole: recoveries, rollbacks, its end.
     marks: tuple[str, ...]
 
     @property

@@ -69,10 +69,10 @@ class Batch:
         self.catalog = catalog
         self.tickets = tickets
         #: The number of the commit that this batch becomes.
-        self.commit_number = tip.number + 1
+        self.commit_number = tip.commit_number + 1
         self.generation = generation
         self.ended = ended
-        #: What the checkpoint lists for this commit.
+        #: The events that the checkpoint lists for this commit.
         self.events: list[str] = []
         self._backend = backend
         self._tip = tip

@@ -148,7 +148,7 @@ class Catalog:
 
     @property
     def size(self) -> int:
-        """How many responses there are."""
+        """The number of responses."""
         return len(self._entries)
 
     def response(self, response_number: int) -> ResponseEntry:

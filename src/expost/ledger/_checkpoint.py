@@ -48,14 +48,14 @@ class CheckpointTail(NamedTuple):
     """The end of the checkpoint."""
 
     last: CheckpointLine | None
-    #: Where the last whole line ends.
+    #: The offset at which the last complete line ends.
     end: int
-    #: Whether something else follows, as after a crash while a line was written.
+    #: True if an unfinished line follows, as after a crash during a write.
     torn: bool
 
 
 class CheckpointStore(Protocol):
-    """Where a checkpoint and its ticket key are stored."""
+    """Storage of a checkpoint and its ticket key."""
 
     @abstractmethod
     def claim(self, *, create: bool = False) -> None:
@@ -269,7 +269,7 @@ class Checkpoint:
     def covers(self, tip: Tip) -> bool:
         """Return whether a whole line says that this commit had this root."""
         size, window = self.store.size() or 0, _BLOCK
-        wanted = f'"commit": {tip.number}, "root": "{tip.root.hex()}"'.encode()
+        wanted = f'"commit": {tip.commit_number}, "root": "{tip.root.hex()}"'.encode()
         while True:
             start = max(0, size - window)
             if wanted in self.store.read(start).rpartition(b"\n")[0]:
@@ -285,7 +285,9 @@ class Checkpoint:
         size = self.store.size()
         if size is None or (size != tail.end and not tail.torn):
             raise LedgerBroken(f"the checkpoint {self.store} was changed by another process")
-        text = json.dumps({"commit": tip.number, "root": tip.root.hex(), "events": list(events)})
+        text = json.dumps(
+            {"commit": tip.commit_number, "root": tip.root.hex(), "events": list(events)}
+        )
         check = _check(tail.last.check if tail.last else self._policy_id, text.encode())
         data = f"{text} {check}\n".encode()
         if tail.torn:

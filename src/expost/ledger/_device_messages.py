@@ -48,7 +48,7 @@ from expost.queries import query_from_json
 
 __all__ = ["IncomingMessage", "ReceiveJob", "SyncJob"]
 
-#: How much of a quarantined message is stored.
+#: Bytes of a quarantined message that are stored.
 _STORED_BYTES = 4096
 _REASON_LENGTH = 200
 # From so many subjects on, and if more than this share of them do not fit, a call looks like a

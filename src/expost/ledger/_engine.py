@@ -62,7 +62,7 @@ class _Call:
 
 
 class CommitEngine:
-    """A ledger in memory: its database, its checkpoint, and what is known of both."""
+    """The database and the checkpoint of a ledger, with caches of their rows and decisions."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class CommitEngine:
         #: Held by the thread that reads or writes.
         self.lock = threading.RLock()
         self.claimed = False
-        #: How often the ledger was recovered.
+        #: The number of recoveries and proved rollbacks so far.
         self.generation = 0
         self.ended = False
         self._subject_numbers: dict[str, int] | None = None
@@ -153,16 +153,13 @@ class CommitEngine:
                 "another file, or run expost ledger recover --lost"
             )
         commit_number, root = tail.last.tip
-        if commit_number > tip.number or (tail.torn and commit_number == tip.number):
-            expected = (
-                f"{commit_number:,}"
-                if commit_number > tip.number
-                else f"more than {commit_number:,}"
-            )
+        behind = commit_number > tip.commit_number
+        if behind or (tail.torn and commit_number == tip.commit_number):
+            expected = f"{commit_number:,}" if behind else f"more than {commit_number:,}"
             raise LedgerBehind(
-                f"the database is an older copy: it has {tip.number:,} commits, and its checkpoint "
-                f"{expected}. Restore the newer one, or run expost ledger recover: every device "
-                "then confirms its subject"
+                f"the database is an older copy: it has {tip.commit_number:,} commits, and its "
+                f"checkpoint {expected}. Restore the newer one, or run expost ledger recover: "
+                "every device then confirms its subject"
             )
         if self.root_at(commit_number) != root:
             raise LedgerBehind(
@@ -196,7 +193,7 @@ class CommitEngine:
     def _write_missing_lines(self, tail: CheckpointTail) -> None:
         """Append the lines of commits after the last line: a crash came in between."""
         assert tail.last is not None
-        for row in self.backend.scan(CommitRow, after=tail.last.tip.number):
+        for row in self.backend.scan(CommitRow, after=tail.last.tip.commit_number):
             self.checkpoint.append(Tip(row.number, row.root), json.loads(row.events))
 
     def refresh(self) -> None:

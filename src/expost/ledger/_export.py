@@ -74,7 +74,7 @@ def _header(engine: CommitEngine) -> dict[str, Any]:
         "policy": json.loads(engine.policy.to_json()),
         "policy_id": engine.policy.content_id,
         "queries": queries,
-        "commits": tip.number,
+        "commits": tip.commit_number,
         "root": tip.root.hex(),
     }
 

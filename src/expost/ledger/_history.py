@@ -44,7 +44,7 @@ class StudyHistory:
     #: Numbers of responses, one subject's after the other's.
     responses: Ints
     commits: Ints
-    #: Where the exchanges of each subject start; the last entry is where they end.
+    #: The index of each subject's first exchange, and at the end the number of exchanges.
     starts: Ints
     #: The extras of subjects that have some, by name.
     extras: Mapping[str, list[ExtraRow]]

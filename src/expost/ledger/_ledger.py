@@ -91,7 +91,7 @@ class Ledger:
     >>> from pathlib import Path
     >>> import expost as xp
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     place = Path(folder) / "study.db"
+    ...     database = Path(folder) / "study.db"
     ...     smokes = xp.FiniteSet(["no", "yes"])
     ...     with xp.Ledger.create(database, smokes, filter=xp.BayesianFilter(epsilon=1)) as ledger:
     ...         _ = ledger.register(["ann", "bob"], kind="simulated")
@@ -432,7 +432,7 @@ class Ledger:
 
     @property
     def policy(self) -> StudyPolicy:
-        """What was fixed when the ledger was created."""
+        """The policy that was fixed when the ledger was created."""
         return self._engine.policy
 
     @property

@@ -1,4 +1,4 @@
-"""Where a ledger and its checkpoint are: their files or database, opened or created."""
+"""Open or create the database and the checkpoint of a ledger."""
 
 from __future__ import annotations
 

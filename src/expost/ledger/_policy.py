@@ -1,4 +1,4 @@
-"""What is fixed before the first response: a domain, a filter, and what tells ledgers apart."""
+"""The study policy: a domain and a filter, fixed before the first response, and a nonce."""
 
 from __future__ import annotations
 

@@ -221,7 +221,7 @@ class Postgres(Backend):
             update = _statement("update", SubjectRow).encode()
             updates = [execute(update, columns) for columns in _columns(commit.changed)]
         ((epoch, last, *settings),) = state
-        if (epoch, last + 1) != (self._epoch, commit.tip.number):
+        if (epoch, last + 1) != (self._epoch, commit.tip.commit_number):
             raise LedgerBroken(_TAKEN_OVER)
         _check_settings(settings, LedgerBroken)
         if sum(cursor.rowcount for cursor in updates) != len(commit.changed):

@@ -1,4 +1,4 @@
-"""What a ledger and its devices exchange: reservations, messages, receipts and syncs.
+"""The protocol between a ledger and its devices: reservations, messages, receipts, syncs.
 
 The formats, and what happens to everything that can arrive, are in docs/reference/ledger.md.
 """
@@ -51,7 +51,7 @@ class Reservation:
 
 
 class Message(NamedTuple):
-    """What a device released for one reservation."""
+    """A device's answer to one reservation: a response, or that it declines."""
 
     ledger: str
     subject: Subject
@@ -90,7 +90,7 @@ class Message(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What became of a message."""
+    """The outcome of a message."""
 
     #: "recorded", "declined", "quarantined", or "incomplete": nothing was recorded, and the device
     #: has to sync.
@@ -101,7 +101,7 @@ class Receipt:
     head: str = ""
     #: Why a message was quarantined or is incomplete.
     reason: str = ""
-    #: Whether its subject was not suspended, because an operator has to look first.
+    #: True if its subject was not suspended, because an operator has to look first.
     held: bool = False
 
     def tree(self) -> dict[str, Any]:
@@ -118,7 +118,7 @@ class Receipt:
 
 
 class SyncRequest(NamedTuple):
-    """Where a device is, and the messages that the ledger may lack."""
+    """The chain head of a device, and the messages that the ledger may lack."""
 
     ledger: str
     subject: Subject
@@ -149,12 +149,12 @@ class SyncRequest(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SyncAnswer:
-    """Where the ledger is, what became of the messages, and what the device is to answer."""
+    """The recorded head of a subject, receipts of its messages, and its open reservation."""
 
     ledger: str
     subject: Subject
     nonce: str
-    #: How many exchanges the ledger has recorded.
+    #: The number of exchanges that the ledger has recorded.
     confirmed: int
     #: The head after them.
     head: str

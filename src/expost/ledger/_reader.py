@@ -1,4 +1,4 @@
-"""What can be read from a ledger: where subjects stand, what they answered, what would fit.
+"""Read a ledger: statuses and transcripts of subjects, answers, and decisions without effect.
 
 Nothing is shown before the checkpoint covers it.
 """
@@ -45,7 +45,7 @@ _ROUNDING_SLACK = 1e-9
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Status(Table):
-    """Where subjects stand. Arrays are in the order of subjects; amounts are in nats."""
+    """Losses, remaining budgets and states of subjects, in their order; amounts are in nats."""
 
     subjects: tuple[Subject, ...]
     #: "device", "imported" or "simulated".

@@ -23,7 +23,7 @@ __all__ = ["Recovery", "recover"]
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """What a recovery found."""
+    """The result of a recovery."""
 
     #: Commits in the checkpoint that the database does not have.
     lost_commits: int
@@ -72,8 +72,8 @@ def recover(engine: CommitEngine, *, lost: bool, ticket_key: bytes) -> Recovery:
 def _lost_events(engine: CommitEngine) -> Iterator[tuple[int, list[str]]]:
     """Yield the events of checkpoint lines whose commits the database does not have."""
     for line in engine.checkpoint.lines():
-        if engine.root_at(line.tip.number) != line.tip.root:
-            yield line.tip.number, [*line.events]
+        if engine.root_at(line.tip.commit_number) != line.tip.root:
+            yield line.tip.commit_number, [*line.events]
 
 
 def _commit_events(engine: CommitEngine) -> tuple[list[str], set[str]]:
@@ -101,7 +101,7 @@ class _Recover:
     events: list[tuple[int, list[str]]]
     unlisted: list[str]
     recorded: set[str]
-    #: Whether the events are all that were lost.
+    #: True if the events are all that were lost.
     complete: bool
 
     def __call__(self, batch: Batch) -> Recovery:

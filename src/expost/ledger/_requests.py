@@ -51,7 +51,7 @@ MAX_NAME = 1000
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a request for one subject."""
+    """The outcome of a request for one subject."""
 
     subject: Subject
     #: Permanent: "reserved", "refused", "recorded" or "declined". Temporary: "waiting" for the
@@ -129,7 +129,7 @@ def register_subject(engine: CommitEngine, batch: Batch, name: str, kind: str) -
 
 
 @dataclass(frozen=True, slots=True)
-class _Requests:
+class _RequestJob:
     """Requests about subjects of one kind under one key, a row for each subject."""
 
     engine: CommitEngine
@@ -162,7 +162,7 @@ class _Requests:
         request = batch.get(RequestRow, self.names[index], self.key)
         query_id = self.queries[index].content_id
         if request is not None and batch.catalog.query_number(query_id) != request.query:
-            raise InvalidInput("was used for another query", self.place(index))
+            raise InvalidInput("was used for another query", self.row_location(index))
         return request
 
     def decide(
@@ -178,17 +178,17 @@ class _Requests:
         accepted = self.engine.decider.accepted(tallies, extras, queries)
         return list(zip(indices, subjects, queries, accepted, strict=True))
 
-    def place(self, index: int) -> str:
+    def row_location(self, index: int) -> str:
         return f"key {self.key!r}: row {self.rows[index] + 1}"
 
 
 @dataclass(frozen=True, slots=True)
-class ReserveJob(_Requests):
+class ReserveJob(_RequestJob):
     """Reserve the next exchange of subjects; the result has an outcome for each."""
 
     def __call__(self, batch: Batch) -> list[Outcome]:
         self.load(batch)
-        outcomes = {index: self._known(batch, index) for index in range(len(self.names))}
+        outcomes = {index: self._known_outcome(batch, index) for index in range(len(self.names))}
         new = [index for index, outcome in outcomes.items() if outcome is None]
         for index, subject, query, fits in self.decide(batch, new) if new else ():
             sequence = subject.sequence + 1 if fits else 0
@@ -199,7 +199,7 @@ class ReserveJob(_Requests):
             outcomes[index] = Outcome(subject_from_json(subject.name), decision, sequence)
         return [outcome for outcome in outcomes.values() if outcome is not None]
 
-    def _known(self, batch: Batch, index: int) -> Outcome | None:
+    def _known_outcome(self, batch: Batch, index: int) -> Outcome | None:
         """Return the outcome of a repeated request, or of one that has to wait."""
         subject = self.subject(batch, index)
         request = self.request(batch, index)
@@ -232,24 +232,24 @@ def repeated_outcome(batch: Batch, subject: SubjectRow, request: RequestRow) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class RecordJob(_Requests):
+class RecordJob(_RequestJob):
     """Record imported answers. They were given, so they count, whatever the filter says.
 
     The result says which of them the filter accepts.
     """
 
-    #: Of the responses.
+    #: The position of each response among those of its query.
     positions: Sequence[int]
 
     def __call__(self, batch: Batch) -> list[bool]:
         self.load(batch)
-        verdicts = {index: self._known(batch, index) for index in range(len(self.names))}
+        verdicts = {index: self._known_verdict(batch, index) for index in range(len(self.names))}
         new = [index for index, verdict in verdicts.items() if verdict is None]
         for index, subject, query, fits in self.decide(batch, new) if new else ():
             verdicts[index] = self._append(batch, subject, query, self.positions[index], fits)
         return [bool(verdict) for verdict in verdicts.values()]
 
-    def _known(self, batch: Batch, index: int) -> bool | None:
+    def _known_verdict(self, batch: Batch, index: int) -> bool | None:
         """Return the verdict about an answer that is recorded already; None if it is new."""
         subject = self.subject(batch, index)
         request = self.request(batch, index)
@@ -258,7 +258,7 @@ class RecordJob(_Requests):
         exchange = batch.get(ExchangeRow, subject.name, request.sequence)
         recorded = exchange and batch.catalog.response(exchange.response).position
         if recorded != self.positions[index]:
-            raise InvalidInput("was used for another response", self.place(index))
+            raise InvalidInput("was used for another response", self.row_location(index))
         changes = [row for row in batch.states(subject.name) if row.commit <= request.commit]
         suspended = [row for row in changes if row.state == SUSPENDED]
         return not suspended

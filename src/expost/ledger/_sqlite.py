@@ -221,7 +221,7 @@ class Sqlite(Backend):
         state = self._cursor.execute(
             "SELECT epoch, (SELECT max(number) FROM commits) FROM study"
         ).fetchall()
-        if state != [(self._epoch, commit.tip.number - 1)]:
+        if state != [(self._epoch, commit.tip.commit_number - 1)]:
             raise LedgerBroken("another process has taken over this ledger; open it again")
         insert = self._cursor.executemany
         insert(_INSERT[CommitRow], [CommitRow(*commit.tip, commit.events)])

@@ -147,23 +147,23 @@ class SaturatingQueries:
     def __init__(self, kernel: Kernel, catalog: Catalog) -> None:
         self._kernel = kernel
         self._catalog = catalog
-        self._made = Saturating(kernel.questions)
-        self._numbers: dict[bytes, int] = {}
+        self._saturating = Saturating(kernel.questions)
+        self._tally_indices: dict[bytes, int] = {}
         self._revision = catalog.revision
 
     def queries(
         self, wanted: Wanted, tallies: Sequence[bytes]
     ) -> tuple[list[Query | None], Indices]:
         """Return the distinct queries for these tallies, and which of them each subject gets."""
-        if len(self._numbers) > _MAX_TALLIES or self._revision != self._catalog.revision:
-            self._made, self._numbers = Saturating(self._kernel.questions), {}
+        if len(self._tally_indices) > _MAX_TALLIES or self._revision != self._catalog.revision:
+            self._saturating, self._tally_indices = Saturating(self._kernel.questions), {}
             self._revision = self._catalog.revision
-        tally_indices = self._numbers
+        tally_indices = self._tally_indices
         indices = np.array(
             [tally_indices.setdefault(tally, len(tally_indices)) for tally in tallies], np.intp
         )
         self._tallies = list(tally_indices)
-        return self._made.queries(wanted, indices, self)
+        return self._saturating.queries(wanted, indices, self)
 
     def summands(self, tally_index: int, questions: Questions) -> list[Summand]:
         """Return what a tally counts, as :class:`expost.panel.saturating.Told` needs it."""

@@ -53,12 +53,12 @@ _NEVER = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What a verification found."""
+    """The result of a verification."""
 
     subjects: int
     exchanges: int
     commits: int
-    #: What is not as it should be; the first ones.
+    #: The first problems that were found.
     problems: tuple[str, ...]
     #: Subjects with an exchange that a search on a box could not decide about.
     undecided: int
@@ -98,7 +98,7 @@ def verify_ledger(engine: CommitEngine, progress: Progress) -> Verification:
         problems.append(str(error))
     except (InvalidInput, LookupError, TypeError, ValueError, struct.error):
         problems.append("rows contradict each other, so not everything could be verified")
-    return Verification(subjects, exchanges, tip.number, tuple(problems[:_SHOWN]), undecided)
+    return Verification(subjects, exchanges, tip.commit_number, tuple(problems[:_SHOWN]), undecided)
 
 
 def _keys_in_order(engine: CommitEngine) -> list[str]:
@@ -185,7 +185,7 @@ def _decisions(engine: CommitEngine, history: StudyHistory) -> tuple[int, list[s
 
 
 class _States(NamedTuple):
-    """How the states of subjects changed, and the commits of rollbacks."""
+    """The last changes of subjects' states, and the commits of rollbacks."""
 
     #: The last suspension or resolution of each subject.
     suspensions: dict[str, StateRow]

@@ -1,4 +1,4 @@
-"""Where a ledger is stored: eleven methods in three groups, and what each of them promises.
+"""The storage of a ledger: eleven methods in three groups, and the promise of each.
 
 The engine decides and chains; a backend writes commits, finds rows by their keys, and scans tables.
 tests/ledger/test_backends.py holds for every backend.
@@ -24,9 +24,9 @@ SCHEMA_VERSION = 2
 
 
 class Tip(NamedTuple):
-    """How far a ledger has come: the number of its last commit, and the root after it."""
+    """The number of a ledger's last commit, and the root after it."""
 
-    number: int
+    commit_number: int
     root: bytes
 
 
@@ -35,7 +35,7 @@ class Commit:
     """Everything that one transaction writes."""
 
     tip: Tip
-    #: What the checkpoint lists for this commit, as JSON.
+    #: The events that the checkpoint lists for this commit, as JSON.
     events: str
     #: New rows by their class.
     added: Mapping[type[Any], Sequence[tuple[Any, ...]]]

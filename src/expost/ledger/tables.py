@@ -52,7 +52,7 @@ ACTIVE, SUSPENDED, BARRED = "active", "suspended", "barred"
 class CommitRow(NamedTuple):
     """One commit: its root, and the events that the checkpoint lists for it."""
 
-    number: int
+    number: int  # name: a column of the stored tables
     root: bytes
     #: A JSON list, see :mod:`expost.ledger._checkpoint`.
     events: str
@@ -64,19 +64,19 @@ class SubjectRow(NamedTuple):
     #: JSON, so that 1 and "1" differ.
     name: str
     #: Counts registrations from 1.
-    number: int
+    number: int  # name: a column of the stored tables
     #: "device", "imported" or "simulated".
     kind: str
     state: str
-    #: How many recoveries of the ledger its device has confirmed; fewer than there were means that
+    #: The number of recoveries that its device has confirmed; fewer than there were means that
     #: it is unconfirmed.
     generation: int
-    #: How many exchanges are recorded.
+    #: The number of recorded exchanges.
     sequence: int
     head: bytes
-    #: How often each response was given, as :mod:`expost.ledger._tallies` packs it.
+    #: The count of each response, as :mod:`expost.ledger._tallies` packs it.
     tally: bytes
-    #: The same for the responses in quarantined messages that no exchange records.
+    #: The counts of responses in quarantined messages that no exchange records.
     extras: bytes
     #: The idempotency key of the open reservation; empty if there is none.
     reserved: str
@@ -90,7 +90,7 @@ class SubjectRow(NamedTuple):
 class QueryRow(NamedTuple):
     """A query by its number."""
 
-    number: int
+    number: int  # name: a column of the stored tables
     content_id: str
     name: str
     document: str
@@ -100,14 +100,14 @@ class QueryRow(NamedTuple):
 class ResponseRow(NamedTuple):
     """A response to a query by its number; ``response`` is JSON."""
 
-    number: int
+    number: int  # name: a column of the stored tables
     query: int
     response: str
     commit: int
 
 
 class RequestRow(NamedTuple):
-    """What a key was used for: a reserved or recorded exchange, or a refusal (sequence 0)."""
+    """The use of a key: a reserved or recorded exchange, or a refusal (sequence 0)."""
 
     subject: str
     key: str
@@ -154,7 +154,7 @@ class ExtraRow(NamedTuple):
     """A response in a quarantined message: it was revealed, so it counts."""
 
     subject: str
-    #: Of the message.
+    #: The digest of the message.
     digest: str
     #: The number that the message claims.
     sequence: int
@@ -168,19 +168,19 @@ class StateRow(NamedTuple):
 
     subject: str
     #: Counts the changes of this subject from 1.
-    number: int
+    number: int  # name: a column of the stored tables
     state: str
     reason: str
     commit: int
 
 
 class LostRow(NamedTuple):
-    """What the checkpoint lists and a restored database does not have."""
+    """An event that the checkpoint lists and a restored database does not have."""
 
-    #: Of the name of a subject, or of an import.
+    #: The digest of a subject's name, or of an import.
     digest: str
     #: "registered", "barred" or "imported".
-    what: str
+    what: str  # name: a column of the stored tables
     #: The kind of a registered subject, or the digest of an imported one.
     detail: str
     commit: int
@@ -189,8 +189,8 @@ class LostRow(NamedTuple):
 class MarkRow(NamedTuple):
     """An event of the study as a whole: ended, recovered, or a rollback that a ticket proved."""
 
-    number: int
-    what: str
+    number: int  # name: a column of the stored tables
+    what: str  # name: a column of the stored tables
     detail: str
     commit: int
 

@@ -105,7 +105,7 @@ def summary_of(ledger: Ledger) -> StudySummary:
     return StudySummary(
         title=ledger.policy.study,
         policy_id=ledger.policy.content_id,
-        commits=tip.number,
+        commits=tip.commit_number,
         root=tip.root.hex(),
         ended=ledger.status(()).ended,
         guard=ledger.filter,

@@ -24,6 +24,6 @@ def command(open_: Open, as_json: bool) -> None:
         study.end()
         tip = study.tip
     if as_json:
-        show_json({"ended": True, "commits": tip.number, "root": tip.root.hex()})
+        show_json({"ended": True, "commits": tip.commit_number, "root": tip.root.hex()})
     else:
         click.echo("The study has ended.")

@@ -28,6 +28,6 @@ def command(open_: Open, out: Path, as_json: bool) -> None:
         study.export(out, progress=subjects_done(line))
         tip = study.tip
     if as_json:
-        show_json({"file": str(out), "commits": tip.number, "root": tip.root.hex()})
+        show_json({"file": str(out), "commits": tip.commit_number, "root": tip.root.hex()})
     else:
         click.echo(printable(f"The ledger is in {out}."))
