@@ -13,9 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import expost as xp
-from expost.queries import Query
+from expost.queries import NoisyInteger, Query
 from expost.queries.noise.geometric import ClampedNoise
-from expost.queries.noise.integer import NoisyInteger
 from expost.queries.noise.piecewise import Plateau
 from expost.queries.values.hadamard_response import SignedColumns
 from expost.queries.values.subset_selection import SpikedSubsets

@@ -1,10 +1,14 @@
-"""Numbers as text: counts, nats, shares and factors."""
+"""Counts, nats, shares and lists as text."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
-__all__ = ["format_count", "format_nats", "format_percent"]
+__all__ = ["format_count", "format_list", "format_nats", "format_percent"]
+
+_MOST_LISTED = 4
+_LONGEST = 40
 
 
 def format_count(number: int, noun: str) -> str:
@@ -38,3 +42,23 @@ def format_percent(share: float) -> str:
         return "under 0.0001 %" if share < 0.5 else "over 99.9999 %"
     text = f"{100 * share:.{max(0, -1 - math.floor(math.log10(rest)))}f}"
     return f"{text.rstrip('0').rstrip('.') if '.' in text else text} %"
+
+
+def format_list(entries: Sequence[object], conjunction: str = "and") -> str:
+    """Format a list in words, with at most four entries; long entries are cut.
+
+    >>> format_list(["age", "sex", "region"])
+    'age, sex and region'
+    >>> format_list("abcdefg")
+    'a, b, c, d and 3 more'
+    """
+    shown = [_cut(str(entry)) for entry in entries[: _MOST_LISTED + 1]]
+    if len(entries) > len(shown):
+        shown[-1] = f"{len(entries) - _MOST_LISTED:,} more"
+    if len(shown) < 2:
+        return "".join(shown)
+    return f"{', '.join(shown[:-1])} {conjunction} {shown[-1]}"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"

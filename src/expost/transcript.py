@@ -23,8 +23,13 @@ from expost.files.regular import read_text
 from expost.files.transcript_text import TranscriptText
 from expost.filters import Filter, filter_from_json
 from expost.queries import Likelihood, Query, check_query
-from expost.queries.asked import Asked
-from expost.queries.work import LATELY, Work, most_work, too_much
+from expost.queries.query_table import (
+    REMEMBERED_EXCHANGES,
+    QueryTable,
+    SetupWork,
+    work_error,
+    work_limit,
+)
 
 __all__ = [
     "Exchange",
@@ -210,19 +215,19 @@ class Transcript:
         """The work after one more query; what was asked lately takes no more."""
         if self._work is None:
             asked = (exchange.query for exchange in self.exchanges)
-            object.__setattr__(self, "_work", Work.by_content(self.domain, asked).total)
+            object.__setattr__(self, "_work", SetupWork.by_content(self.domain, asked).total)
         assert self._work is not None
         more = query.work(self.domain)
-        lately = self.exchanges[-LATELY:] if more else ()
+        lately = self.exchanges[-REMEMBERED_EXCHANGES:] if more else ()
         if not more or any(step.query.content_id == query.content_id for step in lately):
             return self._work
         return self._work + more
 
     def check_work(self, query: Query, length: int) -> None:
         """Refuse a query that would make too much work of reading a file of this length."""
-        work, most = self._work_with(query), most_work(length)
+        work, most = self._work_with(query), work_limit(length)
         if work > most:
-            raise too_much(query, work, most)
+            raise work_error(query, work, most)
 
     def __len__(self) -> int:
         return len(self.exchanges)
@@ -324,19 +329,19 @@ class Transcript:
         if "filter" in fields:
             with at("filter"):
                 filter_ = filter_from_json(fields["filter"])
-        empty, asked = cls(domain, filter_), Asked(fields.get("queries", {}))
+        empty, asked = cls(domain, filter_), QueryTable(fields.get("queries", {}))
         with at("exchanges"):
             exchanges = empty._read(array(fields["exchanges"]), asked, len(document))
         asked.check_all_used()
         return empty._with(Chain(exchanges))
 
-    def _read(self, entries: list[Any], asked: Asked, length: int) -> list[Exchange]:
+    def _read(self, entries: list[Any], asked: QueryTable, length: int) -> list[Exchange]:
         """The exchanges of a file of some length.
 
         Places are added to errors where they come up: a file has a dozen places to each exchange.
         """
         exchanges: list[Exchange] = []
-        domain, work, most = self.domain, Work(self.domain), most_work(length)
+        domain, work, most = self.domain, SetupWork(self.domain), work_limit(length)
         try:
             for entry in entries:
                 fields = members(entry, required=("query", "response"))
@@ -345,9 +350,9 @@ class Transcript:
                     if work.plus(query) > most and not work.closely:
                         # Equal queries may be written in several ways, and then it is less.
                         before = (exchange.query for exchange in exchanges)
-                        work = Work.by_content(domain, chain(before, [query]))
+                        work = SetupWork.by_content(domain, chain(before, [query]))
                     if work.total > most:
-                        raise too_much(query, work.total, most)
+                        raise work_error(query, work.total, most)
                     likelihood = query.on(domain)
                 except InvalidInput as error:
                     raise error.within("query") from None

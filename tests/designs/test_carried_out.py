@@ -68,5 +68,8 @@ def test_combinations_of_answers_are_all_that_questions_tell() -> None:
     survey = Survey.random(40, 3, Fraction(1), 50, seed=3)
     joined = survey.joined
     assert len(joined.chances) <= 8
-    assert np.allclose(joined.questions @ joined.chances, survey.questions @ survey.chances)
+    assert np.allclose(
+        joined.questions @ joined.chances,
+        survey.questions @ survey.chances,
+    )
     assert (joined.questions[:, survey.combination] == survey.questions).all()

@@ -66,7 +66,7 @@ def identity(size: int) -> list[list[int]]:
 
 
 def exact_numbers(read: IndicatorDecoder, likelihood: FiniteLikelihood) -> list[list[Fraction]]:
-    spoken = [read.likelihood.speaks_for(y) for y in range(len(likelihood.responses))]
+    spoken = [read.likelihood.supported_values(y) for y in range(len(likelihood.responses))]
     size = len(likelihood.domain)
     return [
         [read.inside_weight if flags[j] else read.outside_weight for flags in spoken]

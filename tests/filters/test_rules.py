@@ -21,8 +21,7 @@ from expost.files.reading import parse
 from expost.filters.rules import RULES, Total, rule_from_json
 from expost.filters.rules._martingale import Exponential, least_budget
 from expost.numbers import Enclosure, Nats
-from expost.queries import Query, RandomizedResponse
-from expost.queries.cumulant import randomized_response_cumulant
+from expost.queries import Query, RandomizedResponse, randomized_response_cumulant
 from expost.transcript import readable
 from support import oracles
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from expost.errors import InvalidInput
 from expost.numbers import INFINITE, Enclosure, Nats, RunningSum, decimal_text, exact, scaled_exp
-from expost.queries.values.pairwise import two_weights
+from expost.queries import two_weights
 from support import oracles
 
 rationals = st.fractions(min_value=Fraction(1, 1000), max_value=1000, max_denominator=10**6)

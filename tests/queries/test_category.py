@@ -92,7 +92,7 @@ def test_where_too_many_responses_would_have_to_be_tried_epsilon_is_added() -> N
     query = xp.randomized_response(epsilon=1).about("kind")
     assert query.on(box).sufficient is None
     many = xp.unary_encoding(epsilon=1).about("kind").on(box)
-    assert (many.sufficient, many.quietest) == (None, None)
+    assert (many.sufficient, many.smallest_loss_responses) == (None, None)
     odometer = xp.Odometer(xp.Transcript(box).add(query, "k1"))
     decision = xp.BayesianFilter(epsilon="1.9").decide(odometer, query)
     assert not decision.accepted

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from expost.queries.lazy import Lazy
+from expost.queries import LazyResponses
 
 
-def squares(size: int) -> Lazy:
+def squares(size: int) -> LazyResponses:
     def find(item: Any) -> int | None:
         return next((i for i in range(9) if i * i == item), None)
 
-    return Lazy(size, lambda position: position**2, find)
+    return LazyResponses(size, lambda position: position**2, find)
 
 
 def test_a_short_one_is_like_a_tuple() -> None:

@@ -20,9 +20,9 @@ from expost.queries import (
     Linear,
     Query,
     RandomizedResponse,
+    TableLikelihood,
     register,
 )
-from expost.queries.tables.columns import Columns
 from expost.report._formatting import query_in_words
 
 DOMAIN = xp.FiniteSet(["a", "b", "c"])
@@ -109,7 +109,7 @@ class FromColumns(Bare):
     def on_set(self, domain: xp.FiniteSet) -> FiniteLikelihood:
         wide = max(map(max, self.columns), default=0) >= 2**63
         columns = [np.array(c, dtype=object if wide else np.int64) for c in self.columns]
-        return Columns(domain, range(len(columns)), columns)
+        return TableLikelihood(domain, range(len(columns)), columns)
 
 
 GUARDS = [

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 
 import expost as xp
-from expost.queries.words import listed
+from expost._format import format_list
 from expost.report._explanation import explain, sentences
 from expost.report._formatting import query_in_words
 from support.random_cases import transcripts
@@ -78,13 +78,13 @@ def test_queries_in_words(
 
 
 def test_lists_are_short() -> None:
-    assert listed([]) == ""
-    assert listed(["a"]) == "a"
-    assert listed(["a", "b"]) == "a and b"
-    assert listed("abcde") == "a, b, c, d and e"
-    assert listed("abcdef") == "a, b, c, d and 2 more"
-    assert listed(range(10**9), "or") == "0, 1, 2, 3 or 999,999,996 more"
-    assert len(listed(["x" * 1000])) < 50
+    assert format_list([]) == ""
+    assert format_list(["a"]) == "a"
+    assert format_list(["a", "b"]) == "a and b"
+    assert format_list("abcde") == "a, b, c, d and e"
+    assert format_list("abcdef") == "a, b, c, d and 2 more"
+    assert format_list(range(10**9), "or") == "0, 1, 2, 3 or 999,999,996 more"
+    assert len(format_list(["x" * 1000])) < 50
 
 
 @pytest.mark.parametrize(

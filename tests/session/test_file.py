@@ -163,7 +163,7 @@ def test_no_answer_makes_a_file_that_takes_too_long_to_read_for_its_length(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Spaces, which a session does not write, make room for work in a file."""
-    monkeypatch.setattr("expost.queries.work._PER_MEGABYTE", 5)
+    monkeypatch.setattr("expost.queries.query_table._PER_MEGABYTE", 5)
     path = tmp_path / "t.json"
     known = xp.Transcript(xp.FiniteSet([0, 1]), xp.BayesianFilter(epsilon=9))
     asked = [xp.perturbation([0, 1], epsilon=f"0.{i}") for i in (1, 2, 3)]  # two steps for each

@@ -19,8 +19,7 @@ from typing import Any
 import expost as xp
 from expost.domains import FiniteSet
 from expost.filters._filter import Filter
-from expost.queries import About, FiniteLikelihood, Query, query_from_json
-from expost.queries.tables.columns import Columns
+from expost.queries import About, FiniteLikelihood, Query, TableLikelihood, query_from_json
 from expost.terms import as_weights
 from expost.transcript import readable
 
@@ -113,7 +112,7 @@ class OfLabel(Query):
         for position in range(len(likelihood.responses)):
             weights = [pmf.weight(position) for pmf in pmfs]
             columns.append(as_weights([weights[place] for place in own], max(weights)))
-        return Columns(domain, list(range(len(columns))), columns)
+        return TableLikelihood(domain, list(range(len(columns))), columns)
 
 
 def some_about(generator: random.Random, labels: str) -> Query:

@@ -26,8 +26,7 @@ from expost.domains import Attributes, Box, Domain, FiniteSet, Part, some
 from expost.errors import InvalidInput, at, expect, meant
 from expost.files.reading import items
 from expost.filters import Filter
-from expost.queries import About, Likelihood, Query, check_query
-from expost.queries.about import read_about
+from expost.queries import About, Likelihood, Query, check_query, read_about
 from expost.transcript import Transcript
 
 __all__ = [

@@ -22,7 +22,7 @@ from expost.files.durable import save
 from expost.files.kinds import PAGE
 from expost.filters._large_budgets import large_text
 from expost.numbers import Nats
-from expost.queries.query import LARGEST_EPSILON
+from expost.queries import LARGEST_EPSILON
 from expost.report._design_page import advice, design_page, error_text, reasons
 
 __all__ = ["command"]

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
+from expost._format import format_list
 from expost.cli import typed
 from expost.cli.options import path
 from expost.cli.show import warn
@@ -23,7 +24,6 @@ from expost.filters import (
     SimplifiedFilter,
 )
 from expost.filters._large_budgets import large_text
-from expost.queries.words import listed
 
 __all__ = ["Fix", "fixed"]
 
@@ -133,7 +133,7 @@ def _as_numbers(domain: Domain) -> str:
     plain = all(value == found[0] + place for place, value in enumerate(found))
     if not found or (plain and len(found) == len(domain.values)):
         return ""
-    return f"Read as numbers: {listed([*found])}. What stands in quotes is a label."
+    return f"Read as numbers: {format_list([*found])}. What stands in quotes is a label."
 
 
 def _box(coordinates: Sequence[str]) -> Domain:

@@ -19,9 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from expost.errors import InvalidInput
-from expost.queries import Likelihood
-from expost.queries.lazy import Lazy
-from expost.queries.values.pairwise import Bits, Pairwise
+from expost.queries import BitProbabilities, LazyResponses, Likelihood, Pairwise
 
 __all__ = ["Event", "Reports", "events"]
 
@@ -55,7 +53,7 @@ def events(likelihood: Likelihood[Any], reports: Reports) -> Iterator[Event]:
     if isinstance(likelihood, Pairwise) and claim is not None:
         yield from _events_of_bits(likelihood, claim, reports)
         responses = likelihood.responses
-        if isinstance(responses, Lazy) and responses.size > _FEW:
+        if isinstance(responses, LazyResponses) and responses.size > _FEW:
             return
     yield from _events_of_responses(likelihood, reports)
 
@@ -76,7 +74,7 @@ def _events_of_responses(likelihood: Likelihood[Any], reports: Reports) -> Itera
         name = f"output {_shown(response)}"
         yield Event(name, inputs, _at(y, hits), trials, _at(y, claimed))
     if isinstance(likelihood, Pairwise):
-        if not isinstance(responses, Lazy):  # otherwise this is the bit of the input
+        if not isinstance(responses, LazyResponses):  # otherwise this is the bit of the input
             yield _own(likelihood, reports, claimed)
     elif isinstance(responses, range) and len(responses) > _MANY:
         sums = [list(accumulate(row)) for row in hits]
@@ -105,7 +103,8 @@ def _at(position: int, table: Sequence[Sequence[T]]) -> tuple[T, ...]:
 def _own(likelihood: Pairwise, reports: Reports, claimed: Sequence[Sequence[Fraction]]) -> Event:
     """The event that the response speaks for the input; pooled, it needs few reports per input."""
     speakers = {
-        position: likelihood.speaks_for(position) for position in range(len(likelihood.responses))
+        position: likelihood.supported_values(position)
+        for position in range(len(likelihood.responses))
     }
     hits, shares = [], []
     for (place, counts), row in zip(reports.items(), claimed, strict=True):
@@ -117,7 +116,9 @@ def _own(likelihood: Pairwise, reports: Reports, claimed: Sequence[Sequence[Frac
     return Event(name, tuple(range(len(reports))), tuple(hits), trials, tuple(shares), pooled=True)
 
 
-def _events_of_bits(likelihood: Pairwise, claim: Bits, reports: Reports) -> Iterator[Event]:
+def _events_of_bits(
+    likelihood: Pairwise, claim: BitProbabilities, reports: Reports
+) -> Iterator[Event]:
     size, places = len(likelihood.domain), list(reports)
     cells = len(places) * (size + 2 * len(places))
     if cells > _MOST_CELLS:
@@ -129,7 +130,7 @@ def _events_of_bits(likelihood: Pairwise, claim: Bits, reports: Reports) -> Iter
     with_own = np.zeros_like(ones)
     for index, (place, counts) in enumerate(reports.items()):
         for position, times in counts.items():
-            bits = likelihood.speaks_for(position)
+            bits = likelihood.supported_values(position)
             ones[index] += times * bits
             if bits[place]:
                 with_own[index] += times * bits

@@ -13,8 +13,7 @@ from expost.domains import Categories, Domain, Part, records, some
 from expost.errors import InvalidInput, at
 from expost.files.reading import items
 from expost.files.tables import as_array, column_names
-from expost.queries import About, Likelihood, Query
-from expost.queries.lazy import Lazy
+from expost.queries import About, LazyResponses, Likelihood, Query
 
 __all__ = ["input_columns", "inputs", "read_reports"]
 
@@ -47,7 +46,7 @@ def inputs(query: Query, domain: Domain, table: Any) -> Domain:
     part = domain.part((*query.names, *(name for name in domain.names if name in others)))
     responses = query.on(part).responses
     more = some(part.about[len(query.names) :])
-    if more and isinstance(responses, Lazy) and responses.size > _MOST:
+    if more and isinstance(responses, LazyResponses) and responses.size > _MOST:
         raise InvalidInput(
             f"{query.kind} has too many responses to look at other attributes; leave out {more}"
         )

@@ -18,18 +18,19 @@ from expost.designs.support import Support
 from expost.domains import Domain, FiniteSet
 from expost.numbers import exact
 from expost.queries import (
+    LiftedLikelihood,
+    Likelihood,
+    Pairwise,
     Query,
     channel,
     hadamard_response,
     perturbation,
     randomized_response,
     subset_selection,
+    two_weights,
 )
-from expost.queries.lifted import Lifted
-from expost.queries.likelihood import Likelihood
 from expost.queries.noise.piecewise import Piecewise
 from expost.queries.scores.linear import Linear
-from expost.queries.values.pairwise import Pairwise, two_weights
 
 __all__ = ["Group", "Question", "Score", "YesNo", "once", "table_of", "table_on"]
 
@@ -149,11 +150,11 @@ def table_on(domain: Domain, values: Iterable[Any], query: Query) -> Floats:
     if isinstance(likelihood, Pairwise):
         # All responses are alike, and there may be very many entries.
         level = likelihood.epsilon.nearest
-        spoken = [likelihood.speaks_for(y) for y in range(len(likelihood.responses))]
+        spoken = [likelihood.supported_values(y) for y in range(len(likelihood.responses))]
         rows = np.exp(level * np.array(spoken, dtype=np.float64))
         return np.asarray(rows / rows.sum(axis=0))
     places = [domain.locate(value) for value in values]
-    if isinstance(likelihood, Lifted):
+    if isinstance(likelihood, LiftedLikelihood):
         # A row for each class of values is enough, of which there are few.
         classes = _listed(likelihood.seen, range(len(likelihood.seen.domain)))
         return np.asarray(classes.T[likelihood.where[np.array(places, dtype=np.intp)]].T)

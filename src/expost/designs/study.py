@@ -22,7 +22,7 @@ from expost.domains import Domain, Variable
 from expost.errors import InvalidInput, at, expect
 from expost.files.reading import each, whole
 from expost.numbers import ExactLike, positive
-from expost.queries.query import LARGEST_EPSILON, read_delta
+from expost.queries import LARGEST_EPSILON, read_delta
 
 __all__ = ["LEAST_EPSILON", "Arrival", "Model", "Study"]
 

@@ -16,16 +16,20 @@ from typing import Any, Protocol, assert_never
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._format import format_list
 from expost._types import Floats, Indices
 from expost.answers import Answers
 from expost.domains import Attributes, Box, FiniteSet, Part, Variable, some
 from expost.errors import InvalidInput, at, expect
 from expost.knowledge import Samples, history_factors, states_per_value
-from expost.queries import BoxLikelihood, FiniteLikelihood, Query
-from expost.queries.about import read_about
-from expost.queries.lifted import Lifted
-from expost.queries.values.pairwise import Pairwise
-from expost.queries.words import listed
+from expost.queries import (
+    BoxLikelihood,
+    FiniteLikelihood,
+    LiftedLikelihood,
+    Pairwise,
+    Query,
+    read_about,
+)
 
 __all__ = [
     "LARGEST_TABLE",
@@ -89,7 +93,7 @@ class SetSupport:
 
     def likelihoods(self, query: Query) -> ResponseLikelihoods:
         likelihood = query.on(self.domain)
-        if isinstance(likelihood, Lifted):
+        if isinstance(likelihood, LiftedLikelihood):
             return classwise_likelihoods(likelihood.seen, likelihood.where)
         return classwise_likelihoods(likelihood, slice(None))
 
@@ -97,7 +101,11 @@ class SetSupport:
 def classwise_likelihoods(likelihood: FiniteLikelihood, class_of: Any) -> ResponseLikelihoods:
     """Return likelihoods at points that each behave as one value of a set, ``class_of``."""
     separating = None
-    if isinstance(likelihood, Pairwise) and likelihood.chances and not likelihood.merging:
+    if (
+        isinstance(likelihood, Pairwise)
+        and likelihood.support_probabilities
+        and not likelihood.collision_probability
+    ):
         separates = likelihood.epsilon.nearest > _LEAST_EPSILON
         separating = np.eye(len(likelihood.domain))[:, class_of][: None if separates else 0]
     return ResponseLikelihoods(
@@ -124,7 +132,7 @@ def response_probabilities(likelihood: FiniteLikelihood) -> Floats:
 def _class_logs(likelihood: FiniteLikelihood, position: int) -> Floats:
     if isinstance(likelihood, Pairwise):
         # Equals its term, without exact weights for each of very many responses.
-        return np.where(likelihood.speaks_for(position), likelihood.epsilon.nearest, 0.0)
+        return np.where(likelihood.supported_values(position), likelihood.epsilon.nearest, 0.0)
     return likelihood.term(position).logs
 
 
@@ -211,10 +219,10 @@ def _variables_text(domain: Attributes, variables: Iterable[Variable]) -> str:
     texts = []
     for name in domain.names:
         if name in steps:
-            when = listed(sorted(steps[name]))
+            when = format_list(sorted(steps[name]))
             plural = "s" if len(steps[name]) > 1 else ""
             texts.append(f"{name} at step{plural} {when}" if steps[name] else name)
-    return listed(texts)
+    return format_list(texts)
 
 
 LARGEST_TABLE = 1 << 22

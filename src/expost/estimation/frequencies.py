@@ -33,9 +33,7 @@ from expost.estimation._validity import Provenance, confidence_text, finite_doma
 from expost.files.canonical import plain
 from expost.files.tables import Table, as_lists
 from expost.numbers import ExactLike, read_confidence
-from expost.queries import FiniteLikelihood
-from expost.queries.lifted import Lifted
-from expost.queries.values.pairwise import Pairwise
+from expost.queries import FiniteLikelihood, LiftedLikelihood, Pairwise
 
 __all__ = [
     "Decoder",
@@ -313,7 +311,7 @@ class IndicatorDecoder:
     variance: DecoderVariance
 
     def decode(self, position: int) -> Floats:
-        spoken = self.likelihood.speaks_for(position)
+        spoken = self.likelihood.supported_values(position)
         return np.where(spoken, float(self.inside_weight), float(self.outside_weight))
 
 
@@ -353,18 +351,20 @@ def decoder_for(likelihood: FiniteLikelihood) -> Decoder:
     Raises:
         InvalidInput: If one response does not tell all values apart.
     """
-    if isinstance(likelihood, Lifted) and not likelihood.sees_all:
+    if isinstance(likelihood, LiftedLikelihood) and not likelihood.sees_all:
         observed_domain = likelihood.seen.domain
         subject = f"{len(observed_domain)} classes of values"
         if isinstance(observed_domain, Part):
             subject = f"{', '.join(observed_domain.about)} alone"
         raise InvalidInput(f"is about {subject}; {LIKELIHOOD_HINT}")
-    chances = likelihood.chances if isinstance(likelihood, Pairwise) else None
+    chances = likelihood.support_probabilities if isinstance(likelihood, Pairwise) else None
     if chances is None:
         return _inverse(likelihood)
     assert isinstance(likelihood, Pairwise)
     try:
-        return IndicatorDecoder(likelihood, *_indicator_weights(*chances, likelihood.merging))
+        return IndicatorDecoder(
+            likelihood, *_indicator_weights(*chances, likelihood.collision_probability)
+        )
     except OverflowError:
         raise InvalidInput("is too small for an estimate in doubles", "epsilon") from None
 

@@ -21,8 +21,7 @@ from expost.files.canonical import plain
 from expost.files.reading import items
 from expost.files.tables import Table, as_lists
 from expost.numbers import ExactLike, read_confidence
-from expost.queries import Query, check_query
-from expost.queries.query import Unbiased
+from expost.queries import Query, UnbiasedScore, check_query
 
 __all__ = ["Mean", "estimate_mean"]
 
@@ -156,7 +155,7 @@ def _key(answers: Answers, query: Any) -> str:
 
 
 def _estimates_by_response(
-    answers: Answers, key: str, meaning: Unbiased
+    answers: Answers, key: str, meaning: UnbiasedScore
 ) -> tuple[NDArray[np.intp], Floats]:
     """Return the subject of each response to a query, and the estimate from the response."""
     responses = answers.queries[key].on(answers.domain).responses
@@ -172,7 +171,7 @@ def _estimates_by_response(
     return subjects[answered], estimates[answered]
 
 
-def _estimate(meaning: Unbiased, response: Any) -> float:
+def _estimate(meaning: UnbiasedScore, response: Any) -> float:
     estimate: Any = meaning.estimate(response)
     if abs(estimate) > _LARGEST:
         raise InvalidInput("its estimates are too large for doubles", "query")
@@ -183,7 +182,7 @@ def _mean_of_bits(
     estimates: Floats,
     low: float,
     high: float,
-    meaning: Unbiased,
+    meaning: UnbiasedScore,
     confidence: float,
     provenance: Provenance,
 ) -> Mean:
@@ -207,7 +206,7 @@ def _mean_of_bits(
 
 
 def _mean_of_numbers(
-    means: Floats, meaning: Unbiased, confidence: float, provenance: Provenance
+    means: Floats, meaning: UnbiasedScore, confidence: float, provenance: Provenance
 ) -> Mean:
     """Estimate from one number per subject, with unknown variance."""
     subjects, mean = len(means), float(means.mean())
@@ -224,7 +223,7 @@ def _mean(
     mean: float,
     standard_error: float | None,
     interval: tuple[float, float],
-    meaning: Unbiased,
+    meaning: UnbiasedScore,
     confidence: float,
     provenance: Provenance,
 ) -> Mean:

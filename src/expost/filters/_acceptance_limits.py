@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from expost.errors import InvalidInput
 from expost.numbers import Nats
-from expost.queries import Query
-from expost.queries.query import LARGEST_EPSILON
+from expost.queries import LARGEST_EPSILON, Query
 
 if TYPE_CHECKING:
     from expost.filters._account import WorstCase

@@ -11,8 +11,7 @@ from expost.filters._composition import CompositionFilter
 from expost.filters._filter import Filter
 from expost.filters.rules import Mixture, Rule
 from expost.numbers import ExactLike, Nats
-from expost.queries import Query
-from expost.queries.query import read_delta
+from expost.queries import Query, read_delta
 
 __all__ = ["ApproximateFilter"]
 

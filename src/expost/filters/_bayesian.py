@@ -10,8 +10,7 @@ from typing import ClassVar, final
 from expost.filters._account import Account, WorstCase
 from expost.filters._filter import Filter, fits_by_its_epsilon
 from expost.numbers import decimal_text
-from expost.queries import Query
-from expost.queries.query import LARGEST_EPSILON
+from expost.queries import LARGEST_EPSILON, Query
 
 __all__ = ["BayesianFilter"]
 

@@ -13,8 +13,7 @@ from expost.filters._account import OVER_ANY_BUDGET, Account, WorstCase
 from expost.filters._filter import Filter, budget_from_json, checked_budget
 from expost.filters.rules import Rule, Total, rule_from_json
 from expost.numbers import INFINITE, Enclosure, ExactLike, Nats, decimal_text
-from expost.queries import Query
-from expost.queries.query import read_delta
+from expost.queries import Query, read_delta
 
 __all__ = ["CompositionFilter"]
 

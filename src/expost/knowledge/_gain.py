@@ -28,9 +28,7 @@ from expost.numbers import (
     positive,
     scaled_exp,
 )
-from expost.queries import About, Query, check_query
-from expost.queries.likelihood import BySufficientTerms, FiniteLikelihood
-from expost.queries.values.pairwise import Pairwise
+from expost.queries import About, BySufficientTerms, FiniteLikelihood, Pairwise, Query, check_query
 from expost.solver import Effort
 from expost.transcript import Transcript
 
@@ -356,6 +354,6 @@ def broken_limit(
 def _loudest(likelihood: FiniteLikelihood) -> int:
     """A response that realizes the largest loss."""
     if isinstance(likelihood, Pairwise):
-        return likelihood.telling(0, int(likelihood.told_from(0).argmax()))
+        return likelihood.separating_response(0, int(likelihood.separated_from(0).argmax()))
     assert isinstance(likelihood, BySufficientTerms), "these are the two kinds"
     return max(likelihood.sufficient, key=lambda position: likelihood.term(position).loss)

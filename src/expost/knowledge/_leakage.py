@@ -22,9 +22,7 @@ from expost.knowledge._belief import Belief, likelihoods_on
 from expost.knowledge._capacity_search import Limits
 from expost.knowledge._gain_functions import GainFunction, Guesses
 from expost.numbers import Enclosure, Nats
-from expost.queries import About, Query, check_query
-from expost.queries.about import common_part
-from expost.queries.lazy import Lazy
+from expost.queries import About, LazyResponses, Query, check_query, common_part
 from expost.transcript import Summand, Transcript
 
 __all__ = [
@@ -353,7 +351,7 @@ def _query_columns(query: Query, domain: FiniteSet) -> ChannelColumns:
     likelihood = query.on(domain)
     responses = likelihood.responses
     # There can be more responses than len() can return.
-    count = responses.size if isinstance(responses, Lazy) else len(responses)
+    count = responses.size if isinstance(responses, LazyResponses) else len(responses)
     if count * len(domain) > _MOST_ENTRIES:
         raise InvalidInput(_too_many(count, len(domain)))
     result: ChannelColumns = defaultdict(Fraction)

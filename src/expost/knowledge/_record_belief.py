@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._format import format_list
 from expost.domains import Attribute, Attributes, Variable, some
 from expost.errors import InvalidInput, at, expect
 from expost.files.reading import each, text, whole
@@ -25,7 +26,6 @@ from expost.knowledge._belief import Belief, likelihoods_on
 from expost.knowledge._statement import Statement
 from expost.loss._elimination import plan, rank
 from expost.queries import About
-from expost.queries.words import listed
 from expost.transcript import Summand, Transcript
 
 __all__ = ["RecordBelief", "history_factors", "states_per_value"]
@@ -90,10 +90,10 @@ class RecordBelief:
         others = [name for name in names if name not in given and name not in histories]
         told = []
         if others:
-            told.append(f"all values of {listed(others)}")
+            told.append(f"all values of {format_list(others)}")
         if histories:
-            steps = f"step{'s' if len(self.steps) > 1 else ''} {listed(self.steps)}"
-            told.append(f"at {steps} all histories of {listed(histories)} that are allowed")
+            steps = f"step{'s' if len(self.steps) > 1 else ''} {format_list(self.steps)}"
+            told.append(f"at {steps} all histories of {format_list(histories)} that are allowed")
         return f"The prior takes as equally likely {', and '.join(told)}." if told else ""
 
     def _limited(self, name: str) -> bool:

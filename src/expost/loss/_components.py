@@ -14,6 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from expost._format import format_list
 from expost._types import Floats, Indices
 from expost.domains import Attributes, Part, Variable
 from expost.errors import InvalidInput
@@ -22,7 +23,6 @@ from expost.loss._exponents import Exactly, Found, Kinds
 from expost.loss._sweeps import Around, At, State, Sweep
 from expost.loss._tables import Table
 from expost.numbers import UNIT, up
-from expost.queries.words import listed
 from expost.transcript import Exchange
 
 __all__ = [
@@ -308,8 +308,9 @@ def _check_followed(exchanges: int, steps: int, state: State) -> None:
     if exchanges * steps * (combinations + _ANY) > MOST_FOLLOWED:
         most = MOST_FOLLOWED // (combinations + _ANY)
         raise InvalidInput(
-            f"{exchanges:,} exchanges are about {steps:,} steps of {listed(state.names)}, with "
-            f"{combinations:,} combinations each; exchanges times steps can be at most {most:,}"
+            f"{exchanges:,} exchanges are about {steps:,} steps of {format_list(state.names)}, "
+            f"with {combinations:,} combinations each; exchanges times steps can be "
+            f"at most {most:,}"
         )
 
 

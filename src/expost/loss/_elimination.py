@@ -17,11 +17,11 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._format import format_list
 from expost._types import Floats, Indices
 from expost.domains import Variable
 from expost.errors import InvalidInput
 from expost.loss._exponents import Exactly, Found, Integers, Kinds, Packing
-from expost.queries.words import listed
 
 __all__ = ["MOST_TIED", "ExactElimination", "Plan", "Step", "Sums", "eliminate", "plan", "rank"]
 
@@ -202,8 +202,8 @@ def _check(tied: set[Variable], combinations: int) -> None:
     if combinations > MOST_TIED:
         names = sorted({name for name, _ in tied})
         raise InvalidInput(
-            f"questions tie {listed(names)} together, which have {combinations:,} combinations; "
-            f"at most {MOST_TIED:,} can be looked at together"
+            f"questions tie {format_list(names)} together, which have {combinations:,} "
+            f"combinations; at most {MOST_TIED:,} can be looked at together"
         )
 
 

@@ -375,7 +375,7 @@ class BoxLogLikelihood(Tallied[Box]):
         likelihood = query.on(self.domain)
         most = self.spent + query.ceiling(self.domain).enclosure * times
         sufficient = likelihood.sufficient
-        tried = likelihood.loudest if sufficient is None else sufficient
+        tried = likelihood.largest_loss_responses if sufficient is None else sufficient
         after = [_counted(self._ordered_with(query, position, times)) for position in tried]
         found = all_compared(after, self.domain, limit, effort)
         losses = [capped(loss, most) for loss in found]
@@ -407,7 +407,7 @@ class BoxLogLikelihood(Tallied[Box]):
         return part_of(loss, self.exact_spent.enclosure)
 
     def least_share_of_basic(self, query: Query) -> Enclosure:
-        worst, quietest = self.epsilon_of(query), query.on(self.domain).quietest
+        worst, quietest = self.epsilon_of(query), query.on(self.domain).smallest_loss_responses
         if quietest is None:
             return part_of(Enclosure(0.0, worst.upper), worst)
         alone, effort = BoxLogLikelihood.flat(self.domain), Effort(gap=1e-6)

@@ -106,7 +106,7 @@ class ExactSums:
         count = 0
         for summand in self.summands:
             likelihood = self._likelihood(summand)
-            alike = likelihood.alike(summand.position)[values]
+            alike = likelihood.weight_labels(summand.position)[values]
             places = np.flatnonzero(alike != alike[0])
             if not len(places):
                 continue

@@ -22,9 +22,7 @@ from expost._types import Floats
 from expost.filters import WorstCase
 from expost.loss._log_likelihood import capped
 from expost.numbers import INFINITE, UNIT, Enclosure, Nats, down, up
-from expost.queries import FiniteLikelihood, Query
-from expost.queries.likelihood import BySufficientTerms
-from expost.queries.values.pairwise import Pairwise
+from expost.queries import BySufficientTerms, FiniteLikelihood, Pairwise, Query
 from expost.terms import Term
 from expost.transcript import Summand
 
@@ -163,15 +161,15 @@ class Seen:
 
     def _worst_pair(self, likelihood: Pairwise, times: int) -> WorstCase:
         # D is epsilon for values that can be told apart, and zero for others.
-        high, low = widest_pair(self.highs, self.lows, likelihood.told_from)
+        high, low = widest_pair(self.highs, self.lows, likelihood.separated_from)
         # Their difference is not negative, for of a pair and its reverse one is not.
         widest = enclose(float(self.highs[high]), float(self.lows[low]), self.error)
         now, epsilon = self.loss, likelihood.epsilon
         apart = capped(widest, now) + epsilon.enclosure * times
         return WorstCase(
             Enclosure(max(now.lower, apart.lower), max(now.upper, apart.upper)),
-            exact=lambda: self.exact_apart(likelihood.told_from, epsilon * times),
-            response=likelihood.responses[likelihood.telling(high, low)],
+            exact=lambda: self.exact_apart(likelihood.separated_from, epsilon * times),
+            response=likelihood.responses[likelihood.separating_response(high, low)],
         )
 
     def _worst_term(self, query: Query, likelihood: BySufficientTerms, times: int) -> WorstCase:

@@ -16,11 +16,11 @@ from functools import cached_property
 
 import numpy as np
 
+from expost._format import format_list
 from expost._types import Floats, Indices
 from expost.domains import Attributes, Variable
 from expost.errors import InvalidInput
 from expost.loss._exponents import Bases, Exactly, Found, Kinds, Rows, winners
-from expost.queries.words import listed
 
 __all__ = ["MOST_STATES", "Around", "At", "Counted", "Move", "State", "Sweep", "Within"]
 
@@ -151,8 +151,9 @@ class State:
         """Refuse a state that is too large."""
         if (size := math.prod(self.shape)) > MOST_STATES:
             raise InvalidInput(
-                f"questions tie {listed(self.names)} together, which have {size:,} combinations "
-                f"with their changes; at most {MOST_STATES:,} can be followed from step to step"
+                f"questions tie {format_list(self.names)} together, which have {size:,} "
+                f"combinations with their changes; at most {MOST_STATES:,} can be followed from "
+                "step to step"
             )
 
     def front(self, step: int) -> tuple[Variable, ...]:

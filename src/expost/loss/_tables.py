@@ -111,7 +111,7 @@ class ExactTable:
         """Numbers that are equal only for combinations that no response tells apart."""
         classes, count = np.zeros(len(places), dtype=np.intp), 1
         for summand in self.summands:
-            alike = summand.query.on(self.part).alike(summand.position)[places]
+            alike = summand.query.on(self.part).weight_labels(summand.position)[places]
             if alike.dtype != np.bool_:
                 alike = np.unique(alike, return_inverse=True)[1]
             size = int(alike.max()) + 1

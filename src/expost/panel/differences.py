@@ -18,9 +18,7 @@ from numpy.typing import NDArray
 from expost._types import Floats
 from expost.numbers import ExactSum, Nats
 from expost.panel.fixed import FIXED_BITS, fixed_logs, ratio, wrapped
-from expost.queries import FiniteLikelihood
-from expost.queries.likelihood import BySufficientTerms
-from expost.queries.values.pairwise import Pairwise
+from expost.queries import BySufficientTerms, FiniteLikelihood, Pairwise
 
 __all__ = ["Differences", "differences"]
 
@@ -74,7 +72,7 @@ class _ByClasses:
         count = 0
         for value in range(len(classes)):
             if classes[value] < 0:
-                classes[~self.likelihood.told_from(value)] = count
+                classes[~self.likelihood.separated_from(value)] = count
                 count += 1
         return classes
 

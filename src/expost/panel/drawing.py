@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.queries import FiniteLikelihood, Likelihood
-from expost.queries.lifted import Lifted
+from expost.queries import FiniteLikelihood, LiftedLikelihood, Likelihood
 from expost.sampling import Source, draw, uniform_bytes
 
 __all__ = ["Drawing", "one_by_one"]
@@ -37,8 +36,10 @@ class Drawing:
 
     def __init__(self, likelihood: FiniteLikelihood) -> None:
         # Values that it sees as one have one row of weights.
-        self._where = likelihood.where if isinstance(likelihood, Lifted) else None
-        self._likelihood = likelihood.seen if isinstance(likelihood, Lifted) else likelihood
+        self._where = likelihood.where if isinstance(likelihood, LiftedLikelihood) else None
+        self._likelihood = (
+            likelihood.seen if isinstance(likelihood, LiftedLikelihood) else likelihood
+        )
         self._shares: Words | None = None
         self._cumulative: list[list[int]] = []
         self._kind = np.dtype(np.intp)

@@ -36,7 +36,7 @@ def fixed_logs(likelihood: FiniteLikelihood, position: int) -> NDArray[Any]:
 
     Integers of any size, each at most the exact number and less than two below. No weight is zero.
     """
-    alike = likelihood.alike(position)
+    alike = likelihood.weight_labels(position)
     _, some, place = np.unique(alike, return_index=True, return_inverse=True)
     known = [_scaled(powers) for powers in likelihood.powers(position, some.tolist())]
     return np.array(known, dtype=object)[place]

@@ -12,18 +12,39 @@ from typing import Any, TypeVar
 from expost.errors import InvalidInput, at, expect
 from expost.files.reading import array, of_kind
 from expost.files.regular import read_text
-from expost.queries.about import About, PartLikelihood
-from expost.queries.delta import delta_at
-from expost.queries.likelihood import BoxLikelihood, FiniteLikelihood, Likelihood
+from expost.queries._about import About, LiftedLikelihood, PartLikelihood, common_part, read_about
+from expost.queries._divergences import randomized_response_cumulant
+from expost.queries._likelihood import (
+    BitProbabilities,
+    BoxLikelihood,
+    BySufficientTerms,
+    FiniteLikelihood,
+    LazyResponses,
+    Likelihood,
+    Pairwise,
+    two_weights,
+)
+from expost.queries._query import (
+    LARGEST_EPSILON,
+    Query,
+    UnbiasedScore,
+    check_query,
+    delta_at,
+    read_delta,
+)
+from expost.queries.noise._discrete_gaussian import GaussianNoise
+from expost.queries.noise._integer_noise import NoisyInteger
 from expost.queries.noise.gaussian import Gaussian, gaussian
 from expost.queries.noise.geometric import Geometric, geometric
 from expost.queries.noise.laplace import Laplace, laplace
 from expost.queries.noise.piecewise import Piecewise, piecewise
-from expost.queries.query import Query, check_query
+from expost.queries.scores._aligned import BoxScore, SetScore
+from expost.queries.scores._one_bit import OneBitGrid, OneBitOnSet, one_bit_weights
 from expost.queries.scores.duchi import Duchi, duchi
 from expost.queries.scores.linear import Linear, linear
 from expost.queries.scores.logistic import Logistic, logistic
 from expost.queries.scores.probit import Probit, probit
+from expost.queries.tables._table import TableLikelihood
 from expost.queries.tables.channel import Channel, channel
 from expost.queries.tables.exponential_mechanism import ExponentialMechanism, exponential_mechanism
 from expost.queries.tables.perturbation import Perturbation, perturbation
@@ -35,30 +56,45 @@ from expost.queries.values.unary_encoding import UnaryEncoding, unary_encoding
 
 __all__ = [
     "FAMILIES",
+    "LARGEST_EPSILON",
     "About",
+    "BitProbabilities",
     "BoxLikelihood",
+    "BoxScore",
+    "BySufficientTerms",
     "Channel",
     "Duchi",
     "ExponentialMechanism",
     "FiniteLikelihood",
     "Gaussian",
+    "GaussianNoise",
     "Geometric",
     "HadamardResponse",
     "Laplace",
+    "LazyResponses",
+    "LiftedLikelihood",
     "Likelihood",
     "Linear",
     "LocalHashing",
     "Logistic",
+    "NoisyInteger",
+    "OneBitGrid",
+    "OneBitOnSet",
+    "Pairwise",
     "PartLikelihood",
     "Perturbation",
     "Piecewise",
     "Probit",
     "Query",
     "RandomizedResponse",
+    "SetScore",
     "SubsetSelection",
+    "TableLikelihood",
     "UnaryEncoding",
+    "UnbiasedScore",
     "channel",
     "check_query",
+    "common_part",
     "delta_at",
     "duchi",
     "exponential_mechanism",
@@ -70,13 +106,18 @@ __all__ = [
     "load_query",
     "local_hashing",
     "logistic",
+    "one_bit_weights",
     "perturbation",
     "piecewise",
     "probit",
     "query_from_json",
     "randomized_response",
+    "randomized_response_cumulant",
+    "read_about",
+    "read_delta",
     "register",
     "subset_selection",
+    "two_weights",
     "unary_encoding",
 ]
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from expost._format import format_count, format_nats
+from expost._format import format_count, format_list, format_nats
 from expost.cards import View
 from expost.errors import InvalidInput
 from expost.files.canonical import plain
@@ -42,8 +42,7 @@ from expost.filters.rules import (
 )
 from expost.loss import Odometer
 from expost.numbers import Enclosure, ExactLike, Nats
-from expost.queries.query import LARGEST_EPSILON, read_delta
-from expost.queries.words import listed
+from expost.queries import LARGEST_EPSILON, read_delta
 from expost.transcript import Transcript, readable
 
 __all__ = [
@@ -144,7 +143,7 @@ class Comparison(Table):
         if not over:
             return ""
         return (
-            f"above the budget {listed(over, 'and')} {'say' if len(over) > 1 else 'says'} little "
+            f"above the budget {format_list(over)} {'say' if len(over) > 1 else 'says'} little "
             "of how good the rule is, for the parameters suit the budget"
         )
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from expost._format import format_count
+from expost._format import format_count, format_list
 from expost.answers import Answers, no_such_query
 from expost.domains import FiniteSet, Part, finite
 from expost.errors import InvalidInput, at
@@ -34,7 +34,6 @@ from expost.knowledge import Samples
 from expost.loss import Odometer
 from expost.numbers import ExactLike
 from expost.queries import About
-from expost.queries.words import listed
 from expost.report._formatting import query_in_words, value_label, value_text
 
 __all__ = [
@@ -384,7 +383,7 @@ def _about(answers: Answers) -> str:
 
 
 def _of(names: tuple[str, ...], step: int | None) -> str:
-    return f" of {listed(names)}{'' if step is None else f' at step {step}'}"
+    return f" of {format_list(names)}{'' if step is None else f' at step {step}'}"
 
 
 def _left_out(answers: Answers) -> str | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
+from expost._format import format_list
 from expost.domains import (
     Attribute,
     Categories,
@@ -23,7 +24,6 @@ from expost.filters import Filter
 from expost.filters._large_budgets import is_large, sure_text
 from expost.numbers import Enclosure, decimal_text
 from expost.queries import About, Query, RandomizedResponse
-from expost.queries.words import listed
 from expost.transcript import Transcript
 
 __all__ = [
@@ -84,15 +84,15 @@ def domain_in_words(domain: Domain) -> str:
         sides = [
             f"{name} {_side_in_words(side)}" for name, side in zip(names, domain.sides, strict=True)
         ]
-        return f"a point of a box: {listed(sides)}"
+        return f"a point of a box: {format_list(sides)}"
     if domain.names is not None:
-        return f"one of {len(domain.values):,} points, by {listed(domain.names)}"
-    return f"one of {len(domain.values):,}: {listed(domain.values, 'or')}"
+        return f"one of {len(domain.values):,} points, by {format_list(domain.names)}"
+    return f"one of {len(domain.values):,}: {format_list(domain.values, 'or')}"
 
 
 def _side_in_words(side: Side) -> str:
     if isinstance(side, Categories):
-        return f"one of {listed(side.labels, 'or')}"
+        return f"one of {format_list(side.labels, 'or')}"
     kind = "an integer " if isinstance(side, Integers) else ""
     return f"{kind}from {side.lower:g} to {side.upper:g}"
 
@@ -147,7 +147,7 @@ def _attribute(kind: Attribute) -> str:
     what = (
         f"an integer from {values[0]} to {values[-1]}"
         if kind.integers
-        else f"one of {listed(values, 'or')}"
+        else f"one of {format_list(values, 'or')}"
     )
     return what if kind.change is None else f"{what}, changing {_change(kind.change)}"
 

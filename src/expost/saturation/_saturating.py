@@ -15,8 +15,7 @@ from expost.filters import Filter
 from expost.filters._account import account_of
 from expost.loss import Odometer
 from expost.numbers import ExactLike, Nats, decimal_text, positive, scaled_exp
-from expost.queries import Channel, Query
-from expost.queries.query import LARGEST_EPSILON
+from expost.queries import LARGEST_EPSILON, Channel, Query
 from expost.saturation._channel import SaturatingChannel, WeightTable, saturating_channel
 from expost.saturation._question import AnswerPartition, read_question
 from expost.saturation._value_classes import (

@@ -22,8 +22,7 @@ from expost._types import Indices
 from expost.domains import MOST_COMBINATIONS, Attributes, Box, Domain, FiniteSet, Part, Variable
 from expost.errors import InvalidInput
 from expost.loss._on_attributes import AttributesLogLikelihood
-from expost.queries import FiniteLikelihood, Query
-from expost.queries.lifted import Lifted
+from expost.queries import FiniteLikelihood, LiftedLikelihood, Query
 from expost.saturation._question import AnswerPartition
 from expost.transcript import Exchange, Summand
 
@@ -284,9 +283,9 @@ def _list_likelihoods(domain: FiniteSet, summands: Sequence[Summand]) -> ListedL
 
 def _equal_weight_codes(likelihood: FiniteLikelihood, position: int) -> Indices:
     """Number the values so that exactly those with equal weights have equal numbers."""
-    if isinstance(likelihood, Lifted):
+    if isinstance(likelihood, LiftedLikelihood):
         return _equal_weight_codes(likelihood.seen, position)[likelihood.where]
-    _, code = np.unique(likelihood.alike(position), return_inverse=True)
+    _, code = np.unique(likelihood.weight_labels(position), return_inverse=True)
     return code.astype(np.intp)
 
 

@@ -14,8 +14,7 @@ import pytest
 
 import expost as xp
 from expost.domains import Domain
-from expost.queries.noise.discrete_gaussian import GaussianNoise
-from expost.queries.noise.integer import NoisyInteger
+from expost.queries import GaussianNoise, NoisyInteger
 from expost.solver import BoxSpread
 from expost.terms import Link
 from support import oracles

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import expost as xp
 from expost.loss import Odometer
 from expost.numbers import Nats
+from expost.queries import NoisyInteger
 from expost.queries.noise.geometric import ClampedNoise
-from expost.queries.noise.integer import NoisyInteger
 from support import oracles
 from support.random_cases import read_back, table
 

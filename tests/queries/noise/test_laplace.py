@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import expost as xp
-from expost.queries.noise.integer import NoisyInteger
+from expost.queries import NoisyInteger
 from expost.terms import Term
 from support import oracles
 
@@ -194,7 +194,7 @@ def test_what_is_not_written_out_is_what_the_weights_say(epsilon: str) -> None:
         assert [p / products[0] for p in products] == [
             Fraction(int(w), int(weights[0])) for w in weights
         ]
-        classes = likelihood.alike(position)
+        classes = likelihood.weight_labels(position)
         assert [a == b for a in classes for b in classes] == [
             v == w for v in weights for w in weights
         ]

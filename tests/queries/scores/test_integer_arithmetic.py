@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import expost as xp
-from expost.queries.scores.aligned import BoxScore, SetScore
+from expost.queries import BoxScore, SetScore
 
 SIZES = st.sampled_from([1e-320, 1e-9, 0.1, 1.0, 3.0, 1e9, 1e150])
 NUMBERS = st.builds(lambda size, share: size * share, SIZES, st.floats(-1, 1))

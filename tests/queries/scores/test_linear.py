@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 import expost as xp
 from expost.files.reading import parse
 from expost.numbers import Nats, down, up
-from expost.queries import query_from_json
-from expost.queries.scores.one_bit import Grid
+from expost.queries import OneBitGrid, query_from_json
 from expost.transcript import Transcript, readable
 from support import oracles
 
@@ -222,7 +221,7 @@ def test_exact_extremes_are_found_among_scores_that_are_one_double() -> None:
 
 
 def test_the_ends_of_the_range_have_the_end_weights() -> None:
-    grid = Grid.at(Fraction(1))
+    grid = OneBitGrid.at(Fraction(1))
     ends = grid.light, grid.light + grid.span
     query = xp.linear([1], range=(-3, 5), clip=True, epsilon=1)
     box = query.on(xp.Box([(-100, 100)]))

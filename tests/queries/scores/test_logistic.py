@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 import expost as xp
 from expost.files.reading import parse
 from expost.numbers import Nats
-from expost.queries import query_from_json
-from expost.queries.scores.one_bit import Grid
+from expost.queries import OneBitGrid, query_from_json
 from expost.transcript import readable
 from support import oracles
 
@@ -78,7 +77,7 @@ def test_probabilities_are_the_formula(x: float, epsilon: Fraction) -> None:
 
 @pytest.mark.parametrize("epsilon", ["1e-30", "1", "40", "499"])
 def test_far_scores_have_the_end_weights_and_the_loss_is_at_most_epsilon(epsilon: str) -> None:
-    grid = Grid.at(Fraction(epsilon))
+    grid = OneBitGrid.at(Fraction(epsilon))
     likelihood = xp.logistic([1], epsilon=epsilon).on(xp.Box([(-1e300, 1e300)]))
     low, high = likelihood.pmf((-1e300,)), likelihood.pmf((1e300,))
     for position, most, least in [(1, high, low), (0, low, high)]:

@@ -10,7 +10,7 @@ import pytest
 
 import expost as xp
 from expost.loss._on_set import SetLogLikelihood
-from expost.queries.scores.one_bit_on_set import OneBitOnSet
+from expost.queries import OneBitOnSet
 
 EPSILONS = ["0.001", "0.1", "1", "1", "20", "400"]
 
@@ -71,7 +71,9 @@ def test_together_they_have_the_bits_that_each_has_alone(seed: int) -> None:
                 weights = prepared.weights(position)
                 assert weights.tolist() == plain.weights(position).tolist()
                 assert not weights.flags.writeable
-            assert prepared.alike(position).tolist() == plain.alike(position).tolist()
+            assert (
+                prepared.weight_labels(position).tolist() == plain.weight_labels(position).tolist()
+            )
         ours, theirs = prepared.term(one.position), plain.term(one.position)
         assert ours.loss == theirs.loss
         assert np.abs(ours.logs - theirs.logs).max() <= ours.error + theirs.error

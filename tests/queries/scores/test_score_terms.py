@@ -19,9 +19,7 @@ import pytest
 import expost as xp
 from expost.domains import Integers, Real
 from expost.numbers import down, up
-from expost.queries import BoxLikelihood
-from expost.queries.scores.aligned import BoxScore
-from expost.queries.scores.one_bit import Grid
+from expost.queries import BoxLikelihood, BoxScore, OneBitGrid
 from expost.terms import Link, ScoreTerm
 from support import oracles
 
@@ -266,7 +264,7 @@ def test_epsilon_is_off_where_its_weights_are_rounded_down() -> None:
         likelihood = xp.linear([1], range=(0, 1), epsilon=epsilon).on(xp.Box([(0, 1)]))
         with mpmath.workdps(60):
             worst = deviation(likelihood, 1, [(0.0,), (1.0,)])
-        assert Fraction(1, 100 * Grid.at(epsilon).heavy) < worst <= likelihood.term(1).error
+        assert Fraction(1, 100 * OneBitGrid.at(epsilon).heavy) < worst <= likelihood.term(1).error
 
 
 def test_a_point_and_a_table_of_points_give_the_same_bits() -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import expost as xp
 from expost.loss import Odometer
 from expost.numbers import Nats
-from expost.queries.tables.exponential_mechanism import Levels, exponential_weights
+from expost.queries.tables.exponential_mechanism import UtilityLevels, exponential_weights
 from support import oracles
 from support.random_cases import columns, read_back
 
@@ -79,7 +79,7 @@ def test_utilities_that_come_close_to_epsilon_stay_below_it(epsilon: str) -> Non
 def test_all_rows_of_weights_have_the_same_sum(
     exponents: list[list[Fraction]], epsilon: Fraction
 ) -> None:
-    levels = Levels.of(tuple(map(tuple, exponents)))
+    levels = UtilityLevels.of(tuple(map(tuple, exponents)))
     weights, total = exponential_weights(levels, Fraction(1), epsilon)
     assert {sum(row) for row in weights} == {total}
     assert min(itertools.chain(*weights)) > 0

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import expost as xp
 from expost.numbers import Nats
-from expost.queries.scores.one_bit import one_bit_weights
+from expost.queries import one_bit_weights
 from support import oracles
 
 epsilons = st.fractions(min_value=Fraction(1, 10**9), max_value=400).filter(bool)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import expost as xp
 from expost.numbers import Nats
-from expost.queries.values.local_hashing import Hash
+from expost.queries.values.local_hashing import BucketHash
 from support import oracles
 from support.random_cases import read_back, table
 
@@ -52,10 +52,10 @@ def test_the_hash_is_that_of_the_canonical_value() -> None:
         '"é"',
     ]
     expected = [bucket("5eed", text, 2**40) for text in encoded]
-    assert Hash("5EED", 2**40).of(domain).tolist() == expected
+    assert BucketHash("5EED", 2**40).of(domain).tolist() == expected
     points = xp.FiniteSet([(1, 2.5)], names=["a", "b"])
     row = '["0x1.0000000000000p+0","0x1.4000000000000p+1"]'
-    assert Hash("00", 2**40).of(points).tolist() == [bucket("00", row, 2**40)]
+    assert BucketHash("00", 2**40).of(points).tolist() == [bucket("00", row, 2**40)]
 
 
 ROWS = st.lists(st.integers(1, 4), min_size=5, max_size=5)
@@ -111,7 +111,7 @@ def test_at_the_limit_what_tells_only_others_apart_is_accepted() -> None:
     seed, other = next(
         (seed, int(hashes[2]))
         for seed in map("{:04x}".format, itertools.count())
-        for hashes in [Hash(seed, 2).of(domain)]
+        for hashes in [BucketHash(seed, 2).of(domain)]
         if hashes[0] == hashes[1] != hashes[2]
     )
     query = xp.local_hashing(seed=seed, buckets=2, epsilon="1/2")
@@ -126,7 +126,7 @@ def test_at_the_limit_what_tells_only_others_apart_is_accepted() -> None:
 def test_many_tied_values_in_many_buckets_are_compared_in_one_go() -> None:
     domain = xp.FiniteSet(range(20_000))
     query = xp.local_hashing(seed="abcd", buckets=10**9, epsilon=1)
-    hashes = Hash("abcd", 10**9).of(domain)
+    hashes = BucketHash("abcd", 10**9).of(domain)
     assert len(np.unique(hashes)) > 19_000
     scores = np.full(20_000, 0.5)
     scores[0] = 1.0

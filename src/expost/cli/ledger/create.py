@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from expost._format import format_list
 from expost.answers import queries_from_json
 from expost.cli.fixed import Fix, fixed
 from expost.cli.ledger.options import checkpoint_file
@@ -16,7 +17,6 @@ from expost.files.durable import create
 from expost.files.regular import read_text
 from expost.ledger import Ledger
 from expost.queries import Query
-from expost.queries.words import listed
 from expost.report._formatting import domain_in_words
 
 __all__ = ["command"]
@@ -77,5 +77,5 @@ def command(
         click.echo(numbers)
     click.echo(f"Each subject's budget is {guard.limit} ({guard.kind} filter).")
     if named_queries:
-        click.echo(printable(f"Queries: {listed(list(named_queries))}."))
+        click.echo(printable(f"Queries: {format_list(list(named_queries))}."))
     click.echo("No subjects are registered so far.")

@@ -32,9 +32,7 @@ from expost.numbers import (
     fifty_digits,
     quotient,
 )
-from expost.queries import Query
-from expost.queries.cumulant import randomized_response_cumulant
-from expost.queries.query import read_delta
+from expost.queries import Query, randomized_response_cumulant, read_delta
 
 __all__ = [
     "LARGEST",

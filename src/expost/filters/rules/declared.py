@@ -28,8 +28,7 @@ from expost.numbers import (
     positive,
     quotient,
 )
-from expost.queries import Query
-from expost.queries.query import LARGEST_EPSILON, read_delta
+from expost.queries import LARGEST_EPSILON, Query, read_delta
 
 __all__ = ["Declared"]
 

@@ -18,7 +18,7 @@ from expost.filters.rules._martingale import (
     reserve_from_json,
 )
 from expost.numbers import ExactLike, Nats, decimal_text, exact, positive
-from expost.queries.query import LARGEST_EPSILON, read_delta
+from expost.queries import LARGEST_EPSILON, read_delta
 
 __all__ = ["Renyi"]
 

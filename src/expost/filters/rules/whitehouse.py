@@ -21,8 +21,7 @@ from expost.numbers import (
     fifty_digits,
     quotient,
 )
-from expost.queries import Query
-from expost.queries.query import read_delta
+from expost.queries import Query, read_delta
 
 __all__ = ["Whitehouse"]
 

@@ -9,11 +9,10 @@ from typing import Any
 from expost.domains import Domain
 from expost.errors import InvalidInput, at, expect
 from expost.numbers import ExactLike
-from expost.queries.models.loaded import is_a
-from expost.queries.models.prediction import Prediction, coordinate_names
-from expost.queries.models.sklearn_objects import is_search, leader, learned, steps_of
-from expost.queries.models.sklearn_scores import SUPPORTED_MODELS, prediction_of
-from expost.queries.models.sklearn_steps import map_of
+from expost.queries.models._fitted_objects import is_a, is_search, leader, learned, steps_of
+from expost.queries.models._prediction import ModelPrediction, coordinate_names
+from expost.queries.models._sklearn_scores import SUPPORTED_MODELS, prediction_of
+from expost.queries.models._sklearn_steps import map_of
 from expost.queries.scores.linear import Linear
 from expost.queries.scores.logistic import Logistic
 from expost.queries.scores.probit import Probit
@@ -62,7 +61,7 @@ def from_sklearn(
     return prediction.query(domain, names, width, epsilon, range, clip)
 
 
-def _folded(model: Any) -> Prediction:
+def _folded(model: Any) -> ModelPrediction:
     """What a model predicts, as a function of the columns that its pipeline takes."""
     if is_search(model):
         return _folded(learned(model, "best_estimator_"))

@@ -12,9 +12,14 @@ import numpy as np
 from expost.domains import Categories, Domain
 from expost.errors import InvalidInput, at, expect
 from expost.numbers import ExactLike
-from expost.queries.models.affine import Affine, Input, exact
-from expost.queries.models.loaded import is_a
-from expost.queries.models.prediction import Prediction, coordinate_names
+from expost.queries.models._fitted_objects import is_a
+from expost.queries.models._prediction import (
+    Affine,
+    Input,
+    ModelPrediction,
+    coordinate_names,
+    exact,
+)
 from expost.queries.scores.linear import Linear
 from expost.queries.scores.logistic import Logistic
 from expost.queries.scores.probit import Probit
@@ -67,7 +72,7 @@ def from_statsmodels(
         with at("results"):
             names, inputs = _categories(names, domain)
     score = Affine(dict(zip(inputs, weights, strict=True)), intercept)
-    prediction = Prediction(kind, score, type(model).__name__, "results")
+    prediction = ModelPrediction(kind, score, type(model).__name__, "results")
     return prediction.query(domain, names, len(weights), epsilon, range, clip)
 
 

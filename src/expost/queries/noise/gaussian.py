@@ -21,15 +21,26 @@ from expost.numbers import (
     exact,
     positive,
 )
-from expost.queries.likelihood import BoxLikelihood, FiniteLikelihood
-from expost.queries.noise.calibration import continuous_mu, short_above, smallest_sigma
-from expost.queries.noise.discrete_gaussian import MOST_STEPS, ROUNDING, GaussianNoise
-from expost.queries.noise.grid import OnGrid, affine_form, read_grid
-from expost.queries.noise.integer import NoisyOnBox, noisy_on_set
-from expost.queries.query import Unbiased, read_delta, read_epsilon
-from expost.queries.scores.aligned import FORGIVEN, UNIT
-from expost.queries.scores.one_bit import read_range
-from expost.queries.scores.score import WeightsLike, read_score
+from expost.queries._likelihood import BoxLikelihood, FiniteLikelihood
+from expost.queries._query import UnbiasedScore, read_delta, read_epsilon
+from expost.queries.noise._discrete_gaussian import (
+    LARGEST_REACH,
+    ROUNDING,
+    GaussianNoise,
+    continuous_mu,
+    short_above,
+    smallest_sigma,
+)
+from expost.queries.noise._integer_noise import (
+    NoisyOnBox,
+    OnGrid,
+    affine_form,
+    noisy_on_set,
+    read_grid,
+)
+from expost.queries.scores._aligned import FORGIVEN, UNIT
+from expost.queries.scores._one_bit import read_range
+from expost.queries.scores._score import WeightsLike, read_score
 from expost.terms import Link, ScoreTerm
 
 __all__ = ["Gaussian", "gaussian"]
@@ -93,8 +104,8 @@ class Gaussian(OnGrid):
     @cached_property
     def noise(self) -> GaussianNoise:
         noise = GaussianNoise.of(self.first, self.first + self.cells, self.sigma / self.grid)
-        if noise.reach > MOST_STEPS:
-            least = math.ceil(noise.reach / Fraction(MOST_STEPS - 1))
+        if noise.reach > LARGEST_REACH:
+            least = math.ceil(noise.reach / Fraction(LARGEST_REACH - 1))
             raise InvalidInput(f"is too fine for this sigma, at least {least} times", "grid")
         if max(-noise.low, noise.high) > LARGEST_INTEGER:
             raise InvalidInput("is too fine for responses up to 2^53", "grid")
@@ -109,8 +120,8 @@ class Gaussian(OnGrid):
     def on_box(self, domain: Box) -> BoxLikelihood:
         return _GaussianOnBox(domain, self, self.noise)
 
-    def meaning(self, domain: Domain) -> Unbiased:
-        return Unbiased(self.range, lambda response: self.grid * response)
+    def meaning(self, domain: Domain) -> UnbiasedScore:
+        return UnbiasedScore(self.range, lambda response: self.grid * response)
 
     def charge(self, domain: Domain) -> Nats:
         """The least epsilon at ``delta``; without a delta, the largest loss of any response."""
@@ -153,7 +164,7 @@ class _GaussianOnBox(NoisyOnBox):
         return None
 
     @property
-    def loudest(self) -> Sequence[int]:
+    def largest_loss_responses(self) -> Sequence[int]:
         return 0, len(self.responses) - 1
 
     @property

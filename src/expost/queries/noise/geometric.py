@@ -12,10 +12,9 @@ from expost.domains import Domain, FiniteSet
 from expost.errors import InvalidInput, at
 from expost.files.reading import each, members, whole
 from expost.numbers import ExactLike, decimal_text, exact
-from expost.queries.likelihood import FiniteLikelihood
-from expost.queries.noise.integer import NoisyLikelihood
-from expost.queries.query import Query, read_epsilon
-from expost.queries.values.pairwise import two_weights
+from expost.queries._likelihood import FiniteLikelihood, two_weights
+from expost.queries._query import Query, read_epsilon
+from expost.queries.noise._integer_noise import NoisyLikelihood
 from expost.sampling import digits
 
 __all__ = ["ClampedNoise", "Geometric", "geometric"]

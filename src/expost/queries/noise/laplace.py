@@ -21,15 +21,13 @@ from expost.numbers import (
     over_one,
     up,
 )
-from expost.queries.likelihood import BoxLikelihood, FiniteLikelihood
+from expost.queries._likelihood import BoxLikelihood, FiniteLikelihood, two_weights
+from expost.queries._query import UnbiasedScore, read_epsilon
+from expost.queries.noise._integer_noise import GridQuery, NoisyOnBox, noisy_on_set, read_grid
 from expost.queries.noise.geometric import ClampedNoise
-from expost.queries.noise.grid import GridQuery, read_grid
-from expost.queries.noise.integer import NoisyOnBox, noisy_on_set
-from expost.queries.query import Unbiased, read_epsilon
-from expost.queries.scores.aligned import FORGIVEN, UNIT
-from expost.queries.scores.one_bit import Ends, read_range
-from expost.queries.scores.score import WeightsLike, read_score
-from expost.queries.values.pairwise import two_weights
+from expost.queries.scores._aligned import FORGIVEN, UNIT, Ends
+from expost.queries.scores._one_bit import read_range
+from expost.queries.scores._score import WeightsLike, read_score
 from expost.terms import Link, ScoreTerm
 
 __all__ = ["Laplace", "laplace"]
@@ -82,8 +80,8 @@ class Laplace(GridQuery):
     def on_box(self, domain: Box) -> BoxLikelihood:
         return _LaplaceOnBox(domain, self, self.noise())
 
-    def meaning(self, domain: Domain) -> Unbiased:
-        return Unbiased(self.range, lambda response: self.grid * response)
+    def meaning(self, domain: Domain) -> UnbiasedScore:
+        return UnbiasedScore(self.range, lambda response: self.grid * response)
 
 
 class _LaplaceOnBox(NoisyOnBox):

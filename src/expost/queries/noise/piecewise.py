@@ -16,13 +16,12 @@ from expost.domains import Box, Domain, FiniteSet, Integers, Point
 from expost.errors import InvalidInput, at
 from expost.files.reading import members, whole
 from expost.numbers import ExactLike, Nats, decimal_text, exact, up
-from expost.queries.likelihood import BoxLikelihood, FiniteLikelihood
-from expost.queries.noise.grid import GridQuery, affine_form, integer_position, read_grid
-from expost.queries.query import Unbiased, read_epsilon
-from expost.queries.scores.aligned import UNIT, BoxScore
-from expost.queries.scores.one_bit import read_range
-from expost.queries.scores.score import WeightsLike, read_score
-from expost.queries.values.pairwise import Pairwise, two_weights
+from expost.queries._likelihood import BoxLikelihood, FiniteLikelihood, Pairwise, two_weights
+from expost.queries._query import UnbiasedScore, read_epsilon
+from expost.queries.noise._integer_noise import GridQuery, affine_form, integer_position, read_grid
+from expost.queries.scores._aligned import UNIT, BoxScore
+from expost.queries.scores._one_bit import read_range
+from expost.queries.scores._score import WeightsLike, read_score
 from expost.sampling import Pmf
 from expost.terms import BLUR, EVERYWHERE, Link, ScoreTerm, Weights, as_weights
 
@@ -113,8 +112,8 @@ class Piecewise(GridQuery):
     def on_box(self, domain: Box) -> BoxLikelihood:
         return _PiecewiseOnBox(domain, self, self.score.on_box(domain))
 
-    def meaning(self, domain: Domain) -> Unbiased:
-        return Unbiased(self.range, self.estimate)
+    def meaning(self, domain: Domain) -> UnbiasedScore:
+        return UnbiasedScore(self.range, self.estimate)
 
 
 def _in_window(steps: NDArray[np.int64], position: int, window: int) -> NDArray[np.bool_]:
@@ -146,13 +145,13 @@ class _PiecewiseLikelihood(Pairwise):
     def pmf(self, place: int) -> Pmf:
         return _plateau(self._query, int(self._steps[place]))
 
-    def speaks_for(self, position: int) -> NDArray[np.bool_]:
+    def supported_values(self, position: int) -> NDArray[np.bool_]:
         return _in_window(self._steps, position, self._query.window)
 
-    def told_from(self, value: int) -> NDArray[np.bool_]:
+    def separated_from(self, value: int) -> NDArray[np.bool_]:
         return np.asarray(self._steps != self._steps[value])
 
-    def telling(self, value: int, other: int) -> int:
+    def separating_response(self, value: int, other: int) -> int:
         # The end of the window that is away from the other value.
         near, far = int(self._steps[value]), int(self._steps[other])
         return near if near < far else near + self._query.window - 1
@@ -178,13 +177,13 @@ class _PiecewiseOnBox(BoxLikelihood):
         return self._score.corner(-1), self._score.corner(1)
 
     @property
-    def loudest(self) -> Sequence[int]:
+    def largest_loss_responses(self) -> Sequence[int]:
         # One speaks for the lowest score alone, the other for the highest.
         low, high = self._extreme_steps
         return [low, high + self._query.window - 1]
 
     @property
-    def quietest(self) -> Sequence[int] | None:
+    def smallest_loss_responses(self) -> Sequence[int] | None:
         low, high = self._extreme_steps
         if low > 0:
             return [0]  # speaks for no score of the box

@@ -10,10 +10,11 @@ from expost.domains import Domain
 from expost.errors import InvalidInput, at
 from expost.files.reading import array, members, number
 from expost.numbers import ExactLike
-from expost.queries.query import Unbiased, read_epsilon
+from expost.queries._query import UnbiasedScore, read_epsilon
+from expost.queries.scores._aligned import Ends
+from expost.queries.scores._one_bit import OneBitGrid, read_range
+from expost.queries.scores._score import WeightsLike, read_score, weights_from_json
 from expost.queries.scores.linear import Linear
-from expost.queries.scores.one_bit import Ends, Grid, read_range
-from expost.queries.scores.score import WeightsLike, read_score, weights_from_json
 
 __all__ = ["Duchi", "duchi"]
 
@@ -49,14 +50,14 @@ class Duchi(Linear):
 
     def _answers(self, ends: Ends) -> Ends:
         # From the sampled weights, so that the mean is right but for one rounding.
-        low, high = Grid.at(self.epsilon).means(ends)
+        low, high = OneBitGrid.at(self.epsilon).means(ends)
         try:
             return number(float(low)), number(float(high))
         except (OverflowError, InvalidInput):
             raise InvalidInput("is too small for estimates in doubles", "epsilon") from None
 
-    def meaning(self, domain: Domain) -> Unbiased:
-        return Unbiased(self.range, Fraction)
+    def meaning(self, domain: Domain) -> UnbiasedScore:
+        return UnbiasedScore(self.range, Fraction)
 
 
 def duchi(

@@ -14,13 +14,24 @@ from expost.domains import Box, Domain, FiniteSet
 from expost.errors import InvalidInput
 from expost.files.reading import members, number
 from expost.numbers import ExactLike, above, below, decimal_text, over_one
-from expost.queries.likelihood import BoxLikelihood, FiniteLikelihood
-from expost.queries.query import Query, Unbiased, read_epsilon
-from expost.queries.scores.aligned import AlignedScore, BoxScore, between, check_within, shares
-from expost.queries.scores.one_bit import Ends, one_bit_meaning, read_range
-from expost.queries.scores.one_bit_on_box import ScoreLikelihood, relative_share
-from expost.queries.scores.one_bit_on_set import OneBitOnSet
-from expost.queries.scores.score import Score, WeightsLike, read_score, weights_from_json
+from expost.queries._likelihood import BoxLikelihood, FiniteLikelihood
+from expost.queries._query import Query, UnbiasedScore, read_epsilon
+from expost.queries.scores._aligned import (
+    AlignedScore,
+    BoxScore,
+    Ends,
+    between,
+    check_within,
+    shares,
+)
+from expost.queries.scores._one_bit import (
+    OneBitOnSet,
+    ScoreLikelihood,
+    one_bit_meaning,
+    read_range,
+    relative_share,
+)
+from expost.queries.scores._score import AffineScore, WeightsLike, read_score, weights_from_json
 from expost.terms import Link
 
 __all__ = ["Linear", "linear"]
@@ -35,7 +46,7 @@ class Linear(Query):
     """
 
     kind: ClassVar[str] = "linear"
-    score: Score
+    score: AffineScore
     range: Ends | None
     """None means the exact range of the score on the domain, rounded outward."""
     clip: bool
@@ -101,7 +112,7 @@ class Linear(Query):
         ends = self._ends(score)
         return _LinearOnBox(domain, self._answers(ends), score, self.epsilon, ends)
 
-    def meaning(self, domain: Domain) -> Unbiased:
+    def meaning(self, domain: Domain) -> UnbiasedScore:
         score = self.score.on(domain)
         ends = self._ends(score)
         return one_bit_meaning(ends, ends, self.epsilon)

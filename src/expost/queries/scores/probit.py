@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 
 from expost.numbers import ExactLike
 from expost.numbers.portable import NORMAL_ERROR, normal
-from expost.queries.query import read_epsilon
-from expost.queries.scores.one_bit_on_box import ScoreLikelihood
-from expost.queries.scores.regression import Regression
-from expost.queries.scores.score import WeightsLike, read_score
+from expost.queries._query import read_epsilon
+from expost.queries.scores._one_bit import Regression, ScoreLikelihood
+from expost.queries.scores._score import WeightsLike, read_score
 from expost.terms import Link
 
 __all__ = ["Probit", "probit"]

@@ -12,18 +12,17 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._format import format_list
 from expost.domains import Domain, FiniteSet, Scalar
 from expost.errors import InvalidInput, at
 from expost.files.reading import NumberText, array, each, members, scalar, whole
 from expost.files.tables import as_array, column_names, is_frame
 from expost.numbers import INFINITE, ExactLike, Nats, decimal_text
-from expost.queries.hockey_stick import least_ratio
-from expost.queries.lifted import of_classes
-from expost.queries.likelihood import FiniteLikelihood
-from expost.queries.query import Query, read_delta
-from expost.queries.tables.columns import Columns
-from expost.queries.tables.probabilities import in_lowest_terms, read_table
-from expost.queries.words import listed
+from expost.queries._about import lift_to_classes
+from expost.queries._divergences import least_ratio
+from expost.queries._likelihood import FiniteLikelihood
+from expost.queries._query import Query, read_delta
+from expost.queries.tables._table import TableLikelihood, in_lowest_terms, read_table
 from expost.terms import Weights, as_weights
 
 __all__ = ["Channel", "channel"]
@@ -55,7 +54,7 @@ class Channel(Query):
     @property
     def asks(self) -> str:
         classes = "" if self.of is None else f" over {len(self.weights)} classes of values"
-        return f"a channel{classes} to {listed(self.responses, 'or')}"
+        return f"a channel{classes} to {format_list(self.responses, 'or')}"
 
     @classmethod
     def of_weights(
@@ -124,9 +123,9 @@ class Channel(Query):
             raise InvalidInput(f"{rows} {what} for a domain of {len(domain)} values", place)
         columns = [np.ascontiguousarray(column) for column in self.weights.T]
         if self.of is None:
-            return Columns(domain, self.responses, columns)
+            return TableLikelihood(domain, self.responses, columns)
         classes = FiniteSet(range(len(self.weights)))
-        return of_classes(Columns(classes, self.responses, columns), domain, self.of)
+        return lift_to_classes(TableLikelihood(classes, self.responses, columns), domain, self.of)
 
 
 def channel(

@@ -9,15 +9,15 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
 
+from expost._format import format_list
 from expost.domains import FiniteSet, Scalar
 from expost.errors import InvalidInput, at
 from expost.files.reading import array, each, items, members, scalar
 from expost.numbers import ExactLike, decimal_text, exact, positive, scaled_exp
 from expost.queries._identity_cache import IdentityCache
-from expost.queries.likelihood import FiniteLikelihood
-from expost.queries.query import Query, read_epsilon
-from expost.queries.tables.columns import Columns
-from expost.queries.words import listed
+from expost.queries._likelihood import FiniteLikelihood
+from expost.queries._query import Query, read_epsilon
+from expost.queries.tables._table import TableLikelihood
 from expost.terms import as_weights
 
 __all__ = ["ExponentialMechanism", "exponential_mechanism"]
@@ -66,7 +66,7 @@ class ExponentialMechanism(Query):
 
     @property
     def asks(self) -> str:
-        return f"which is best of {listed(self.responses, 'or')}"
+        return f"which is best of {format_list(self.responses, 'or')}"
 
     def tree(self) -> dict[str, Any]:
         return {
@@ -95,7 +95,7 @@ class ExponentialMechanism(Query):
                 f"{len(self.utility)} rows for a domain of {len(domain)} values", "utility"
             )
         levels = _levels_by_utility.get(
-            self.utility, self.sensitivity, lambda: Levels.of(self.utility), _size
+            self.utility, self.sensitivity, lambda: UtilityLevels.of(self.utility), _size
         )
         most = _MOST_EXPONENT * 2 * self.sensitivity
         if self.epsilon * levels.reach > most:
@@ -107,11 +107,11 @@ class ExponentialMechanism(Query):
         factor = self.epsilon / (2 * self.sensitivity)
         weights, total = exponential_weights(levels, factor, self.epsilon)
         columns = [as_weights(column, total) for column in zip(*weights, strict=True)]
-        return Columns(domain, self.responses, columns)
+        return TableLikelihood(domain, self.responses, columns)
 
 
 @dataclass(frozen=True)
-class Levels:
+class UtilityLevels:
     """How far utilities are below the largest one of their value: each distance once."""
 
     below: tuple[Fraction, ...]
@@ -119,7 +119,7 @@ class Levels:
     """The index of the distance, for every response of every value."""
 
     @classmethod
-    def of(cls, utility: Utility) -> Levels:
+    def of(cls, utility: Utility) -> UtilityLevels:
         known: dict[Fraction, int] = {}
         rows = tuple(
             tuple(known.setdefault(largest - entry, len(known)) for entry in row)
@@ -134,15 +134,15 @@ class Levels:
 
 
 # They are the same for every epsilon.
-_levels_by_utility: IdentityCache[Levels] = IdentityCache(max_size=1 << 18)
+_levels_by_utility: IdentityCache[UtilityLevels] = IdentityCache(max_size=1 << 18)
 
 
-def _size(levels: Levels) -> int:
+def _size(levels: UtilityLevels) -> int:
     return len(levels.rows) * len(levels.rows[0])
 
 
 def exponential_weights(
-    levels: Levels, factor: Fraction, epsilon: Fraction
+    levels: UtilityLevels, factor: Fraction, epsilon: Fraction
 ) -> tuple[list[list[int]], int]:
     """Integer weights near e^(factor · utility) in every row, and their sum, the same for all rows.
 

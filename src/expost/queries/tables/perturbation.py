@@ -10,15 +10,16 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._format import format_list
 from expost.domains import Domain, FiniteSet, Value, by_name
 from expost.errors import InvalidInput, at
 from expost.files.reading import array, double, each, members
 from expost.numbers import ExactLike, decimal_text
-from expost.queries.likelihood import FiniteLikelihood
-from expost.queries.query import Query, Unbiased, read_epsilon
-from expost.queries.scores.one_bit import Ends, one_bit_meaning, one_bit_weights, read_range
-from expost.queries.tables.columns import Columns
-from expost.queries.words import listed
+from expost.queries._likelihood import FiniteLikelihood
+from expost.queries._query import Query, UnbiasedScore, read_epsilon
+from expost.queries.scores._aligned import Ends
+from expost.queries.scores._one_bit import one_bit_meaning, one_bit_weights, read_range
+from expost.queries.tables._table import TableLikelihood
 
 __all__ = ["Perturbation", "perturbation"]
 
@@ -56,7 +57,7 @@ class Perturbation(Query):
         if len(values) <= _FEW:
             names = (_name(value, domain) for value in values)
             told = [f"{score:.4g} for {name}" for name, score in zip(names, scores, strict=True)]
-            return f"{self.asks}: {listed(told)}"
+            return f"{self.asks}: {format_list(told)}"
         low, high = (self._with(end, domain) for end in (scores.min(), scores.max()))
         return f"{self.asks}, lowest for {low}, highest for {high}"
 
@@ -64,7 +65,7 @@ class Perturbation(Query):
         """The values that have a score; of points, which are long, the first and how many more."""
         places = np.flatnonzero(self.scores == score).tolist()
         if domain.names is None:
-            return listed([_name(domain.values[place], domain) for place in places])
+            return format_list([_name(domain.values[place], domain) for place in places])
         more = f" and {len(places) - 1:,} more" if len(places) > 1 else ""
         return f"{_name(domain.values[places[0]], domain)}{more}"
 
@@ -98,9 +99,9 @@ class Perturbation(Query):
             )
         low, high = self.range
         share = (self.scores - low) / (high - low)
-        return Columns(domain, self.range, one_bit_weights(share, self.epsilon))
+        return TableLikelihood(domain, self.range, one_bit_weights(share, self.epsilon))
 
-    def meaning(self, domain: Domain) -> Unbiased:
+    def meaning(self, domain: Domain) -> UnbiasedScore:
         return one_bit_meaning(self.range, self.range, self.epsilon)
 
 
@@ -108,7 +109,7 @@ def _name(value: Value, domain: Domain) -> str:
     text = str(value)
     if isinstance(value, tuple) and domain.names is not None:
         text = by_name(domain.names, value)
-    return listed([text])
+    return format_list([text])
 
 
 def perturbation(

@@ -13,9 +13,8 @@ from expost.domains import FiniteSet
 from expost.errors import InvalidInput, at
 from expost.files.reading import members, number, whole
 from expost.numbers import ExactLike, Nats, decimal_text
-from expost.queries.likelihood import FiniteLikelihood
-from expost.queries.query import Query, read_epsilon
-from expost.queries.values.pairwise import Pairwise, two_weights
+from expost.queries._likelihood import FiniteLikelihood, Pairwise, two_weights
+from expost.queries._query import Query, read_epsilon
 from expost.sampling import Pmf
 
 __all__ = ["HadamardResponse", "SignedColumns", "hadamard_response"]
@@ -75,7 +74,7 @@ class _HadamardLikelihood(Pairwise):
         return Nats()  # the first column has +1 in every row
 
     @property
-    def chances(self) -> tuple[Fraction, Fraction]:
+    def support_probabilities(self) -> tuple[Fraction, Fraction]:
         # Any two rows agree in half of the columns, and in half of those both have +1.
         return Fraction(self._heavy, self._heavy + self._light), Fraction(1, 2)
 
@@ -89,13 +88,13 @@ class _HadamardLikelihood(Pairwise):
     def pmf(self, place: int) -> Pmf:
         return SignedColumns(self._order, place + 1, self._heavy, self._light)
 
-    def speaks_for(self, position: int) -> NDArray[np.bool_]:
+    def supported_values(self, position: int) -> NDArray[np.bool_]:
         rows = np.arange(1, len(self.domain) + 1, dtype=np.uint32)
         # No row has more bits, so higher bits of the column have no ones in common with a row.
         common = rows & np.uint32(position & 0xFFFFFFFF)
         return np.asarray(np.bitwise_count(common) & 1 == 0)
 
-    def telling(self, value: int, other: int) -> int:
+    def separating_response(self, value: int, other: int) -> int:
         # A one only in the other row; or one in both rows, and one only in the value's row.
         row, other_row = value + 1, other + 1
         return _lowest(other_row & ~row) or _lowest(row & other_row) | _lowest(row & ~other_row)

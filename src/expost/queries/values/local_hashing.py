@@ -18,16 +18,15 @@ from expost.files.canonical import canonical, value_tree
 from expost.files.reading import members, number, text, whole
 from expost.numbers import ExactLike, Nats, decimal_text
 from expost.queries._identity_cache import IdentityCache
-from expost.queries.likelihood import FiniteLikelihood
-from expost.queries.query import Query, read_epsilon
-from expost.queries.values.pairwise import Pairwise, two_weights
+from expost.queries._likelihood import FiniteLikelihood, Pairwise, two_weights
+from expost.queries._query import Query, read_epsilon
 from expost.sampling import Pmf, Spiked
 
 __all__ = ["LocalHashing", "local_hashing"]
 
 
 @dataclass(frozen=True, slots=True)
-class Hash:
+class BucketHash:
     """A hash from values to buckets: part of the query, and so public."""
 
     seed: str
@@ -77,7 +76,7 @@ class LocalHashing(Query):
     """
 
     kind: ClassVar[str] = "local_hashing"
-    hash: Hash
+    hash: BucketHash
     epsilon: Fraction
 
     def __post_init__(self) -> None:
@@ -130,12 +129,12 @@ class _HashedLikelihood(Pairwise):
         return self.epsilon if full else Nats()
 
     @property
-    def chances(self) -> tuple[Fraction, Fraction]:
+    def support_probabilities(self) -> tuple[Fraction, Fraction]:
         total = self._heavy + (len(self.responses) - 1) * self._light
         return Fraction(self._heavy, total), Fraction(self._light, total)
 
     @property
-    def merging(self) -> Fraction:
+    def collision_probability(self) -> Fraction:
         return Fraction(1, len(self.responses))
 
     def position(self, response: Any) -> int | None:
@@ -149,13 +148,13 @@ class _HashedLikelihood(Pairwise):
         bucket = int(self._buckets[place])
         return Spiked(len(self.responses), bucket, self._heavy, self._light)
 
-    def speaks_for(self, position: int) -> NDArray[np.bool_]:
+    def supported_values(self, position: int) -> NDArray[np.bool_]:
         return np.asarray(self._buckets == position)
 
-    def told_from(self, value: int) -> NDArray[np.bool_]:
+    def separated_from(self, value: int) -> NDArray[np.bool_]:
         return np.asarray(self._buckets != self._buckets[value])
 
-    def telling(self, value: int, other: int) -> int:
+    def separating_response(self, value: int, other: int) -> int:
         return int(self._buckets[value])
 
 
@@ -165,4 +164,4 @@ def local_hashing(*, seed: str, buckets: int, epsilon: ExactLike) -> LocalHashin
     >>> local_hashing(seed="5eed", buckets=4, epsilon="1")
     LocalHashing(4 buckets, epsilon=1)
     """
-    return LocalHashing(Hash(seed, buckets), read_epsilon(epsilon))
+    return LocalHashing(BucketHash(seed, buckets), read_epsilon(epsilon))

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from expost.domains import FiniteSet
 from expost.files.reading import members
 from expost.numbers import ExactLike, Nats, decimal_text
-from expost.queries.likelihood import FiniteLikelihood
-from expost.queries.query import Query, read_epsilon
-from expost.queries.values.pairwise import Pairwise, two_weights
+from expost.queries._likelihood import FiniteLikelihood, Pairwise, two_weights
+from expost.queries._query import Query, read_epsilon
 from expost.sampling import Pmf, Spiked
 
 __all__ = ["RandomizedResponse", "randomized_response"]
@@ -66,7 +65,7 @@ class _RandomizedLikelihood(Pairwise):
         return self.epsilon
 
     @property
-    def chances(self) -> tuple[Fraction, Fraction]:
+    def support_probabilities(self) -> tuple[Fraction, Fraction]:
         total = self._heavy + (len(self.domain) - 1) * self._light
         return Fraction(self._heavy, total), Fraction(self._light, total)
 
@@ -76,12 +75,12 @@ class _RandomizedLikelihood(Pairwise):
     def pmf(self, place: int) -> Pmf:
         return Spiked(len(self.domain), place, self._heavy, self._light)
 
-    def speaks_for(self, position: int) -> NDArray[np.bool_]:
+    def supported_values(self, position: int) -> NDArray[np.bool_]:
         itself = np.zeros(len(self.domain), dtype=np.bool_)
         itself[position] = True
         return itself
 
-    def telling(self, value: int, other: int) -> int:
+    def separating_response(self, value: int, other: int) -> int:
         return value
 
 

@@ -16,10 +16,14 @@ from expost.domains import FiniteSet
 from expost.errors import InvalidInput, at
 from expost.files.reading import each, members, number, whole
 from expost.numbers import ExactLike, Nats, decimal_text
-from expost.queries.lazy import Lazy
-from expost.queries.likelihood import FiniteLikelihood
-from expost.queries.query import Query, read_epsilon
-from expost.queries.values.pairwise import Bits, Pairwise, two_weights
+from expost.queries._likelihood import (
+    BitProbabilities,
+    FiniteLikelihood,
+    LazyResponses,
+    Pairwise,
+    two_weights,
+)
+from expost.queries._query import Query, read_epsilon
 from expost.sampling import Pmf
 
 __all__ = ["SpikedSubsets", "SubsetSelection", "members_of", "rank_of", "subset_selection"]
@@ -83,7 +87,7 @@ class _SubsetLikelihood(Pairwise):
     def __init__(self, domain: FiniteSet, size: int, heavy: int, light: int) -> None:
         super().__init__(domain, heavy, light)
         self._size = size
-        self.responses = Lazy(math.comb(len(domain), size), self._indices, self.position)
+        self.responses = LazyResponses(math.comb(len(domain), size), self._indices, self.position)
         # Ranks take long to work out. Given responses are public, so their ranks may be cached.
         self._given: dict[int, tuple[int, ...]] = {}
         self._ranks: dict[tuple[int, ...], int] = {}
@@ -93,7 +97,7 @@ class _SubsetLikelihood(Pairwise):
         return self.epsilon
 
     @property
-    def chances(self) -> tuple[Fraction, Fraction]:
+    def support_probabilities(self) -> tuple[Fraction, Fraction]:
         count, size = len(self.domain), self._size
         having = math.comb(count - 1, size - 1) * self._heavy
         total = having + math.comb(count - 1, size) * self._light
@@ -108,16 +112,16 @@ class _SubsetLikelihood(Pairwise):
         flags = members_of(position, self._size, len(self.domain))
         return tuple(i for i, flag in enumerate(flags) if flag)
 
-    def bits(self, place: int) -> Bits:
+    def bits(self, place: int) -> BitProbabilities:
         # From the probabilities of whole responses, and how many of them there are.
         domain, size = len(self.domain), self._size
         neighbour = (place + 1) % domain
-        telling = self.telling(place, neighbour)
-        having = self.pmf(place).probability(telling)
-        lacking = self.pmf(neighbour).probability(telling)
+        separating_response = self.separating_response(place, neighbour)
+        having = self.pmf(place).probability(separating_response)
+        lacking = self.pmf(neighbour).probability(separating_response)
         apart = math.comb(domain - 2, size - 1)
         both = math.comb(domain - 2, size - 2) if size > 1 else 0
-        return Bits(
+        return BitProbabilities(
             own=math.comb(domain - 1, size - 1) * having,
             other=both * having + apart * lacking,
             right=apart * having,
@@ -148,12 +152,12 @@ class _SubsetLikelihood(Pairwise):
     def pmf(self, place: int) -> Pmf:
         return SpikedSubsets(len(self.domain), self._size, place, self._heavy, self._light)
 
-    def speaks_for(self, position: int) -> NDArray[np.bool_]:
+    def supported_values(self, position: int) -> NDArray[np.bool_]:
         spoken = np.zeros(len(self.domain), dtype=np.bool_)
         spoken[list(self._indices(position))] = True
         return spoken
 
-    def telling(self, value: int, other: int) -> int:
+    def separating_response(self, value: int, other: int) -> int:
         # The value and those after it, around the end, without the other one.
         around = [(value + step) % len(self.domain) for step in range(self._size + 1)]
         chosen = [index for index in around if index != other][: self._size]

@@ -14,10 +14,14 @@ from expost.domains import FiniteSet
 from expost.errors import InvalidInput, at, meant
 from expost.files.reading import NumberText, members, text
 from expost.numbers import ExactLike, Nats, decimal_text
-from expost.queries.lazy import Lazy
-from expost.queries.likelihood import FiniteLikelihood
-from expost.queries.query import Query, read_epsilon
-from expost.queries.values.pairwise import Bits, Pairwise, two_weights
+from expost.queries._likelihood import (
+    BitProbabilities,
+    FiniteLikelihood,
+    LazyResponses,
+    Pairwise,
+    two_weights,
+)
+from expost.queries._query import Query, read_epsilon
 from expost.sampling import Pmf, digits
 
 __all__ = ["NoisyBits", "UnaryEncoding", "unary_encoding"]
@@ -95,18 +99,18 @@ class _UnaryLikelihood(Pairwise):
     ) -> None:
         super().__init__(domain, heavy, light)
         self._true, self._other = true, other
-        self.responses = Lazy(1 << len(domain), self._text, self.position)
+        self.responses = LazyResponses(1 << len(domain), self._text, self.position)
 
     @property
     def least_loss(self) -> Nats:
         return Nats()  # all zeros speak for nobody
 
     @property
-    def chances(self) -> tuple[Fraction, Fraction]:
+    def support_probabilities(self) -> tuple[Fraction, Fraction]:
         total = sum(self._true)
         return Fraction(self._true[1], total), Fraction(self._other[1], total)
 
-    def bits(self, place: int) -> Bits:
+    def bits(self, place: int) -> BitProbabilities:
         # Bits are independent, so the odds of one are those of it alone against none at all.
         size, pmf = len(self.domain), self.pmf(place)
         none = pmf.probability(0)
@@ -116,7 +120,7 @@ class _UnaryLikelihood(Pairwise):
             return one / (one + none)
 
         own, other = share(place), share((place + 1) % size)
-        return Bits(own, other, own * (1 - other), other * (1 - own), independent=True)
+        return BitProbabilities(own, other, own * (1 - other), other * (1 - own), independent=True)
 
     def _text(self, position: int) -> str:
         return format(position, f"0{len(self.domain)}b")
@@ -130,11 +134,11 @@ class _UnaryLikelihood(Pairwise):
     def pmf(self, place: int) -> Pmf:
         return NoisyBits(len(self.domain), place, self._true, self._other)
 
-    def speaks_for(self, position: int) -> NDArray[np.bool_]:
+    def supported_values(self, position: int) -> NDArray[np.bool_]:
         bits = np.frombuffer(self._text(position).encode(), dtype=np.uint8)
         return np.asarray(bits == ord("1"))
 
-    def telling(self, value: int, other: int) -> int:
+    def separating_response(self, value: int, other: int) -> int:
         return 1 << (len(self.domain) - 1 - value)
 
 

@@ -1,4 +1,4 @@
-"""A query: parameters that anybody may see, and how it answers on a domain."""
+"""The base class of queries: public parameters, and the likelihood on a domain."""
 
 from __future__ import annotations
 
@@ -18,22 +18,42 @@ from expost.files.canonical import canonical, json_text, readable
 from expost.files.durable import save
 from expost.files.kinds import QUERY, needed, replaced
 from expost.files.reading import parse
-from expost.numbers import INFINITE, ExactLike, Nats, exact, positive
+from expost.numbers import (
+    INFINITE,
+    Enclosure,
+    ExactLike,
+    Nats,
+    decimal_text,
+    double_above,
+    double_below,
+    exact,
+    positive,
+    scaled_exp,
+)
+from expost.queries._divergences import randomized_response_cumulant
 from expost.queries._identity_cache import IdentityCache
-from expost.queries.cumulant import randomized_response_cumulant
-from expost.queries.likelihood import BoxLikelihood, FiniteLikelihood, Likelihood
-from expost.queries.promise import check_promise
+from expost.queries._likelihood import BoxLikelihood, FiniteLikelihood, Likelihood
+
+__all__ = [
+    "LARGEST_EPSILON",
+    "Query",
+    "UnbiasedScore",
+    "check_epsilon",
+    "check_query",
+    "delta_at",
+    "read_delta",
+    "read_epsilon",
+]
 
 if TYPE_CHECKING:
-    from expost.queries.about import About, PartLikelihood
+    from expost.queries._about import About, PartLikelihood
 
-__all__ = ["LARGEST_EPSILON", "Query", "Unbiased", "check_query", "read_delta", "read_epsilon"]
 
 LARGEST_EPSILON = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Unbiased:
+class UnbiasedScore:
     """A score between two ends, of which every response gives an unbiased estimate."""
 
     range: tuple[int | float, int | float]
@@ -122,7 +142,7 @@ class Query(ABC):
         >>> xp.randomized_response(epsilon=1).about("region", "smokes", at=3)
         RandomizedResponse(epsilon=1).about('region', 'smokes', at=3)
         """
-        from expost.queries.about import About  # which is a query itself
+        from expost.queries._about import About  # which is a query itself
 
         return About(self, names, at)
 
@@ -152,10 +172,10 @@ class Query(ABC):
             case _:
                 assert_never(domain)
         if self.epsilon is not None and not self.delta and not _is_ours(type(self)):
-            check_promise(self.kind, self.epsilon, likelihood)
+            check_epsilon(self.kind, self.epsilon, likelihood)
         return likelihood
 
-    def meaning(self, domain: Domain) -> Unbiased:
+    def meaning(self, domain: Domain) -> UnbiasedScore:
         """The score that is asked about, and what each response says about it on average."""
         raise InvalidInput(f"{self.kind} is not about a score, so it has no mean")
 
@@ -262,4 +282,94 @@ def read_delta(delta: ExactLike, place: str = "delta") -> Fraction:
         value = exact(delta)
         if not 0 < value < 1:
             raise InvalidInput("must be between 0 and 1")
+        return value
+
+
+def check_epsilon(kind: str, epsilon: Fraction, likelihood: Likelihood[Any]) -> None:
+    """Refuse a likelihood whose largest log-ratio is more than this epsilon.
+
+    That is exact on a finite set. On a box what is certainly more is refused.
+    """
+    named = Nats(epsilon)
+    if isinstance(likelihood, FiniteLikelihood):
+        reached, kept = likelihood.epsilon.enclosure, likelihood.epsilon <= named
+    elif isinstance(likelihood, BoxLikelihood):
+        reached = likelihood.epsilon
+        kept = reached.lower <= named.enclosure.upper
+    else:
+        return  # of a part of a record, whose own likelihood was checked
+    if reached.lower == math.inf:
+        raise InvalidInput(
+            f"{kind} names {decimal_text(epsilon)}, but some value never gives a response that "
+            "another value can give, so the loss is infinite; make every weight positive, or name "
+            "no epsilon",
+            "epsilon",
+        )
+    if not kept:
+        raise InvalidInput(
+            f"{kind} names {decimal_text(epsilon)}, but its weights here have a loss of up to "
+            f"{_shown(reached, epsilon)}; round them so that no two of a response differ by more "
+            "than a factor of e^epsilon",
+            "epsilon",
+        )
+
+
+def _shown(reached: Enclosure, epsilon: Fraction) -> str:
+    """As many digits as tell it from the epsilon."""
+    short = f"{reached.upper:.6g}"
+    return repr(reached.upper) if Fraction(short) <= epsilon else short
+
+
+_BITS = 160
+
+
+@overload
+def delta_at(query: Query, domain: Domain, epsilon: ExactLike) -> Enclosure: ...
+@overload
+def delta_at(query: Query, domain: Domain, *, ratio: ExactLike) -> Fraction: ...
+def delta_at(
+    query: Query,
+    domain: Domain,
+    epsilon: ExactLike | None = None,
+    *,
+    ratio: ExactLike | None = None,
+) -> Enclosure | Fraction:
+    r"""The least δ at which a query is (ε, δ)-LDP.
+
+    .. math:: \delta(\varepsilon) = \max_{x, x'} \sum_y
+              \max(0,\; P[y \mid x] - e^\varepsilon P[y \mid x'])
+
+    At ``ratio`` = e^ε it is an exact fraction. On a box only noise on a grid has one (laplace,
+    gaussian). Proof: docs/theory/gaussian.md.
+
+    >>> from expost import FiniteSet, channel
+    >>> noisy = channel([["3/4", "1/4"], ["1/4", "3/4"]])
+    >>> delta_at(noisy, FiniteSet(["no", "yes"]), ratio=2)
+    Fraction(1, 4)
+    """
+    check_query(query)
+    expect(domain, Domain, "a FiniteSet, Attributes or a Box")
+    if (epsilon is None) == (ratio is None):
+        raise InvalidInput("give either epsilon or ratio")
+    likelihood = query.on(domain)
+    if epsilon is None:
+        assert ratio is not None
+        return likelihood.delta(_at_least_one(ratio))
+    with at("epsilon"):
+        nats = exact(epsilon)
+        if nats != 0:
+            nats = positive(nats, at_most=LARGEST_EPSILON)
+    below, unit = Fraction(1), Fraction(0)
+    if nats:
+        below, unit = Fraction(scaled_exp(nats, _BITS), 2**_BITS), Fraction(1, 2**_BITS)
+    lower, upper = likelihood.delta(below + unit), likelihood.delta(below)
+    # Adding zero turns -0.0 into 0.0.
+    return Enclosure(double_below(lower), double_above(upper) + 0.0)
+
+
+def _at_least_one(ratio: ExactLike) -> Fraction:
+    with at("ratio"):
+        value = exact(ratio)
+        if value < 1:
+            raise InvalidInput("must be at least 1")
         return value

@@ -1,13 +1,16 @@
-"""What objects of scikit-learn have in common: what they learned, and what they are made of."""
+"""Fitted objects of other libraries, which are recognized without importing these.
+
+An object can only be an instance of a class whose module is loaded.
+"""
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from expost.errors import InvalidInput
-from expost.queries.models.loaded import is_a
 
-__all__ = ["is_search", "leader", "learned", "steps_of"]
+__all__ = ["is_a", "is_search", "leader", "learned", "steps_of"]
 
 
 def learned(step: Any, name: str) -> Any:
@@ -42,3 +45,9 @@ def leader(step: Any) -> Any:
 def is_search(model: Any) -> bool:
     """Whether this is a search for parameters, which predicts what its best model does."""
     return is_a(model, "sklearn.model_selection", "GridSearchCV", "RandomizedSearchCV")
+
+
+def is_a(thing: Any, module: str, *names: str) -> bool:
+    """Whether this is an instance of such a class itself; a subclass may predict otherwise."""
+    home = sys.modules.get(module)
+    return any(type(thing) is getattr(home, name, None) for name in names)

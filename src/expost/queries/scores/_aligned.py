@@ -21,21 +21,24 @@ from numpy.typing import NDArray
 from expost.domains import Box, FiniteSet, by_name
 from expost.errors import InvalidInput
 from expost.numbers import over_one, up
-from expost.queries.scores.one_bit import Ends
 
 __all__ = [
     "FORGIVEN",
     "UNIT",
     "AlignedScore",
     "BoxScore",
-    "Extreme",
-    "Form",
+    "DoubleForm",
+    "Ends",
+    "ScoreExtreme",
     "SetScore",
-    "alike",
     "between",
     "check_within",
+    "group_by",
     "shares",
 ]
+
+Ends = tuple[int | float, int | float]
+"""The lower and the upper end of a range."""
 
 T = TypeVar("T")
 Doubles = TypeVar("Doubles", float, NDArray[np.float64])
@@ -56,7 +59,7 @@ FORGIVEN = Fraction(1, 10**12)
 
 
 @dataclass(frozen=True, slots=True)
-class Extreme:
+class ScoreExtreme:
     """The exact value of an extreme score, and where it is, in words."""
 
     value: Fraction
@@ -68,7 +71,7 @@ class Extreme:
         return self.words()
 
 
-class Form(NamedTuple):
+class DoubleForm(NamedTuple):
     """An affine form on a box, in doubles.
 
     In real numbers it is within ``moved`` of the form of the score that is sampled by.
@@ -97,7 +100,7 @@ def enlarged(total: float) -> float:
     return total * _MORE + _FEW
 
 
-def alike(several: Iterable[T], by: Callable[[T], Hashable]) -> Iterable[list[T]]:
+def group_by(several: Iterable[T], by: Callable[[T], Hashable]) -> Iterable[list[T]]:
     """Groups of those that are alike."""
     groups: dict[Hashable, list[T]] = {}
     for one in several:
@@ -165,7 +168,7 @@ class AlignedScore(ABC):
         return ends[0] <= -self._at_most and self._at_most <= ends[1]
 
     @abstractmethod
-    def extreme(self, sign: int) -> Extreme:
+    def extreme(self, sign: int) -> ScoreExtreme:
         """The largest score (sign 1) or the smallest one (sign -1)."""
 
     @property
@@ -195,7 +198,7 @@ class BoxScore(AlignedScore):
             self._integers = tops, first, bottom
         return self._integers
 
-    def form(self, scale: int, shift: int, under: int) -> Form | None:
+    def form(self, scale: int, shift: int, under: int) -> DoubleForm | None:
         """(scale · score + shift) / under in doubles; None where that is too large for them."""
         try:
             factor, added = up(abs(scale) / under), up(abs(shift) / under)
@@ -216,7 +219,7 @@ class BoxScore(AlignedScore):
         # for a coefficient is off by a unit of itself, or by the smallest double.
         units = (self._parts + 3) * (factor * self._at_most) + added
         moved = enlarged(units * _UNIT + self._parts * factor * _SMALLEST + self._box.grain)
-        return Form(weights, offset, moved) if moved < math.inf else None
+        return DoubleForm(weights, offset, moved) if moved < math.inf else None
 
     @property
     def by_name(self) -> tuple[float, ...]:
@@ -270,9 +273,9 @@ class BoxScore(AlignedScore):
                 return False
         return self.at(self.corner(1)) == self.at(self.corner(-1))
 
-    def extreme(self, sign: int) -> Extreme:
+    def extreme(self, sign: int) -> ScoreExtreme:
         low, high, under = self.ends
-        return Extreme(Fraction(high if sign > 0 else low, under), lambda: self._where(sign))
+        return ScoreExtreme(Fraction(high if sign > 0 else low, under), lambda: self._where(sign))
 
     def _where(self, sign: int) -> str:
         corner, box = self.corner(sign), self._box
@@ -334,11 +337,11 @@ class SetScore(AlignedScore):
         low, high = (sum(map(mul, tops, points[k : k + size])) for k in (0, size))
         return first * under + low, first * under + high, bottom * under
 
-    def extreme(self, sign: int) -> Extreme:
+    def extreme(self, sign: int) -> ScoreExtreme:
         rows = self._rows(sign)
         scores = {row: self.exactly_at(self._point(row)) for row in rows}
         row = max(rows, key=lambda row: (sign * scores[row], -row))
-        return Extreme(scores[row], lambda: f"{self._kind}[{row}]")
+        return ScoreExtreme(scores[row], lambda: f"{self._kind}[{row}]")
 
     def _rows(self, sign: int) -> list[int]:
         """Where the score may be extreme: doubles narrow that down to those within their rounding.

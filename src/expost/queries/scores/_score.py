@@ -8,13 +8,13 @@ from typing import Any, assert_never, cast
 
 import numpy as np
 
+from expost._format import format_list
 from expost.domains import Attributes, Box, Categories, Domain, FiniteSet, Side, finite, some
 from expost.errors import InvalidInput, at, meant
 from expost.files.reading import double, doubles, each, members, text
-from expost.queries.scores.aligned import BoxScore, SetScore
-from expost.queries.words import listed
+from expost.queries.scores._aligned import BoxScore, SetScore
 
-__all__ = ["Score", "WeightsLike", "read_score", "weights_from_json"]
+__all__ = ["AffineScore", "WeightsLike", "read_score", "weights_from_json"]
 
 _CATEGORIES = 4
 
@@ -26,7 +26,7 @@ WeightsLike = Mapping[str, WeightLike] | Mapping[str, float] | Sequence[WeightLi
 
 
 @dataclass(frozen=True, slots=True)
-class Score:
+class AffineScore:
     """intercept + Σ weight·coordinate, not yet aligned with the coordinates of a domain."""
 
     names: tuple[str, ...] | None
@@ -43,7 +43,7 @@ class Score:
         used = [j for j, weight in enumerate(self.weights) if weight not in (0.0, {})]
         if self.names is None:
             return f"{len(used)} of {len(self.weights)} coordinates"
-        return listed([self.names[j] for j in used]) or "no coordinate"
+        return format_list([self.names[j] for j in used]) or "no coordinate"
 
     def told(self, domain: Domain) -> str:
         """Those that it depends on, on a domain, with their weights; what changes it most first."""
@@ -59,7 +59,7 @@ class Score:
             effects = [abs(_of_number(w)) * width for w, width in zip(weights, widths, strict=True)]
         order = sorted(range(len(names)), key=lambda j: -effects[j])
         told = [f"{names[j]} ({_weight_text(weights[j])})" for j in order if effects[j] > 0]
-        return listed(told) or "no coordinate"
+        return format_list(told) or "no coordinate"
 
     def tree(self) -> dict[str, Any]:
         """The JSON shape, with numbers as doubles."""
@@ -176,7 +176,7 @@ def _weight(weight: Any) -> Weight:
     return result
 
 
-def read_score(weights: WeightsLike, intercept: float) -> Score:
+def read_score(weights: WeightsLike, intercept: float) -> AffineScore:
     """Read a score as it was written."""
     names: tuple[str, ...] | None = None
     values: list[Weight] = []
@@ -198,7 +198,7 @@ def read_score(weights: WeightsLike, intercept: float) -> Score:
     if not values:
         raise InvalidInput("must not be empty", "weights")
     try:
-        return Score(names, tuple(values), double(intercept))
+        return AffineScore(names, tuple(values), double(intercept))
     except InvalidInput as error:
         raise error.within("intercept") from None
 

@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 
 from expost.errors import InvalidInput
-from expost.queries.models.affine import Affine, Input, exact
-from expost.queries.models.loaded import is_a
-from expost.queries.models.prediction import Prediction
-from expost.queries.models.sklearn_objects import learned
+from expost.queries.models._fitted_objects import is_a, learned
+from expost.queries.models._prediction import Affine, Input, ModelPrediction, exact
 
 __all__ = ["SUPPORTED_MODELS", "prediction_of"]
 
@@ -59,7 +57,7 @@ _DECISIONS = {
 }
 
 
-def prediction_of(model: Any) -> Prediction:
+def prediction_of(model: Any) -> ModelPrediction:
     """What a fitted model says of its columns: what it predicts, or its ``decision_function``."""
     name = type(model).__name__
     probability = _is_one_of(model, _PROBABILITIES)
@@ -70,8 +68,8 @@ def prediction_of(model: Any) -> Prediction:
     if getattr(model, "kernel", "linear") != "linear":
         raise InvalidInput(f"{name} with this kernel is not affine; only kernel='linear' is")
     if probability or getattr(model, "loss", "") == "log_loss":
-        return Prediction("logistic", _score(model), name)
-    return Prediction("linear", _score(model), name)
+        return ModelPrediction("logistic", _score(model), name)
+    return ModelPrediction("linear", _score(model), name)
 
 
 def _is_one_of(model: Any, homes: Mapping[str, Sequence[str]]) -> bool:

@@ -1,23 +1,34 @@
-r"""How far probabilities exceed a multiple of others: what (ε, δ)-LDP allows up to δ.
+r"""Divergences between the distributions of responses: hockey-stick, and Rényi as a cumulant.
+
+The hockey-stick divergence is what (ε, δ)-LDP bounds by δ:
 
 .. math:: \delta(\varepsilon) = \max_{x, x'} \sum_y
           \max(0,\; P[y \mid x] - e^\varepsilon P[y \mid x'])
 
-The sum is the largest excess of any event, that of the responses with a positive summand. As a
+The sum is the largest excess of any event, attained by the responses with a positive summand. As a
 function of e^ε it is convex, decreasing and piecewise linear. Proofs: docs/theory/gaussian.md.
+
+The cumulant is that of the log-likelihood ratio of the worst epsilon-LDP query, rounded up. Among
+all pairs of distributions whose log-ratio L never leaves [-epsilon, epsilon], randomized response
+has the largest expectation of every convex function of e^L. Proof: docs/theory/approximate.md.
 """
 
 from __future__ import annotations
 
+import decimal
+import math
 from collections.abc import Iterable
+from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 
 from expost.errors import InvalidInput
+from expost.numbers import Nats, decimal_context, double_above, quotient
 from expost.terms import Weights
 
-__all__ = ["excess", "largest_excess", "least_ratio"]
+__all__ = ["excess", "largest_excess", "least_ratio", "randomized_response_cumulant"]
 
 _MOST_COMPARISONS = 1 << 23
 
@@ -73,3 +84,44 @@ def _distinct(rows: Weights) -> Weights:
             "pairs of values for delta"
         )
     return np.array(list(distinct), dtype=object)
+
+
+_DIGITS = 40
+_SERIES = Decimal("1e-6")
+_SLACK = 1 + Fraction(1, 10**25)
+
+
+@lru_cache(maxsize=256)
+def _exp(exponent: Fraction, digits: int) -> Decimal:
+    """The same for every λ of a rule."""
+    with decimal.localcontext(decimal_context(digits, decimal.ROUND_HALF_EVEN)):
+        return quotient(exponent).exp()
+
+
+@lru_cache(maxsize=1 << 15)
+def randomized_response_cumulant(epsilon: Nats, exponent: Fraction) -> float:
+    r"""An upper bound on K(λ), within a few units of the last place.
+
+    .. math:: K(\lambda) = \log \frac{e^{(\lambda+1)\varepsilon} + e^{-\lambda\varepsilon}}
+              {e^\varepsilon + 1} = \log\left(1 + \frac{(e^{(\lambda+1)\varepsilon} - 1)
+              (1 - e^{-\lambda\varepsilon})}{e^\varepsilon + 1}\right)
+    """
+    if epsilon.is_infinite:
+        return math.inf
+    if epsilon == Nats():
+        return 0.0
+    # K grows with epsilon, so the double above a logarithm will do.
+    exact = epsilon.rational if epsilon.is_rational else Fraction(epsilon.enclosure.upper)
+    tilt = exponent * exact
+    # e^x - 1 loses as many digits as x has zeros after its point.
+    zeros = max(0, len(str(tilt.denominator)) - len(str(tilt.numerator)) + 1)
+    with decimal.localcontext(decimal_context(_DIGITS + zeros, decimal.ROUND_HALF_EVEN)):
+        base, power = _exp(exact, _DIGITS + zeros), quotient(tilt).exp()
+        excess = (base * power - 1) * (power - 1) / power / (base + 1)
+        if excess < _SERIES:
+            # log(1 + z) <= z - z²/2 + z³/3, without the digits that 1 + z would lose.
+            result = excess - excess**2 / 2 + excess**3 / 3
+        else:
+            result = (1 + excess).ln()
+    # A dozen operations, each right to 33 digits after what was lost.
+    return double_above(Fraction(result) * _SLACK)

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from expost.errors import InvalidInput, at
-from expost.queries.models.affine import Affine, Input, Map, after, column, exact
-from expost.queries.models.loaded import is_a
-from expost.queries.models.sklearn_objects import leader, learned, steps_of
+from expost.queries.models._fitted_objects import is_a, leader, learned, steps_of
+from expost.queries.models._prediction import Affine, AffineMap, Input, after, column, exact
 
 __all__ = ["map_of"]
 
@@ -25,7 +24,7 @@ _SUPPORTED = (
 )
 
 
-def map_of(step: Any) -> Map:
+def map_of(step: Any) -> AffineMap:
     """The columns that a fitted step makes, as affine functions of those that it takes."""
     for (module, name), read in _MAPS.items():
         if is_a(step, module, name):
@@ -33,7 +32,7 @@ def map_of(step: Any) -> Map:
     raise InvalidInput(f"{type(step).__name__} is not supported; {_SUPPORTED}")
 
 
-def _standard(scaler: Any) -> Map:
+def _standard(scaler: Any) -> AffineMap:
     # A scaler does what its flags say, whatever else it has worked out.
     return _scaled(
         scaler,
@@ -42,7 +41,7 @@ def _standard(scaler: Any) -> Map:
     )
 
 
-def _robust(scaler: Any) -> Map:
+def _robust(scaler: Any) -> AffineMap:
     return _scaled(
         scaler,
         minus="center_" if scaler.with_centering else None,
@@ -50,12 +49,12 @@ def _robust(scaler: Any) -> Map:
     )
 
 
-def _max_abs(scaler: Any) -> Map:
+def _max_abs(scaler: Any) -> AffineMap:
     _refuse_clipping(scaler)
     return _scaled(scaler, minus=None, over="scale_")
 
 
-def _min_max(scaler: Any) -> Map:
+def _min_max(scaler: Any) -> AffineMap:
     _refuse_clipping(scaler)
     factors, constants = (exact(learned(scaler, name), name) for name in ("scale_", "min_"))
     return [
@@ -69,7 +68,7 @@ def _refuse_clipping(scaler: Any) -> None:
         raise InvalidInput(f"{type(scaler).__name__}(clip=True) is not affine; fit it without clip")
 
 
-def _scaled(scaler: Any, minus: str | None, over: str | None) -> Map:
+def _scaled(scaler: Any, minus: str | None, over: str | None) -> AffineMap:
     """(x - minus) / over for each column, where both are what the scaler has learned."""
     width = learned(scaler, "n_features_in_")
     centers = [Fraction(0)] * width if minus is None else exact(learned(scaler, minus), minus)
@@ -82,7 +81,7 @@ def _scaled(scaler: Any, minus: str | None, over: str | None) -> Map:
     ]
 
 
-def _components(step: Any) -> Map:
+def _components(step: Any) -> AffineMap:
     """Projections on directions, of columns that are centred, for those that have a mean."""
     directions = np.asarray(learned(step, "components_"))
     rows = [exact(row, f"components_[{k}]") for k, row in enumerate(directions)]
@@ -101,7 +100,7 @@ def _components(step: Any) -> Map:
     ]
 
 
-def _powers(step: Any) -> Map:
+def _powers(step: Any) -> AffineMap:
     """Each column is a product of powers, which is affine where it has one factor at most."""
     powers = np.asarray(learned(step, "powers_"))
     degree = int(powers.sum(axis=1).max(initial=0))
@@ -112,7 +111,7 @@ def _powers(step: Any) -> Map:
     ]
 
 
-def _encoded(encoder: Any) -> Map:
+def _encoded(encoder: Any) -> AffineMap:
     categories = learned(encoder, "categories_")
     if any(rare is not None for rare in getattr(encoder, "infrequent_categories_", [])):
         raise InvalidInput(
@@ -128,13 +127,13 @@ def _encoded(encoder: Any) -> Map:
     return result
 
 
-def _nothing(step: Any) -> Map:
+def _nothing(step: Any) -> AffineMap:
     if step.func is not None:
         raise InvalidInput("FunctionTransformer with a function is not supported")
     return _chosen(range(learned(step, "n_features_in_")))
 
 
-def _imputed(step: Any) -> Map:
+def _imputed(step: Any) -> AffineMap:
     # A value of a domain is never missing.
     statistics = learned(step, "statistics_")
     missing = step.missing_values
@@ -147,16 +146,16 @@ def _imputed(step: Any) -> Map:
     return _chosen(range(len(statistics)))
 
 
-def _selected(step: Any) -> Map:
+def _selected(step: Any) -> AffineMap:
     learned(step, "n_features_in_")
     return _chosen(step.get_support(indices=True).tolist())
 
 
-def _chosen(places: Iterable[int]) -> Map:
+def _chosen(places: Iterable[int]) -> AffineMap:
     return [column(Input(place)) for place in places]
 
 
-def _pipeline(pipeline: Any) -> Map:
+def _pipeline(pipeline: Any) -> AffineMap:
     maps = []
     for name, step in steps_of(pipeline):
         with at(f"[{name!r}]"):
@@ -166,7 +165,7 @@ def _pipeline(pipeline: Any) -> Map:
     return reduce(after, maps)
 
 
-def _columns(transformer: Any) -> Map:
+def _columns(transformer: Any) -> AffineMap:
     result: list[Affine] = []
     for name, step, chosen in learned(transformer, "transformers_"):
         places = _places(transformer, chosen)
@@ -176,7 +175,7 @@ def _columns(transformer: Any) -> Map:
     return result
 
 
-def _union(union: Any) -> Map:
+def _union(union: Any) -> AffineMap:
     width = learned(leader(union), "n_features_in_")
     result: list[Affine] = []
     for name, step in union.transformer_list:
@@ -185,7 +184,7 @@ def _union(union: Any) -> Map:
     return result
 
 
-def _part(whole: Any, name: str, step: Any, places: Sequence[int]) -> Map:
+def _part(whole: Any, name: str, step: Any, places: Sequence[int]) -> AffineMap:
     own = _chosen(places)
     factor = (whole.transformer_weights or {}).get(name, 1)
     with at(f"[{name!r}]"):
@@ -224,7 +223,7 @@ _SELECTORS = (
     "VarianceThreshold",
 )
 
-_MAPS: dict[tuple[str, str], Callable[[Any], Map]] = {
+_MAPS: dict[tuple[str, str], Callable[[Any], AffineMap]] = {
     ("sklearn.preprocessing", "StandardScaler"): _standard,
     ("sklearn.preprocessing", "MinMaxScaler"): _min_max,
     ("sklearn.preprocessing", "MaxAbsScaler"): _max_abs,

@@ -3,24 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property
-from typing import Any, Protocol
+from functools import cached_property, lru_cache
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.domains import Box, FiniteSet, Point
+from expost.domains import Box, Domain, FiniteSet, Point, Value
 from expost.errors import InvalidInput
-from expost.numbers import Nats
-from expost.queries.hockey_stick import excess
-from expost.queries.likelihood import BoxLikelihood, BySufficientTerms, FiniteLikelihood
-from expost.queries.noise.grid import OnGrid, grid_steps, integer_position
-from expost.queries.scores.aligned import SetScore, alike, check_within
+from expost.files.reading import LARGEST_INTEGER, number
+from expost.numbers import Nats, exact, positive
+from expost.queries._divergences import excess
+from expost.queries._likelihood import BoxLikelihood, BySufficientTerms, FiniteLikelihood
+from expost.queries._query import Query, read_epsilon
+from expost.queries.scores._aligned import (
+    BoxScore,
+    DoubleForm,
+    Ends,
+    SetScore,
+    between,
+    check_within,
+    group_by,
+)
+from expost.queries.scores._one_bit import read_range
+from expost.queries.scores._score import AffineScore, read_score, weights_from_json
 from expost.sampling import Pmf
 from expost.terms import Powers, Term, Weights, as_weights
 
-__all__ = ["IntegerNoise", "NoisyInteger", "NoisyLikelihood", "NoisyOnBox", "noisy_on_set"]
+__all__ = [
+    "GridQuery",
+    "IntegerNoise",
+    "NoisyInteger",
+    "NoisyLikelihood",
+    "NoisyOnBox",
+    "OnGrid",
+    "affine_form",
+    "grid_steps",
+    "integer_position",
+    "noisy_on_set",
+    "read_grid",
+]
 
 _MOST_BITS = 1 << 26
 
@@ -112,9 +136,9 @@ class NoisyLikelihood(BySufficientTerms):
             return super()._term(position)
         return Term.geometric(distances, *self._noise.fall)
 
-    def alike(self, position: int) -> NDArray[Any]:
+    def weight_labels(self, position: int) -> NDArray[Any]:
         distances = self._distances(position)
-        return super().alike(position) if distances is None else distances
+        return super().weight_labels(position) if distances is None else distances
 
     def powers(self, position: int, places: Sequence[int]) -> list[Powers]:
         distances = self._distances(position)
@@ -160,7 +184,7 @@ class NoisyOnBox(BoxLikelihood):
         return self.score.corner(-1), self.score.corner(1)
 
     @property
-    def quietest(self) -> Sequence[int]:
+    def smallest_loss_responses(self) -> Sequence[int]:
         return sorted(_middles(*self.extremes, self.noise.low))
 
     def position(self, response: Any) -> int | None:
@@ -221,7 +245,7 @@ class _NoisyScore(NoisyLikelihood):
     @classmethod
     def prepare(cls, asked: Iterable[tuple[_NoisyScore, int]]) -> None:
         waiting = {id(one): one for one, _ in asked if "_values" not in one.__dict__}
-        for group in alike(waiting.values(), lambda one: id(one.domain)):
+        for group in group_by(waiting.values(), lambda one: id(one.domain)):
             scores = SetScore.values_of([one._score for one in group])
             queries = [one._query for one in group]
             low, high = np.array([query.range for query in queries], dtype=np.float64).T[..., None]
@@ -252,3 +276,106 @@ def _delta(noise: IntegerNoise, lowest: int, highest: int, ratio: Fraction) -> F
         (noise.weight(lowest, response), noise.weight(highest, response)) for response in responses
     )
     return excess(pairs, ratio) / noise.total
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OnGrid(Query):
+    """A query about a score that is rounded to a grid; both ends of its range are on the grid."""
+
+    score: AffineScore
+    range: Ends
+    grid: Fraction
+
+    first: int = field(init=False)
+    """The number of the lower end."""
+    cells: int = field(init=False)
+    """How many steps there are between the ends."""
+
+    def __post_init__(self) -> None:
+        try:
+            object.__setattr__(self, "grid", positive(self.grid, at_most=LARGEST_INTEGER))
+            first, last = _steps(self.range, *self.grid.as_integer_ratio())
+        except InvalidInput as error:
+            raise error.within("grid") from None
+        object.__setattr__(self, "first", first)
+        object.__setattr__(self, "cells", last - first)
+
+    @property
+    def asks(self) -> str:
+        return self._asks(self.score.coordinates)
+
+    def asks_on(self, domain: Domain) -> str:
+        return self._asks(self.score.told(domain))
+
+    def _asks(self, coordinates: str) -> str:
+        ends = f"from {self.range[0]:g} to {self.range[1]:g}"
+        return f"a score {ends} of {coordinates}, with noise"
+
+    def tree(self) -> dict[str, Any]:
+        ends = [float(end) for end in self.range]
+        return {**self.score.tree(), "range": ends, "grid": self.grid}
+
+    def steps(self, scores: NDArray[np.float64]) -> NDArray[np.int64]:
+        """How many steps above the lower end the grid points nearest to scores are."""
+        low, high = map(float, self.range)
+        return grid_steps(scores, low, high, self.cells)
+
+
+def grid_steps(scores: NDArray[np.float64], low: Any, high: Any, cells: Any) -> NDArray[np.int64]:
+    """The same; of the scores of many queries, by columns of their ends and cells."""
+    return np.asarray(np.rint(between(scores, low, high) * cells).astype(np.int64))
+
+
+@lru_cache(maxsize=1024)
+def _steps(ends: Ends, step: int, under: int) -> tuple[int, int]:
+    """The numbers of both ends of a range, which have to be on a grid of step/under."""
+
+    def of(end: int | float) -> int:
+        top, bottom = (end if isinstance(end, int) else exact(end)).as_integer_ratio()
+        number, rest = divmod(top * under, bottom * step)
+        if rest:
+            raise InvalidInput(f"the end {end:g} of the range is not on the grid")
+        return number
+
+    return of(ends[0]), of(ends[1])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GridQuery(OnGrid):
+    """A query on a grid that has an epsilon."""
+
+    epsilon: Fraction
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", read_epsilon(self.epsilon))
+        super().__post_init__()
+
+    def tree(self) -> dict[str, Any]:
+        return {**super().tree(), "epsilon": self.epsilon}
+
+    def with_epsilon(self, epsilon: Fraction) -> Self:
+        return replace(self, epsilon=epsilon)
+
+
+def read_grid(fields: dict[str, Any]) -> tuple[AffineScore, Ends, Any]:
+    """Score, range and grid of a file; the last one is yet to be read."""
+    ends = fields["range"]
+    if not isinstance(ends, list):
+        raise InvalidInput("must be a list", "range")
+    score = read_score(weights_from_json(fields["weights"]), fields.get("intercept", 0))
+    return score, read_range(ends), fields["grid"]
+
+
+def integer_position(responses: Sequence[Value], response: Any) -> int | None:
+    """The position of a response, where responses are a range of integers."""
+    try:
+        integer = number(response)
+    except InvalidInput:
+        return None
+    return responses.index(integer) if integer in responses else None
+
+
+def affine_form(score: BoxScore, scale: Fraction, shift: Fraction) -> DoubleForm | None:
+    """scale · score + shift; None where that is too large for doubles."""
+    under = scale.denominator * shift.denominator
+    return score.form(int(scale * under), int(shift * under), under)

@@ -1,28 +1,40 @@
-"""What a model predicts, and the query that asks for one bit about it."""
+"""Predictions of fitted models: affine functions of columns, and the query about a prediction.
+
+A step of a pipeline is a map: a function for each column that it makes. A model is one function.
+Folding a pipeline is composing its functions, in exact fractions.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, assert_never
+from typing import Any, Literal, NamedTuple, assert_never
 
 from expost.domains import Attributes, Box, Categories, Domain, FiniteSet
 from expost.errors import InvalidInput, at
-from expost.files.reading import each, text
+from expost.files.reading import double, each, text
 from expost.numbers import ExactLike
-from expost.queries.models.affine import Affine, Input
 from expost.queries.scores.linear import Linear, linear
 from expost.queries.scores.logistic import Logistic, logistic
 from expost.queries.scores.probit import Probit, probit
 
-__all__ = ["Prediction", "coordinate_names"]
+__all__ = [
+    "Affine",
+    "AffineMap",
+    "Input",
+    "ModelPrediction",
+    "after",
+    "column",
+    "coordinate_names",
+    "exact",
+]
 
 _range = range  # which is also what people call the ends of a score
 
 
 @dataclass(frozen=True, slots=True)
-class Prediction:
+class ModelPrediction:
     """An affine score, or a curve of one that is a probability."""
 
     kind: Literal["linear", "logistic", "probit"]
@@ -155,3 +167,62 @@ def _indicated(name: str, where: Input, domain: Domain) -> tuple[str, Input]:
             if isinstance(side, Categories) and label != name and label in side.labels:
                 return own, Input(where.place, label, side.labels)
     return name, where
+
+
+class Input(NamedTuple):
+    """A column by its place, or whether it has a category: one of those that an encoder knows."""
+
+    place: int
+    label: str | None = None
+    labels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Affine:
+    """constant + Σ weight·input."""
+
+    weights: Mapping[Input, Fraction]
+    constant: Fraction = Fraction(0)
+
+    def of(self, columns: Sequence[Affine]) -> Affine:
+        """This function of columns that are themselves functions of something."""
+        weights: dict[Input, Fraction] = {}
+        constant = self.constant
+        for where, weight in self.weights.items():
+            inner = columns[where.place]
+            if where.label is not None:
+                inner = column(where._replace(place=_unchanged(inner)))
+            constant += weight * inner.constant
+            for key, factor in inner.weights.items():
+                weights[key] = weights.get(key, Fraction(0)) + weight * factor
+        return Affine(weights, constant)
+
+    def times(self, factor: Fraction) -> Affine:
+        weights = {key: factor * weight for key, weight in self.weights.items()}
+        return Affine(weights, factor * self.constant)
+
+
+AffineMap = Sequence[Affine]
+"""The columns that a step makes, as functions of those that it takes."""
+
+
+def column(where: Input) -> Affine:
+    """What is there, as it is."""
+    return Affine({where: Fraction(1)})
+
+
+def after(first: AffineMap, second: AffineMap) -> AffineMap:
+    """What the second map makes of what the first has made."""
+    return [function.of(first) for function in second]
+
+
+def exact(numbers: Iterable[Any], place: str) -> list[Fraction]:
+    return [Fraction(number) for number in each(numbers, double, place)]
+
+
+def _unchanged(function: Affine) -> int:
+    """The place of a column that nothing was done to, for only such a one has categories."""
+    (where, *others) = function.weights or [Input(-1)]
+    if others or function != column(where) or where.label is not None:
+        raise InvalidInput("changes a column before its categories are encoded")
+    return where.place

@@ -1,0 +1,408 @@
+"""Queries about a part of a value: some attributes of a record, or a category of a point in a box.
+
+Any finite query can be asked about a part. It responds as on the finite set of the combinations of
+these attributes, and sees nothing else of the value. Where attributes change, it names a step.
+
+In the columns of a coordinate with categories, exactly one of which is 1, the logarithm of a weight
+is Σ_j x_j·log w(j): affine, and never positive if the largest logarithm is subtracted. So it is a
+tent, -|z| = z, of which only one side is used. Proof: docs/theory/score_terms.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost._format import format_list
+from expost.domains import Attributes, Box, Domain, FiniteSet, Part, Point, Variable, some
+from expost.errors import InvalidInput, at
+from expost.files.reading import each, text, whole
+from expost.numbers import UNIT, Nats, up
+from expost.queries._likelihood import (
+    BoxLikelihood,
+    BySufficientTerms,
+    FiniteLikelihood,
+    LazyResponses,
+    Likelihood,
+    Pairwise,
+)
+from expost.queries._query import Query, UnbiasedScore
+from expost.sampling import Pmf
+from expost.terms import Link, Powers, ScoreTerm, Term, Weights
+
+__all__ = [
+    "About",
+    "CategoryLikelihood",
+    "LiftedLikelihood",
+    "PartLikelihood",
+    "common_part",
+    "lift_to_classes",
+    "lift_to_part",
+    "read_about",
+]
+
+# Reading a file of new questions about ever new combinations must not take much memory.
+_WORK_OF_COMBINATIONS = 16
+
+
+def read_about(names: Any, step: Any) -> tuple[tuple[str, ...], int | None]:
+    """What a query is about, as a person writes it: attributes, and perhaps a step."""
+    with at("about"):
+        result = tuple(each(names, text))
+        if not result:
+            raise InvalidInput("must name at least one attribute")
+        if len(set(result)) < len(result):
+            raise InvalidInput("names an attribute twice")
+    with at("at"):
+        if isinstance(step, (list, tuple, dict, set, range)):
+            raise InvalidInput("must be one step: a question is never about several of them")
+        number = None if step is None else whole(step)
+        if number is not None and number < 1:
+            raise InvalidInput(f"steps are numbered from 1; got {number}")
+    return result, number
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class About(Query):
+    """A query about some attributes. :meth:`Query.about` makes one."""
+
+    kind: ClassVar[str] = ""  # of each object, that of the family
+    query: Query
+    names: tuple[str, ...]
+    step: int | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.query, About):
+            raise InvalidInput(f"is already about {some(self.query.names)}", "about")
+        names, step = read_about(self.names, self.step)
+        for name, value in (
+            ("names", names),
+            ("step", step),
+            ("kind", self.query.kind),
+            ("epsilon", self.query.epsilon),
+            ("delta", self.query.delta),
+        ):
+            object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        when = "" if self.step is None else f", at={self.step}"
+        return f"{self.query!r}.about({', '.join(map(repr, self.names))}{when})"
+
+    @property
+    def approximate(self) -> bool:
+        return self.query.approximate
+
+    @property
+    def cap(self) -> Fraction | None:
+        return self.query.cap
+
+    @property
+    def asks(self) -> str:
+        when = "" if self.step is None else f" at step {self.step}"
+        return f"{self.query.asks}, about {format_list(self.names)}{when}"
+
+    def asks_on(self, domain: Domain) -> str:
+        when = "" if self.step is None else f" at step {self.step}"
+        return f"{self.query.asks_on(self.seen(domain))}, about {format_list(self.names)}{when}"
+
+    @property
+    def steepness(self) -> Fraction | None:
+        return self.query.steepness
+
+    def tree(self) -> dict[str, Any]:
+        tree = {**self.query.tree(), "about": list(self.names)}
+        return tree if self.step is None else {**tree, "at": float(self.step)}
+
+    @classmethod
+    def from_fields(cls, fields: dict[str, Any]) -> Query:
+        raise InvalidInput("a query about attributes is read with its family")
+
+    def with_epsilon(self, epsilon: Fraction) -> Query | None:
+        other = self.query.with_epsilon(epsilon)
+        return None if other is None else replace(self, query=other)
+
+    def seen(self, domain: Domain) -> Part:
+        """What it sees of a value, as a finite set."""
+        if isinstance(domain, FiniteSet) and not isinstance(domain, Part):
+            raise InvalidInput(
+                "a finite set has no attributes; ask about its values as they are", "about"
+            )
+        with at("about"):
+            return domain.part(self.names)
+
+    def work(self, domain: Domain) -> int:
+        part = self.seen(domain)
+        return self.query.work(part) + len(part) // _WORK_OF_COMBINATIONS
+
+    def on_set(self, domain: FiniteSet) -> FiniteLikelihood:
+        part = self.seen(domain)
+        assert isinstance(domain, Part), "no other set has parts"
+        likelihood = self.query.on(part)
+        return likelihood if part is domain else lift_to_part(likelihood, domain)
+
+    def on_box(self, domain: Box) -> BoxLikelihood:
+        part = self.seen(domain)
+        if self.step is not None:
+            raise InvalidInput(
+                "the coordinates of a box do not change, so there are no steps", "at"
+            )
+        assert domain.names is not None, "a part has a name"
+        columns = domain.places[domain.names.index(self.names[0])]
+        return CategoryLikelihood(domain, columns, self.query.on(part))
+
+    def on_attributes(self, domain: Attributes) -> PartLikelihood:
+        part = self.seen(domain)
+        variables = domain.variables(self.names, self.step)
+        return PartLikelihood(domain, variables, self.query.on(part))
+
+    def meaning(self, domain: Domain) -> UnbiasedScore:
+        return self.query.meaning(self.seen(domain))
+
+    def charge(self, domain: Domain) -> Nats:
+        return self.query.charge(self.seen(domain))
+
+    def ceiling(self, domain: Domain) -> Nats:
+        return self.query.ceiling(self.seen(domain))
+
+    def cumulant(self, domain: Domain, exponent: Fraction) -> float:
+        return self.query.cumulant(self.seen(domain), exponent)
+
+
+def common_part(queries: Sequence[Query], domain: Attributes, why: str) -> Part:
+    """The part of a record that all of some queries are about, at one step; or an error."""
+    seen = {query.on(domain).variables: query for query in queries}
+    if len(seen) != 1:
+        told = [format_list([n if s is None else f"{n} at {s}" for n, s in each]) for each in seen]
+        found = f"these are about {'; '.join(told[:4])}" if told else "there are none"
+        raise InvalidInput(f"{why}: ask about one part of a record, and {found}")
+    (query,) = seen.values()
+    assert isinstance(query, About), "records are asked about some of their attributes"
+    return query.seen(domain)
+
+
+class PartLikelihood(Likelihood[Sequence[int]]):
+    """The likelihood of a query that sees a part of a record: that on the part."""
+
+    def __init__(
+        self, domain: Attributes, variables: tuple[Variable, ...], on_part: FiniteLikelihood
+    ) -> None:
+        self.domain = domain
+        self.variables = variables
+        self.on_part = on_part
+        self.responses = on_part.responses
+        self._places = domain.places([name for name, _ in variables])
+
+    @property
+    def part(self) -> Part:
+        """The combinations that it sees."""
+        part = self.on_part.domain
+        assert isinstance(part, Part)
+        return part
+
+    def position(self, response: Any) -> int | None:
+        return self.on_part.position(response)
+
+    def pmf(self, place: Sequence[int]) -> Pmf:
+        seen = self.part.place([place[each] for each in self._places])
+        assert seen is not None, "every place of a record is there"
+        return self.on_part.pmf(seen)
+
+    def least_surprisal(self, position: int) -> float:
+        return self.on_part.least_surprisal(position)
+
+    @property
+    def footprint(self) -> int:
+        return self.on_part.footprint
+
+    def delta(self, ratio: Fraction) -> Fraction:
+        return self.on_part.delta(ratio)
+
+
+# Each of so many responses is a search of its own.
+_MOST_TRIED = 64
+
+
+class CategoryLikelihood(BoxLikelihood):
+    """The likelihood of a query that sees the categories of a coordinate: that on these."""
+
+    def __init__(self, domain: Box, columns: range, on_part: FiniteLikelihood) -> None:
+        self.domain = domain
+        self.columns = columns
+        """Those of the coordinate."""
+        self.on_part = on_part
+        self.responses = on_part.responses
+        if on_part.epsilon.is_infinite:
+            raise InvalidInput(
+                "on a box every response must be possible for every category; a FiniteSet or "
+                "Attributes have no such limit"
+            )
+
+    def position(self, response: Any) -> int | None:
+        return self.on_part.position(response)
+
+    def pmf(self, place: Point) -> Pmf:
+        return self.on_part.pmf([place[j] for j in self.columns].index(1))
+
+    def weights(self, position: int, columns: Sequence[NDArray[np.float64]]) -> Weights:
+        own = np.array([columns[j] for j in self.columns])
+        return np.asarray(self.on_part.weights(position)[own.argmax(axis=0)])
+
+    def least_surprisal(self, position: int) -> float:
+        return self.on_part.least_surprisal(position)
+
+    def term(self, position: int) -> ScoreTerm:
+        term = self.on_part.term(position)
+        # A difference of two doubles is rounded once.
+        below = term.logs - term.logs.max()
+        error = up(term.error + UNIT * float(-below.min()))
+        weights = [0.0] * len(self.domain.columns)
+        weights[self.columns.start : self.columns.stop] = below.tolist()
+        epsilon = self.on_part.epsilon.enclosure.upper
+        return ScoreTerm(Link.TENT, epsilon, tuple(weights), 0.0, error)
+
+    @cached_property
+    def _sufficient(self) -> Sequence[int]:
+        """Responses that tell any two categories apart as well as any, or too many to be tried."""
+        on_part = self.on_part
+        if not isinstance(on_part, Pairwise):
+            assert isinstance(on_part, BySufficientTerms), "there is no third kind"
+            return on_part.sufficient
+        found: dict[int, None] = {}
+        for value in range(len(self.columns)):
+            for other in np.flatnonzero(on_part.separated_from(value)).tolist():
+                if len(found) <= _MOST_TRIED:
+                    found[on_part.separating_response(value, other)] = None
+        return list(found) or [0]
+
+    @property
+    def sufficient(self) -> Sequence[int] | None:
+        return self._sufficient if len(self._sufficient) <= _MOST_TRIED else None
+
+    @cached_property
+    def largest_loss_responses(self) -> Sequence[int]:
+        return [max(self._sufficient, key=lambda position: self.on_part.term(position).loss)]
+
+    @property
+    def corners(self) -> tuple[Point, Point]:
+        """Where the loudest response is least likely, and where it is likeliest."""
+        logs = self.on_part.term(self.largest_loss_responses[0]).logs
+        return self._point(int(logs.argmin())), self._point(int(logs.argmax()))
+
+    def _point(self, category: int) -> Point:
+        """A point with this category; no other coordinate matters."""
+        point = [column.lower for column in self.domain.columns]
+        for group in self.domain.groups:
+            point[group.start] = 1
+        for place, j in enumerate(self.columns):
+            point[j] = int(place == category)
+        return tuple(point)
+
+    @property
+    def smallest_loss_responses(self) -> Sequence[int] | None:
+        listed = not isinstance(self.responses, LazyResponses)
+        return range(len(self.responses)) if listed else None
+
+    @property
+    def footprint(self) -> int:
+        return super().footprint + self.on_part.footprint
+
+    def delta(self, ratio: Fraction) -> Fraction:
+        return self.on_part.delta(ratio)
+
+
+def lift_to_part(likelihood: FiniteLikelihood, part: Part) -> FiniteLikelihood:
+    """The same on a part that has more attributes, or the same ones in another order."""
+    seen = likelihood.domain
+    assert isinstance(seen, Part)
+    axes = np.unravel_index(np.arange(len(part)), part.sizes)
+    own = [axes[part.about.index(name)] for name in seen.about]
+    return lift_to_classes(likelihood, part, np.ravel_multi_index(own, seen.sizes).astype(np.intp))
+
+
+def lift_to_classes(
+    likelihood: FiniteLikelihood, domain: FiniteSet, where: NDArray[np.intp]
+) -> FiniteLikelihood:
+    """The same on a domain each of whose values is like one of these, all of which are there."""
+    if isinstance(likelihood, Pairwise):
+        return _LiftedPairs(likelihood, domain, where)
+    assert isinstance(likelihood, BySufficientTerms), "there is no third kind"
+    return _LiftedTerms(likelihood, domain, where)
+
+
+class LiftedLikelihood(FiniteLikelihood):
+    """What every lifted likelihood has: what it sees, and where each value is in that."""
+
+    def __init__(self, seen: FiniteLikelihood, domain: FiniteSet, where: NDArray[np.intp]) -> None:
+        self.domain = domain
+        self.seen = seen
+        self.responses = seen.responses
+        self.where = where
+
+    @property
+    def sees_all(self) -> bool:
+        """Whether only the order is another one."""
+        return len(self.seen.domain) == len(self.domain)
+
+    def position(self, response: Any) -> int | None:
+        return self.seen.position(response)
+
+    def pmf(self, place: int) -> Pmf:
+        return self.seen.pmf(int(self.where[place]))
+
+    def weights(self, position: int) -> Weights:
+        return self.seen.weights(position)[self.where]
+
+    def weight_labels(self, position: int) -> NDArray[Any]:
+        return self.seen.weight_labels(position)[self.where]
+
+    def powers(self, position: int, places: Sequence[int]) -> list[Powers]:
+        return self.seen.powers(position, self.where[places].tolist())
+
+    def _term(self, position: int) -> Term:
+        return self.seen.term(position).take(self.where)
+
+    @property
+    def epsilon(self) -> Nats:
+        return self.seen.epsilon
+
+    @property
+    def least_loss(self) -> Nats:
+        return self.seen.least_loss
+
+    def delta(self, ratio: Fraction) -> Fraction:
+        return self.seen.delta(ratio)
+
+
+class _LiftedPairs(LiftedLikelihood, Pairwise):
+    seen: Pairwise
+
+    def supported_values(self, position: int) -> NDArray[np.bool_]:
+        return np.asarray(self.seen.supported_values(position)[self.where])
+
+    def separating_response(self, value: int, other: int) -> int:
+        return self.seen.separating_response(int(self.where[value]), int(self.where[other]))
+
+    def separated_from(self, value: int) -> NDArray[np.bool_]:
+        return np.asarray(self.seen.separated_from(int(self.where[value]))[self.where])
+
+    @property
+    def support_probabilities(self) -> tuple[Fraction, Fraction] | None:
+        return self.seen.support_probabilities if self.sees_all else None
+
+    @property
+    def collision_probability(self) -> Fraction:
+        return self.seen.collision_probability
+
+
+class _LiftedTerms(LiftedLikelihood, BySufficientTerms):
+    seen: BySufficientTerms
+
+    @property
+    def sufficient(self) -> Sequence[int]:
+        return self.seen.sufficient

@@ -1,0 +1,337 @@
+"""One-bit queries about a share between 0 and 1: integer weights, likelihoods, regressions."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost.domains import Box, Domain, FiniteSet, Point
+from expost.errors import InvalidInput
+from expost.files.reading import each, members, number
+from expost.numbers import decimal_text, double_above, double_below, down, up
+from expost.queries._likelihood import BoxLikelihood, FiniteLikelihood, two_weights
+from expost.queries._query import Query, UnbiasedScore, read_epsilon
+from expost.queries.scores._aligned import BoxScore, Ends, SetScore, group_by
+from expost.queries.scores._score import AffineScore, read_score, weights_from_json
+from expost.queries.tables._table import TableLikelihood
+from expost.sampling import Categorical, Pmf
+from expost.terms import Link, ScoreTerm, Term, Weights, as_integers
+
+__all__ = [
+    "Curve",
+    "OneBitGrid",
+    "OneBitOnSet",
+    "Regression",
+    "ScoreLikelihood",
+    "one_bit_meaning",
+    "one_bit_weights",
+    "read_range",
+    "relative_share",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class OneBitGrid:
+    """The weights that a response can have: light, light + 1, …, light + span ≤ heavy."""
+
+    light: int
+    heavy: int
+    span: int
+
+    @classmethod
+    def at(cls, epsilon: Fraction) -> OneBitGrid:
+        return _grid(*two_weights(epsilon))
+
+    @property
+    def total(self) -> int:
+        """What the weights of both responses add up to."""
+        return 2 * self.light + self.span
+
+    def means(self, ends: Ends) -> tuple[Fraction, Fraction]:
+        """What the low and the high response must stand for to be unbiased.
+
+        From the sampled weights: the high one has light + share · span of their total.
+        """
+        low, high = map(Fraction, ends)
+        step = (high - low) / self.span
+        return low - self.light * step, high + self.light * step
+
+
+@lru_cache(maxsize=256)
+def _grid(heavy: int, light: int) -> OneBitGrid:
+    # Rounded down to a double, so that share 1 gives exactly light + span; less span, less loss.
+    return OneBitGrid(light, heavy, int(double_below(Fraction(heavy - light))))
+
+
+def one_bit_weights(share: NDArray[np.float64], epsilon: Fraction) -> tuple[Weights, Weights]:
+    """Weights of the low and the high response, for scores at these shares of the way up.
+
+    The weight of the high one is monotone in the share, ``light`` at share 0, and ``heavy`` at
+    share 1 (or just below it, where heavy - light is too large for a double); the two weights
+    always add up to the same total.
+    """
+    grid = OneBitGrid.at(epsilon)
+    total = grid.total
+    above = as_integers(np.rint(share * float(grid.span)), total)
+    high = above + grid.light
+    return total - high, high
+
+
+def one_bit_meaning(ends: Ends, responses: Ends, epsilon: Fraction) -> UnbiasedScore:
+    """What two responses say about a score, if they are sampled by the weights of :class:`Grid`."""
+    means = dict(zip(responses, OneBitGrid.at(epsilon).means(ends), strict=True))
+    return UnbiasedScore(ends, means.__getitem__)
+
+
+def read_range(range: Sequence[float]) -> Ends:
+    """Read the two ends of a range as they were written."""
+    ends = each(range, number, "range", "two ends, the lower one first, such as (0, 12)")
+    if len(ends) != 2 or not ends[0] < ends[1] or not math.isfinite(float(ends[1]) - ends[0]):
+        raise InvalidInput("must be two ends, the lower one first", "range")
+    return ends[0], ends[1]
+
+
+Curve = Callable[..., NDArray[np.float64]]
+"""The shares of scores, elementwise; of those of many queries by their parameters, as columns."""
+
+
+class OneBitOnSet(TableLikelihood):
+    """Two responses; the high one is likelier the higher the score. Both are always possible."""
+
+    def __init__(
+        self, score: SetScore, domain: FiniteSet, responses: Ends, epsilon: Fraction,
+        curve: Curve, *parameters: float,
+    ) -> None:  # fmt: skip
+        self.domain = domain
+        self.responses = responses
+        self._positions = {response: i for i, response in enumerate(responses)}
+        self._score = score
+        self._curve = curve
+        self._parameters = parameters
+        self._epsilon = epsilon
+        self._words = 1 + OneBitGrid.at(epsilon).total.bit_length() // 64
+
+    @cached_property
+    def _columns(self) -> Sequence[Weights]:  # type: ignore[override]
+        columns = one_bit_weights(self._curve(self._score.values, *self._parameters), self._epsilon)
+        for column in columns:
+            column.setflags(write=False)
+        return columns
+
+    @classmethod
+    def prepare(cls, asked: Iterable[tuple[OneBitOnSet, int]]) -> None:
+        waiting = {
+            (id(one), position): (one, position)
+            for one, position in asked
+            if position not in one._terms and one._words == 1
+        }
+        for group in group_by(waiting.values(), lambda pair: pair[0]._kind):
+            first, _ = group[0]
+            scores = SetScore.values_of([one._score for one, _ in group])
+            parameters = np.array([one._parameters for one, _ in group], dtype=np.float64)
+            shares = first._curve(scores, *parameters.T[..., None])
+            both = np.stack(one_bit_weights(shares, first._epsilon))
+            if both.dtype == object:  # too large for passes
+                continue
+            terms = Term.of_rows(both[[position for _, position in group], range(len(group))])
+            for place, ((one, position), term) in enumerate(zip(group, terms, strict=True)):
+                one._terms[position] = term
+                if "_columns" not in one.__dict__:
+                    columns = both[:, place].copy()  # a part would keep all others
+                    columns.setflags(write=False)
+                    one.__dict__["_columns"] = tuple(columns)
+
+    @property
+    def _kind(self) -> Hashable:
+        """Those of which this is equal are worked out together."""
+        return id(self.domain), self._curve, self._epsilon.as_integer_ratio()
+
+
+class ScoreLikelihood(BoxLikelihood):
+    """Two responses; the high one is likelier the higher the score."""
+
+    link: ClassVar[Link]
+
+    def __init__(self, domain: Box, responses: Ends, score: BoxScore, epsilon: Fraction) -> None:
+        self.domain = domain
+        self.responses = responses
+        self._score = score
+        self._epsilon = epsilon
+        self._terms: dict[int, ScoreTerm] = {}
+
+    @abstractmethod
+    def _shares(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The share of each score, between 0 and 1, as it is sampled."""
+
+    @staticmethod
+    @abstractmethod
+    def share_error(position: int, growth: Fraction) -> Fraction:
+        """How much the rounding of a share can change the logarithm of a response's weight."""
+
+    @abstractmethod
+    def _form(self, sign: int, epsilon: float) -> tuple[int, int, int]:
+        """Scale and shift from a score to z, for the high (1) or the low response (-1).
+
+        As integers over a third one, which is positive.
+        """
+
+    @staticmethod
+    @abstractmethod
+    def slope(growth: Fraction, epsilon: Fraction) -> Fraction:
+        """The most that log(1 + share·growth) can change per unit of z."""
+
+    @property
+    def corners(self) -> tuple[Point, Point]:
+        return self._score.corner(-1), self._score.corner(1)
+
+    @property
+    def blur(self) -> Fraction:
+        """The rounding of a share, and half a step of the grid next to a weight above light."""
+        grid = OneBitGrid.at(self._epsilon)
+        growth = Fraction(grid.span, grid.light)
+        share = max(self.share_error(position, growth) for position in (0, 1))
+        return share + Fraction(1, 2 * grid.light)
+
+    def position(self, response: Any) -> int | None:
+        try:
+            return self.responses.index(number(response))
+        except (InvalidInput, ValueError):
+            return None
+
+    def pmf(self, place: Point) -> Pmf:
+        share = self._shares(np.array([self._score.at(place)]))
+        low, high = one_bit_weights(share, self._epsilon)
+        return Categorical((int(low[0]), int(high[0])))
+
+    def least_surprisal(self, position: int) -> float:
+        # Weights are monotone in the score, except for the blur.
+        least = min(self.pmf(corner).surprisal(position) for corner in self.corners)
+        return max(0.0, down(least - double_above(2 * self.blur)))
+
+    def weights(self, position: int, columns: Sequence[NDArray[np.float64]]) -> Weights:
+        return one_bit_weights(self._shares(self._score.at(columns)), self._epsilon)[position]
+
+    def term(self, position: int) -> ScoreTerm:
+        if position not in self._terms:
+            self._terms[position] = self._term(position)
+        return self._terms[position]
+
+    def _term(self, position: int) -> ScoreTerm:
+        if self._score.is_constant:
+            return self._flat(Fraction(0))
+        known = _known(type(self), position, *self._epsilon.as_integer_ratio())
+        form = self._score.form(*self._form(1 if position else -1, known.epsilon))
+        if form is None:
+            return self._flat(self._epsilon / 2)
+        # The score in doubles and the doubles of the term, and all else.
+        error = up(up(known.slope * form.moved) + known.rest)
+        if error >= known.half:
+            return self._flat(self._epsilon / 2)
+        return ScoreTerm(self.link, known.epsilon, form.weights, form.offset, error)
+
+    def _flat(self, error: Fraction) -> ScoreTerm:
+        """A constant: all logarithms are within epsilon of each other, so within half of it."""
+        zeros = (0.0,) * len(self._score.weights)
+        return ScoreTerm(self.link, float(self._epsilon), zeros, 0.0, double_above(error))
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What does not depend on the score: an epsilon, its half, a slope, and an error.
+
+    In doubles: the half is rounded down, the other two up.
+    """
+
+    epsilon: float
+    half: float
+    slope: float
+    rest: float
+
+
+@lru_cache(maxsize=1024)
+def _known(kind: type[ScoreLikelihood], position: int, top: int, bottom: int) -> _Known:
+    epsilon = Fraction(top, bottom)  # given by its parts, for its hash takes long
+    grid, double = OneBitGrid.at(epsilon), float(epsilon)
+    growth = Fraction(grid.span, grid.light)
+    rest = (
+        kind.share_error(position, growth)
+        # The grid: half a step, next to a weight that is at least light.
+        + Fraction(1, 2 * grid.light)
+        # Epsilon: heavy rounded down, the span of the grid, and the double of the term.
+        + Fraction(1, grid.heavy)
+        + Fraction(grid.heavy - grid.light - grid.span, grid.light + grid.span)
+        + abs(Fraction(double) - epsilon)
+    )
+    slope = double_above(kind.slope(growth, epsilon))
+    return _Known(double, double_below(epsilon / 2), slope, double_above(rest))
+
+
+def relative_share(error: Fraction, position: int, growth: Fraction) -> Fraction:
+    """The change if the product of a share and a double has a relative error.
+
+    The error is then relative to the high weight, but not to what is left for the low one.
+    """
+    return error * (min(growth, Fraction(1)) if position else growth)
+
+
+_RESPONSES = (0, 1)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Regression(Query):
+    """One bit, 0 or 1, about a share between 0 and 1 that rises with a score."""
+
+    likelihood: ClassVar[type[ScoreLikelihood]]
+    score: AffineScore
+    epsilon: Fraction
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", read_epsilon(self.epsilon))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.score}, epsilon={decimal_text(self.epsilon)})"
+
+    @property
+    def asks(self) -> str:
+        return f"a yes-or-no prediction from {self.score.coordinates}"
+
+    def asks_on(self, domain: Domain) -> str:
+        return f"a yes-or-no prediction from {self.score.told(domain)}"
+
+    def tree(self) -> dict[str, Any]:
+        return {**self.score.tree(), "epsilon": self.epsilon}
+
+    @classmethod
+    def from_fields(cls, fields: dict[str, Any]) -> Self:
+        fields = members(fields, required=("weights", "epsilon"), optional=("intercept",))
+        score = read_score(weights_from_json(fields["weights"]), fields.get("intercept", 0))
+        return cls(score, fields["epsilon"])
+
+    def with_epsilon(self, epsilon: Fraction) -> Self:
+        return type(self)(self.score, epsilon)
+
+    @staticmethod
+    @abstractmethod
+    def curve(x: NDArray[np.float64], /) -> NDArray[np.float64]:
+        """The shares of scores, in portable doubles."""
+
+    def work(self, domain: Domain) -> int:
+        return len(domain.values)
+
+    def on_set(self, domain: FiniteSet) -> FiniteLikelihood:
+        score = self.score.on_set(domain)
+        return OneBitOnSet(score, domain, _RESPONSES, self.epsilon, self.curve)
+
+    def on_box(self, domain: Box) -> BoxLikelihood:
+        return self.likelihood(domain, _RESPONSES, self.score.on_box(domain), self.epsilon)
+
+    def meaning(self, domain: Domain) -> UnbiasedScore:
+        return one_bit_meaning(_RESPONSES, _RESPONSES, self.epsilon)
