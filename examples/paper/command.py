@@ -10,10 +10,8 @@ import click
 
 from examples.paper import reproduce
 from examples.paper.runner import PARTS, Plan
-from expost.cli.dates import today
-from expost.cli.options import as_json, path
-from expost.cli.progress import Line, progress_line
-from expost.cli.show import show_json
+from expost.cli._options import as_json, path
+from expost.cli._outputs import Line, progress_line, show_json, today
 from expost.errors import InvalidInput
 
 __all__ = ["command"]

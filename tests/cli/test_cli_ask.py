@@ -298,7 +298,7 @@ def test_many_processes_at_once_lose_and_double_nothing(tmp_path: Path) -> None:
 def test_whoever_waits_for_another_process_is_told_so(
     run: Run, files: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for patience in ("expost.files.durable._PATIENCE", "expost.cli.progress._PATIENCE"):
+    for patience in ("expost.files.durable._PATIENCE", "expost.cli._outputs._PATIENCE"):
         monkeypatch.setattr(patience, 0.01)
     with ExitStack() as held:
         held.enter_context(locked(files.transcript))

@@ -161,7 +161,7 @@ def test_an_empty_transcript_is_one_line(run: Run, tmp_path: Path) -> None:
 def test_a_long_comparison_says_where_it_is(
     run: Run, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("expost.cli.progress._PATIENCE", 0.0)
+    monkeypatch.setattr("expost.cli._outputs._PATIENCE", 0.0)
     code, _, err = run("compare", file)
     assert code == 0
     assert err.startswith("accounting: basic\n")

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import expost as xp
-from expost.cli.installation import EXTRAS
+from expost.cli.doctor import EXTRAS
 from expost.solver.kernels.compiled import cache_directories, machine_code
 from support.missing_packages import COMMAND_LINE, run_without
 

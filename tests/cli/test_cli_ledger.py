@@ -35,7 +35,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     # On a busy machine a command may take a second, and would say how far it is.
-    monkeypatch.setattr("expost.cli.progress._PATIENCE", float("inf"))
+    monkeypatch.setattr("expost.cli._outputs._PATIENCE", float("inf"))
     Path("queries.json").write_text(json.dumps(QUERIES), encoding="utf-8")
     Path("values.csv").write_text("subject,value\nann,yes\nbob,no\ncyd,no\n", encoding="utf-8")
     Path("values.csv").chmod(0o600)
@@ -215,7 +215,7 @@ def test_a_command_that_takes_long_shows_its_progress(
 ) -> None:
     started(do, "study.db", "device")
     written("m.jsonl", "a message")
-    monkeypatch.setattr("expost.cli.progress._PATIENCE", 0.0)
+    monkeypatch.setattr("expost.cli._outputs._PATIENCE", 0.0)
     _, _, err = run("ledger", *arguments)
     assert any(word in err for word in ("subjects", "messages", "requests", "deciding", "copying"))
 

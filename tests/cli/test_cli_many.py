@@ -159,9 +159,9 @@ def test_arguments_that_do_not_go_together_are_one_line(
 def test_many_subjects_who_take_long_get_a_bar(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from expost.cli import progress
+    from expost.cli import _outputs
 
-    monkeypatch.setattr(progress, "_PATIENCE", 0.0)
+    monkeypatch.setattr(_outputs, "_PATIENCE", 0.0)
     queries, data = tmp_path / "queries.json", tmp_path / "data.csv"
     question = {"kind": "logistic", "weights": [1, -2], "epsilon": "1"}
     box = {"version": 1, "domain": {"box": [[-1, 1]] * 2}, "queries": {"q": question}}

@@ -70,7 +70,7 @@ def test_without_matplotlib_it_says_what_to_install(
 def test_a_long_search_says_which_response_it_is_at(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("expost.cli.progress._PATIENCE", 0.0)
+    monkeypatch.setattr("expost.cli._outputs._PATIENCE", 0.0)
     path = tmp_path / "box.json"
     query = xp.logistic({"x": 1}, epsilon="0.5")
     xp.Transcript(xp.Box(x=(-1, 1))).add(query, 1).add(query, 1).save(path)

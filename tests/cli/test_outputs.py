@@ -64,7 +64,7 @@ PRECIOUS = ["bob.json", "query.json", "secret.json", "answers.csv", "page.html",
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     # On a busy machine a command may take a second, and would print how far it is.
-    monkeypatch.setattr("expost.cli.progress._PATIENCE", float("inf"))
+    monkeypatch.setattr("expost.cli._outputs._PATIENCE", float("inf"))
     guard = xp.BayesianFilter(epsilon=1)
     for name in ("ann", "bob"):
         xp.Transcript(DOMAIN, guard).add(QUERY, "yes").save(f"{name}.json")

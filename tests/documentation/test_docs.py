@@ -150,7 +150,7 @@ def test_whoever_follows_a_page_gets_what_it_says(
     for module in ("session._session", "ledger._ledger"):
         monkeypatch.setattr(f"expost.{module}.SystemSource", partial(InsecureSource, 2))
     # On a busy machine a command may take a second, and would say how far it is.
-    monkeypatch.setattr("expost.cli.progress._PATIENCE", float("inf"))
+    monkeypatch.setattr("expost.cli._outputs._PATIENCE", float("inf"))
     Reader(page, run).follow()
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import expost as xp
-from expost.cli.loss_of_many import show_losses
+from expost.cli._loss_of_many import show_losses
 
 BUDGET = {"kind": "bayesian", "epsilon": "1"}
 

@@ -106,7 +106,7 @@ def test_a_command_that_sets_a_large_budget_warns_on_standard_error(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("expost.cli.progress._PATIENCE", float("inf"))
+    monkeypatch.setattr("expost.cli._outputs._PATIENCE", float("inf"))
     study = {"version": 1, "domain": {"values": ["no", "yes"]}, "subjects": 50, "epsilon": "100"}
     Path("study.json").write_text(
         json.dumps({**study, "goals": ['value == "yes"']}), encoding="utf-8"

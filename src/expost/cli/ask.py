@@ -8,11 +8,10 @@ from typing import Any
 
 import click
 
+from expost.cli._inputs import check_name, open_history, read_value
+from expost.cli._options import as_json, next_query, path, searching, transcript_file
+from expost.cli._outputs import Line, progress_line, show_json, show_lines
 from expost.cli.decide import read_question
-from expost.cli.options import as_json, next_query, path, searching, transcript_file
-from expost.cli.progress import Line, progress_line
-from expost.cli.secret import check_name, open_history, read_value
-from expost.cli.show import show_json, show_lines
 from expost.domains import Domain
 from expost.errors import BudgetExceeded, InvalidInput
 from expost.files.canonical import plain

@@ -17,12 +17,15 @@ from expost.audits.folder import transcript_files
 from expost.audits.log import Log
 from expost.audits.parts import Parts
 from expost.audits.result import Audit, FilesRead
-from expost.cli.dates import page_date, written
-from expost.cli.many import list_files
-from expost.cli.options import as_json, path, searching
-from expost.cli.outputs import check_output
-from expost.cli.progress import progress_line
-from expost.cli.show import show_json, show_lines
+from expost.cli._inputs import list_files
+from expost.cli._options import as_json, page_date, path, searching
+from expost.cli._outputs import (
+    check_output,
+    progress_line,
+    show_json,
+    show_lines,
+    written,
+)
 from expost.errors import InvalidInput, at, printable
 from expost.files.canonical import json_text
 from expost.files.durable import save

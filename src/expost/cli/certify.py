@@ -6,10 +6,8 @@ from pathlib import Path
 
 import click
 
-from expost.cli.options import as_json, path, searching, transcript_file
-from expost.cli.outputs import check_output
-from expost.cli.progress import watched
-from expost.cli.show import show_json, show_lines
+from expost.cli._options import as_json, path, searching, transcript_file
+from expost.cli._outputs import check_output, show_json, show_lines, watched
 from expost.cli.verify import proved
 from expost.files.kinds import PROOF
 from expost.loss import Replay

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import click
 
-from expost.cli.options import as_json, path
-from expost.cli.questions import read_query
-from expost.cli.show import show_json, show_lines
-from expost.cli.typed import read_domain
+from expost.cli._inputs import read_domain, read_query
+from expost.cli._options import as_json, path
+from expost.cli._outputs import show_json, show_lines
 from expost.client_checks import ClientCheck, Contradiction, check_client
 from expost.client_checks._reports import input_columns
 from expost.domains import Domain

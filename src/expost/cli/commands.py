@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from expost import __version__
-from expost.cli.lazily import Lazily
+from expost.cli._lazy_group import Lazily
 
 __all__ = ["COMMANDS", "group", "run"]
 

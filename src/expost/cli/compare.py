@@ -7,9 +7,8 @@ from pathlib import Path
 
 import click
 
-from expost.cli.options import as_json, composition_delta, searching, transcript_file
-from expost.cli.progress import watched
-from expost.cli.show import show_json
+from expost.cli._options import as_json, composition_delta, searching, transcript_file
+from expost.cli._outputs import show_json, watched
 from expost.errors import InvalidInput
 from expost.filters._acceptance_limits import MOST_REPEATS
 from expost.filters._outcomes import undecided_text

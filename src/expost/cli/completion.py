@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 from click.shell_completion import BashComplete, FishComplete, ShellComplete, ZshComplete
 
-from expost.cli.options import as_json
-from expost.cli.show import show_json
+from expost.cli._options import as_json
+from expost.cli._outputs import show_json
 
 __all__ = ["command"]
 

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import click
 
-from expost.cli.options import as_json, next_query, searching, transcript_file
-from expost.cli.progress import watched
-from expost.cli.questions import read_query
-from expost.cli.show import show_json, show_lines
+from expost.cli._inputs import read_query
+from expost.cli._options import as_json, next_query, searching, transcript_file
+from expost.cli._outputs import show_json, show_lines, watched
 from expost.errors import at
 from expost.filters import Filter
 from expost.filters._decision import remaining_text

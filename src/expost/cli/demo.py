@@ -12,9 +12,8 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.cli.options import as_json, path
-from expost.cli.outputs import check_output
-from expost.cli.show import show_json
+from expost.cli._options import as_json, path
+from expost.cli._outputs import check_output, show_json
 from expost.domains import FiniteSet
 from expost.files.kinds import PICTURE
 from expost.filters._basic import BasicFilter

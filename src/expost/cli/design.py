@@ -9,11 +9,15 @@ from pathlib import Path
 
 import click
 
-from expost.cli.dates import page_date, written
-from expost.cli.options import as_json, path
-from expost.cli.outputs import check_output
-from expost.cli.progress import progress_line
-from expost.cli.show import show_json, show_lines, warn
+from expost.cli._options import as_json, page_date, path
+from expost.cli._outputs import (
+    check_output,
+    progress_line,
+    show_json,
+    show_lines,
+    warn,
+    written,
+)
 from expost.designs import Design, designed, load_study
 from expost.designs.designing import REPETITIONS
 from expost.designs.study import LEAST_EPSILON

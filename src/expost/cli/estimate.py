@@ -11,12 +11,9 @@ import click
 
 from expost._format import format_count
 from expost.answers import Answers
-from expost.cli import part
-from expost.cli.many import read_many
-from expost.cli.options import as_json, path
-from expost.cli.pictures import check_picture, where
-from expost.cli.progress import Line, progress_line
-from expost.cli.show import show_json, show_lines
+from expost.cli._inputs import about_options, find_attributes, read_many
+from expost.cli._options import about, as_json, path, step
+from expost.cli._outputs import Line, check_picture, progress_line, show_json, show_lines, where
 from expost.errors import InvalidInput, printable
 from expost.knowledge import Samples, load_prior
 from expost.report._estimates import (
@@ -47,8 +44,8 @@ _DUST = 1e-5
 )
 @click.option("--mean", "key", metavar="ID", help="The mean of the score that a query is about.")
 @click.option("--frequencies", "naive", is_flag=True, help="The share of each value, unbiased.")
-@part.about
-@part.step
+@about
+@step
 @click.option(
     "--planned",
     is_flag=True,
@@ -124,8 +121,8 @@ def command(
         told, answers = _told(line), study.answers
         if key is not None:
             check_mean(answers, key, unnamed=queries is None)
-        chosen = None if of_query else part.named(answers, about, step, key=key)
-        with part.options():
+        chosen = None if of_query else find_attributes(answers, about, step, key=key)
+        with about_options():
             if key is not None and not likelihood:
                 found = mean(answers, key, confidence=confidence)
             elif naive:

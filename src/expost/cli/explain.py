@@ -6,11 +6,8 @@ from pathlib import Path
 
 import click
 
-from expost.cli.dates import page_date, written
-from expost.cli.options import as_json, path, searching, transcript_file
-from expost.cli.outputs import check_output
-from expost.cli.progress import Line, watched
-from expost.cli.show import show_json
+from expost.cli._options import as_json, page_date, path, searching, transcript_file
+from expost.cli._outputs import Line, check_output, show_json, watched, written
 from expost.errors import InvalidInput, printable
 from expost.files.kinds import PAGE
 from expost.knowledge import confidence_change, load_prior

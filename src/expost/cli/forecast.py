@@ -10,12 +10,10 @@ import click
 
 from expost.audits.filter_file import load_filter
 from expost.audits.folder import Gathered
-from expost.cli.ledger.options import checkpoint_file, find_query
-from expost.cli.many import read_many
-from expost.cli.options import as_json, next_query, path
-from expost.cli.progress import progress_line
-from expost.cli.questions import read_query
-from expost.cli.show import show_json, show_lines
+from expost.cli._inputs import read_many, read_query
+from expost.cli._options import as_json, next_query, path
+from expost.cli._outputs import progress_line, show_json, show_lines
+from expost.cli.ledger._options import checkpoint_file, find_query
 from expost.designs import Forecast, forecast
 from expost.errors import InvalidInput, at
 from expost.files.regular import opened

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import click
 
-from expost.cli.options import as_json, path, searching
-from expost.cli.progress import watched
-from expost.cli.show import show_json, show_lines
+from expost.cli._options import as_json, path, searching
+from expost.cli._outputs import show_json, show_lines, watched
 from expost.errors import InvalidInput
 from expost.loss._odometer import peak_shown
 from expost.loss._replay import replayed
@@ -74,7 +73,7 @@ def command(
     if file is not None and many is None and (queries or budget or out or plot) is None:
         _show_loss(file, effort, as_json=as_json)
     elif file is None and many is not None and (queries is not None or many.is_dir()):
-        from expost.cli.loss_of_many import show_losses  # one subject needs none of it
+        from expost.cli._loss_of_many import show_losses  # one subject needs none of it
 
         show_losses(many, queries, budget, out, plot, effort, as_json=as_json)
     else:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from expost.cli.fixed import Fix, fixed
-from expost.cli.options import as_json, path
-from expost.cli.show import show_json
+from expost.cli._domain_options import Fix, fixed
+from expost.cli._options import as_json, path
+from expost.cli._outputs import show_json
 from expost.errors import InvalidInput, at, printable
 from expost.files.durable import create
 from expost.report._formatting import domain_in_words

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import click
 
-from expost.cli.options import as_json, path, transcript_file
-from expost.cli.progress import progress_line
-from expost.cli.secret import check_name, open_history, read_changes, read_record
-from expost.cli.show import show_json, show_lines
+from expost.cli._inputs import check_name, open_history, read_changes, read_record
+from expost.cli._options import as_json, path, transcript_file
+from expost.cli._outputs import progress_line, show_json, show_lines
 from expost.errors import InvalidInput
 from expost.session._file_session import FileSession
 from expost.transcript import load_transcript

@@ -6,10 +6,8 @@ from pathlib import Path
 
 import click
 
-from expost.cli.options import as_json, composition_delta, path, searching, transcript_file
-from expost.cli.pictures import check_picture, where
-from expost.cli.progress import watched
-from expost.cli.show import show_json
+from expost.cli._options import as_json, composition_delta, path, searching, transcript_file
+from expost.cli._outputs import check_picture, show_json, watched, where
 from expost.files.canonical import plain
 from expost.loss import Odometer
 from expost.report._comparison import costs_within_budget

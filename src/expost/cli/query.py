@@ -11,9 +11,10 @@ from typing import Any
 import click
 
 from expost import queries
-from expost.cli import part, typed
-from expost.cli.options import as_json, path
-from expost.cli.show import show_json, warn
+from expost.cli import _parsing
+from expost.cli._inputs import read_attributes, read_domain
+from expost.cli._options import about, as_json, path, step
+from expost.cli._outputs import show_json, warn
 from expost.domains import Domain, some
 from expost.errors import InvalidInput, at, meant, printable
 from expost.files.canonical import json_text
@@ -108,8 +109,8 @@ class _Listing(click.Command):
 @click.option("--order", metavar="N", help="Of a Hadamard matrix: a power of 2 above the values.")
 @click.option("--buckets", metavar="N", help="Of a hash.")
 @click.option("--seed", metavar="HEX", help="Of a hash, another one for every subject.")
-@part.about
-@part.step
+@about
+@step
 @click.option(
     "--for", "asked_of", type=path, metavar="FILE", help="A transcript or domain that it must fit."
 )
@@ -134,7 +135,7 @@ def command(
         given["utility" if "utility" in parameters else "probabilities"] = rows
     query = _made(kind, {name: value for name, value in given.items() if value or value == ""})
     if about is not None:
-        query = query.about(*part.attributes(about), at=step)
+        query = query.about(*read_attributes(about), at=step)
     elif step is not None:
         raise InvalidInput("goes with --about", "--at")
     if query.epsilon is not None and (large := large_text("an epsilon of", Nats(query.epsilon))):
@@ -143,7 +144,7 @@ def command(
     fits = ""
     if asked_of is not None:
         with at(str(asked_of), ": "):
-            domain = typed.read_domain(asked_of)
+            domain = read_domain(asked_of)
         _check_fits(query, domain)
         fits = f": {query_in_words(query, domain)}"
     if out is None:
@@ -193,38 +194,38 @@ def _made(kind: str, given: dict[str, Any]) -> Query:
 def _weights(texts: Sequence[str]) -> Any:
     """Weights by name, or by position if none has a name."""
     if not any("=" in text for text in texts):
-        return [typed.number(text) for text in texts]
+        return [_parsing.number(text) for text in texts]
     result: dict[str, Any] = {}
     for text in texts:
-        name, what = typed.named(text, example="age=-0.059")
+        name, what = _parsing.named(text, example="age=-0.059")
         with at(name):
             if name in result:
                 raise InvalidInput("is given twice")
-            result[name] = _by_category(what) if ":" in what else typed.number(what)
+            result[name] = _by_category(what) if ":" in what else _parsing.number(what)
     return result
 
 
 def _by_category(text: str) -> dict[str, NumberText]:
     result: dict[str, NumberText] = {}
-    for entry in typed.labels(text):
+    for entry in _parsing.labels(text):
         label, colon, weight = entry.rpartition(":")
         if not colon or not label or label in result:
             raise InvalidInput("must have a weight for each category, such as north:1,south:2")
-        result[label] = typed.number(weight)
+        result[label] = _parsing.number(weight)
     return result
 
 
 def _exact_rows(texts: Sequence[str]) -> list[list[str]]:
-    return [typed.labels(text) for text in texts]
+    return [_parsing.labels(text) for text in texts]
 
 
 _READERS: dict[str, Callable[[Any], Any]] = {
     "weights": _weights,
     "probabilities": _exact_rows,
     "utility": _exact_rows,
-    "range": typed.ends,
-    "scores": typed.numbers,
-    "of": typed.numbers,
-    "responses": typed.entries,
-    **dict.fromkeys(("intercept", "window", "size", "order", "buckets"), typed.number),
+    "range": _parsing.ends,
+    "scores": _parsing.numbers,
+    "of": _parsing.numbers,
+    "responses": _parsing.entries,
+    **dict.fromkeys(("intercept", "window", "size", "order", "buckets"), _parsing.number),
 }

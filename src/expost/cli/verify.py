@@ -6,9 +6,8 @@ from pathlib import Path
 
 import click
 
-from expost.cli.options import as_json, path, transcript_file
-from expost.cli.progress import watched
-from expost.cli.show import show_json, show_lines
+from expost.cli._options import as_json, path, transcript_file
+from expost.cli._outputs import show_json, show_lines, watched
 from expost.errors import InvalidInput, at
 from expost.files.kinds import PROOF, TRANSCRIPT, check_kind
 from expost.files.regular import read_text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from expost.cli.lazily import Lazily
+from expost.cli._lazy_group import Lazily
 
 __all__ = ["COMMANDS", "command"]
 

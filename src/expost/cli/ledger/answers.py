@@ -7,10 +7,9 @@ from pathlib import Path
 import click
 
 from expost.audits.tables import save_answers, save_queries
-from expost.cli.ledger.options import Open, ledger
-from expost.cli.options import as_json, path
-from expost.cli.outputs import check_output
-from expost.cli.show import show_json, show_lines
+from expost.cli._options import as_json, path
+from expost.cli._outputs import check_output, show_json, show_lines
+from expost.cli.ledger._options import Open, ledger
 from expost.errors import InvalidInput, at
 from expost.files.kinds import QUERIES
 from expost.files.tables import table_format

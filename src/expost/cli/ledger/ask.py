@@ -1,12 +1,19 @@
-"""``expost ledger ask``: a simulation, with the values of subjects."""
+"""``expost ledger ask``: a simulation, with the values of subjects, which are never shown."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
+from typing import Any, assert_never
 
 import click
 
-from expost.cli.ledger.options import (
+from expost.answers import Subject
+from expost.cli._inputs import check_name
+from expost.cli._options import as_json, path
+from expost.cli._outputs import progress_line, show_json, show_lines, warn
+from expost.cli.ledger._options import (
     Open,
     find_query,
     ledger,
@@ -14,13 +21,130 @@ from expost.cli.ledger.options import (
     round_query,
     subjects_done,
 )
-from expost.cli.ledger.values import read_values
-from expost.cli.options import as_json, path
-from expost.cli.progress import progress_line
-from expost.cli.show import show_json, show_lines
+from expost.domains import Attributes, Box, Categories, Domain, FiniteSet
+from expost.errors import InvalidInput, at
 from expost.files.canonical import plain
+from expost.files.regular import others_may_read
+from expost.files.tables import read_table
+from expost.session._secret import Single
 
 __all__ = ["command"]
+
+Read = Callable[[str], Any]
+"""Makes a value of a cell of CSV, which is a text."""
+
+_SUBJECT = "subject"
+_ALONE = "value"
+
+
+class SecretRows(Single):
+    """The values of some subjects, which nobody but the ledger looks at."""
+
+    __slots__ = ("_rows",)
+
+    def __init__(self, rows: Sequence[Any]) -> None:
+        self._rows = rows
+
+    @property
+    def rows(self) -> Sequence[Any]:
+        """All of them."""
+        return self._rows
+
+
+def read_values(file: Path, domain: Domain) -> tuple[list[Subject], SecretRows]:
+    """Who is in a table, and their values, in the same order."""
+    check_name(file, "values")
+    if others_may_read(file.stat()):
+        warn(f"others may read {file}; chmod 600 leaves it to its owner")
+    cells, changing = _columns_of(domain)
+    with at(os.fspath(file), ": "):
+        table = read_table(file, [_SUBJECT, *cells])
+        there = list(table.columns if hasattr(table, "columns") else table)
+        for name in (_SUBJECT, *cells):
+            if name not in there:
+                raise InvalidInput(f"has no column {name!r}")
+        texts = file.suffix.lower() == ".csv"
+        columns = [
+            [read(cell) for cell in table[name]] if texts else list(table[name])
+            for name, read in cells.items()
+        ]
+        if list(cells) == [_ALONE]:
+            return list(table[_SUBJECT]), SecretRows(columns[0])
+        named = domain.names is not None
+        rows = [
+            dict(zip(cells, row, strict=True)) if named else list(row)
+            for row in zip(*columns, strict=True)
+        ]
+        if changing:
+            rows = [_steps(number, row, changing) for number, row in enumerate(rows, 1)]
+        return list(table[_SUBJECT]), SecretRows(rows)
+
+
+def _steps(number: int, row: Any, changing: Collection[str]) -> list[dict[str, Any]]:
+    """A record for each step, where a column of what changes has a list of the values so far."""
+    lists = [row[name] for name in changing]
+    lengths = {0 if isinstance(each, str) or not hasattr(each, "__len__") else len(each)
+               for each in lists}  # fmt: skip
+    if len(lengths) > 1 or 0 in lengths:
+        raise InvalidInput(
+            "attributes that change have a list of values each, one for every step so far",
+            f"row {number}",
+        )
+    return [
+        {name: row[name][step] if name in changing else row[name] for name in row}
+        for step in range(*lengths)
+    ]
+
+
+def _columns_of(domain: Domain) -> tuple[dict[str, Read], list[str]]:
+    """Return a reader of cells for each column of a domain, and the columns that change."""
+    match domain:
+        case FiniteSet(names=None):
+            return {_ALONE: _of(domain)}, []
+        case FiniteSet():
+            return dict.fromkeys(domain.called(_ALONE), _number), []
+        case Attributes():
+            changing = [name for name in domain.names if domain[name].change]
+            return {
+                name: _refused if name in changing else _of(domain[name].values)
+                for name in domain.names
+            }, changing
+        case Box():
+            names = domain.names or [f"x{index}" for index in range(len(domain.sides))]
+            return {
+                name: str if isinstance(side, Categories) else _number
+                for name, side in zip(names, domain.sides, strict=True)
+            }, []
+        case _:
+            assert_never(domain)
+
+
+def _of(domain: FiniteSet) -> Read:
+    """A label of a set, or one of its numbers."""
+
+    def read(text: str) -> Any:
+        number = _number(text)
+        if number != text and domain.locate(text) is not None:
+            if domain.locate(number) is not None:
+                raise InvalidInput("a cell is a number or a label; JSON Lines tell them apart")
+            return text
+        return number
+
+    return read
+
+
+def _number(text: str) -> Any:
+    """What is a number as one; else the text, which is outside of the domain then."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _refused(text: str) -> Any:
+    raise InvalidInput("attributes that change have a list of values: use JSON Lines (.jsonl)")
 
 
 @click.command("ask")

@@ -8,10 +8,10 @@ from typing import Any
 
 import click
 
+from expost.cli._options import as_json
+from expost.cli._outputs import show_json, show_lines
 from expost.cli.audit import audit_lines
-from expost.cli.ledger.options import Open, ledger
-from expost.cli.options import as_json
-from expost.cli.show import show_json, show_lines
+from expost.cli.ledger._options import Open, ledger
 from expost.files.canonical import plain
 from expost.ledger import StudyAudit
 

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import click
 
-from expost.cli.ledger.options import Open, ledger
-from expost.cli.options import as_json, path
-from expost.cli.progress import progress_line
-from expost.cli.show import show_json
+from expost.cli._options import as_json, path
+from expost.cli._outputs import progress_line, show_json
+from expost.cli.ledger._options import Open, ledger
 from expost.errors import printable
 
 __all__ = ["command"]

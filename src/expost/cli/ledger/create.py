@@ -8,10 +8,10 @@ import click
 
 from expost._format import format_list
 from expost.answers import queries_from_json
-from expost.cli.fixed import Fix, fixed
-from expost.cli.ledger.options import checkpoint_file
-from expost.cli.options import as_json, path
-from expost.cli.show import show_json
+from expost.cli._domain_options import Fix, fixed
+from expost.cli._options import as_json, path
+from expost.cli._outputs import show_json
+from expost.cli.ledger._options import checkpoint_file
 from expost.errors import InvalidInput, at, printable
 from expost.files.durable import create
 from expost.files.regular import read_text

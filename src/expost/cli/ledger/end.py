@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from expost.cli.ledger.options import Open, ledger
-from expost.cli.options import as_json
-from expost.cli.show import show_json
+from expost.cli._options import as_json
+from expost.cli._outputs import show_json
+from expost.cli.ledger._options import Open, ledger
 
 __all__ = ["command"]
 

@@ -9,11 +9,9 @@ from pathlib import Path
 
 import click
 
-from expost.cli.ledger.options import Open, ledger, read_lines
-from expost.cli.options import as_json, path
-from expost.cli.outputs import check_output
-from expost.cli.progress import progress_line
-from expost.cli.show import show_json, show_lines
+from expost.cli._options import as_json, path
+from expost.cli._outputs import check_output, progress_line, show_json, show_lines
+from expost.cli.ledger._options import Open, ledger, read_lines
 from expost.files.durable import save
 from expost.files.kinds import RECEIPTS
 from expost.files.regular import LARGEST_TABLE
@@ -27,13 +25,13 @@ _OUTCOMES = ("recorded", "declined", "incomplete", "quarantined")
 @click.command("receive")
 @ledger
 @click.argument("file", type=path, metavar="FILE")
-@click.option("--dry-run", is_flag=True, help="Only show what would happen to receipt message.")
+@click.option("--dry-run", is_flag=True, help="Only show what would happen to each message.")
 @click.option("--out", "-o", type=path, metavar="FILE", help="File for the receipts (JSON Lines).")
 @as_json
 def command(open_: Open, file: Path, dry_run: bool, out: Path | None, as_json: bool) -> None:
     """Take in messages from devices.
 
-    FILE has a message on receipt line. A message that does not fit is quarantined and its subject
+    FILE has a message on each line. A message that does not fit is quarantined and its subject
     suspended. If more than 1 % of at least 100 subjects would be, no subject is suspended until an
     operator has looked: see expost ledger resolve. Exits with 1 if anything was quarantined. Stop
     other processes that write to the ledger first.

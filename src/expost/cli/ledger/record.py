@@ -6,10 +6,9 @@ from pathlib import Path
 
 import click
 
-from expost.cli.ledger.options import Open, find_query, ledger, round_query, subjects_done
-from expost.cli.options import as_json, path
-from expost.cli.progress import progress_line
-from expost.cli.show import show_json, show_lines
+from expost.cli._options import as_json, path
+from expost.cli._outputs import progress_line, show_json, show_lines
+from expost.cli.ledger._options import Open, find_query, ledger, round_query, subjects_done
 from expost.errors import InvalidInput, at
 from expost.files.tables import read_table
 

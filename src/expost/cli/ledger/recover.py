@@ -7,10 +7,9 @@ from pathlib import Path
 
 import click
 
-from expost.cli.ledger.options import checkpoint_file
-from expost.cli.options import as_json
-from expost.cli.outputs import check_output
-from expost.cli.show import show_json, show_lines
+from expost.cli._options import as_json
+from expost.cli._outputs import check_output, show_json, show_lines
+from expost.cli.ledger._options import checkpoint_file
 from expost.files.kinds import CHECKPOINT
 from expost.ledger import Ledger, Recovery
 

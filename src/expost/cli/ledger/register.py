@@ -6,10 +6,9 @@ from pathlib import Path
 
 import click
 
-from expost.cli.ledger.options import Open, SubjectOptions, ledger, some_subjects
-from expost.cli.options import as_json, path
-from expost.cli.progress import progress_line
-from expost.cli.show import show_json, show_lines
+from expost.cli._options import as_json, path
+from expost.cli._outputs import progress_line, show_json, show_lines
+from expost.cli.ledger._options import Open, SubjectOptions, ledger, some_subjects
 from expost.errors import InvalidInput
 
 __all__ = ["command"]

@@ -6,12 +6,9 @@ from pathlib import Path
 
 import click
 
-from expost.cli.dates import today
-from expost.cli.ledger.options import checkpoint_file, find_subject
-from expost.cli.options import as_json, path
-from expost.cli.outputs import check_output
-from expost.cli.progress import Line, progress_line
-from expost.cli.show import show_json
+from expost.cli._options import as_json, path
+from expost.cli._outputs import Line, check_output, progress_line, show_json, today
+from expost.cli.ledger._options import checkpoint_file, find_subject
 from expost.errors import InvalidInput, printable
 from expost.files.durable import save
 from expost.files.kinds import PAGE

@@ -6,7 +6,9 @@ from collections import Counter
 
 import click
 
-from expost.cli.ledger.options import (
+from expost.cli._options import as_json
+from expost.cli._outputs import progress_line, show_json, show_lines
+from expost.cli.ledger._options import (
     Open,
     SubjectOptions,
     find_query,
@@ -16,9 +18,6 @@ from expost.cli.ledger.options import (
     some_subjects,
     subjects_done,
 )
-from expost.cli.options import as_json
-from expost.cli.progress import progress_line
-from expost.cli.show import show_json, show_lines
 
 __all__ = ["command"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from expost.cli.ledger.options import Open, SubjectOptions, ledger, some_subjects
-from expost.cli.options import as_json
-from expost.cli.show import show_json, show_lines
+from expost.cli._options import as_json
+from expost.cli._outputs import show_json, show_lines
+from expost.cli.ledger._options import Open, SubjectOptions, ledger, some_subjects
 from expost.errors import InvalidInput
 
 __all__ = ["command"]

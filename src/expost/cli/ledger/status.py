@@ -9,9 +9,9 @@ from typing import Any
 import click
 import numpy as np
 
-from expost.cli.ledger.options import Open, SubjectOptions, ledger, some_subjects
-from expost.cli.options import as_json
-from expost.cli.show import show_json, show_lines
+from expost.cli._options import as_json
+from expost.cli._outputs import show_json, show_lines
+from expost.cli.ledger._options import Open, SubjectOptions, ledger, some_subjects
 from expost.files.canonical import plain
 from expost.ledger import Ledger, Status
 from expost.report._formatting import budget_text, shown

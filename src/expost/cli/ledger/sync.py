@@ -7,11 +7,9 @@ from pathlib import Path
 
 import click
 
-from expost.cli.ledger.options import Open, ledger, read_lines
-from expost.cli.options import as_json, path
-from expost.cli.outputs import check_output
-from expost.cli.progress import progress_line
-from expost.cli.show import show_json, show_lines
+from expost.cli._options import as_json, path
+from expost.cli._outputs import check_output, progress_line, show_json, show_lines
+from expost.cli.ledger._options import Open, ledger, read_lines
 from expost.files.durable import save
 from expost.files.kinds import SYNC_ANSWERS
 from expost.files.regular import LARGEST_TABLE

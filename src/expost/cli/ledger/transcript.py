@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from expost.cli.ledger.options import Open, find_subject, ledger
-from expost.cli.options import as_json, path
-from expost.cli.show import show_json, show_lines
+from expost.cli._options import as_json, path
+from expost.cli._outputs import show_json, show_lines
+from expost.cli.ledger._options import Open, find_subject, ledger
 from expost.errors import at
 from expost.files.durable import create
 

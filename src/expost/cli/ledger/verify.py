@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import click
 
-from expost.cli.ledger.options import Open, ledger, subjects_done
-from expost.cli.options import as_json
-from expost.cli.progress import progress_line
-from expost.cli.show import show_json, show_lines
+from expost.cli._options import as_json
+from expost.cli._outputs import progress_line, show_json, show_lines
+from expost.cli.ledger._options import Open, ledger, subjects_done
 
 __all__ = ["command"]
 

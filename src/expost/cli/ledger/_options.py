@@ -12,9 +12,9 @@ from typing import Any, NamedTuple, TypeVar
 import click
 
 from expost.answers import Subject
-from expost.cli.options import path
-from expost.cli.progress import Line
-from expost.cli.questions import read_query
+from expost.cli._inputs import read_query
+from expost.cli._options import path
+from expost.cli._outputs import Line
 from expost.errors import InvalidInput, at, meant
 from expost.files.regular import LARGEST_TABLE, opened, read_text
 from expost.files.tables import read_table

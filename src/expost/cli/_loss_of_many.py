@@ -13,11 +13,15 @@ from expost.answers import Answers
 from expost.audits.budget import AgainstBudget, against_budget
 from expost.audits.losses import Losses, losses_within
 from expost.audits.tables import save_losses
-from expost.cli.many import read_many
-from expost.cli.outputs import check_output
-from expost.cli.pictures import check_picture, where
-from expost.cli.progress import progress_line
-from expost.cli.show import show_json, show_lines
+from expost.cli._inputs import read_many
+from expost.cli._outputs import (
+    check_output,
+    check_picture,
+    progress_line,
+    show_json,
+    show_lines,
+    where,
+)
 from expost.errors import InvalidInput, at
 from expost.files.kinds import LOSSES
 from expost.files.tables import table_format

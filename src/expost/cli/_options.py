@@ -11,7 +11,17 @@ import click
 
 from expost.solver import GAP, Effort
 
-__all__ = ["as_json", "composition_delta", "next_query", "path", "searching", "transcript_file"]
+__all__ = [
+    "about",
+    "as_json",
+    "composition_delta",
+    "next_query",
+    "page_date",
+    "path",
+    "searching",
+    "step",
+    "transcript_file",
+]
 
 Command = TypeVar("Command", bound=Callable[..., None])
 
@@ -28,6 +38,19 @@ composition_delta = click.option(
     "--delta", metavar="D", help="For composition; that of the file's filter by default."
 )
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
+
+about = click.option(
+    "--about",
+    metavar="NAMES",
+    help="Of a record: the attribute, smokes, or some of them together, smokes,region.",
+)
+step = click.option(
+    "--at", "step", type=int, metavar="STEP", help="The step, if one of them changes."
+)
+
+page_date = click.option(
+    "--date", metavar="DATE", help="Of the page, any text; by default, when FILE was last written."
+)
 
 _gap = click.option(
     "--gap", type=float, default=GAP, help="On a box: how wide the loss may be, in nats."

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
-from expost.domains import Domain, domain_from_json
-from expost.errors import InvalidInput, at
-from expost.files.reading import NumberText, parse
-from expost.files.regular import read_text
+from expost.errors import InvalidInput
+from expost.files.reading import NumberText
 
 __all__ = [
     "ends",
@@ -18,7 +15,6 @@ __all__ = [
     "named",
     "number",
     "numbers",
-    "read_domain",
     "side",
     "values",
 ]
@@ -30,15 +26,6 @@ _INTEGERS = "integers:"
 
 # More than that nobody types as a range by mistake; a file may list them.
 _MOST = 1_000_000
-
-
-def read_domain(path: Path) -> Domain:
-    """The domain in a file: of a transcript, of a file of queries, or nothing else than one."""
-    tree = parse(read_text(path))
-    if isinstance(tree, dict) and "version" in tree and "domain" in tree:
-        with at("domain"):
-            return domain_from_json(tree["domain"])
-    return domain_from_json(tree)
 
 
 def values(text: str) -> dict[str, Any]:

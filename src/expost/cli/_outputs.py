@@ -1,17 +1,56 @@
-"""A line on standard error while something takes longer than a second."""
+"""Results, progress, pages and figures: what commands print and which files they may replace."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+import click
+
+from expost.errors import InvalidInput, at, printable
+from expost.files.canonical import json_text
+from expost.files.kinds import PICTURE, check_replaceable
+from expost.files.regular import check_apart
 from expost.solver import Effort, Progress
 
-__all__ = ["Line", "progress_line", "watched"]
+__all__ = [
+    "Line",
+    "check_output",
+    "check_picture",
+    "progress_line",
+    "show_json",
+    "show_lines",
+    "today",
+    "warn",
+    "watched",
+    "where",
+    "written",
+]
+
+
+def warn(message: str) -> None:
+    """Print a warning on standard error, and continue."""
+    click.echo(printable(f"expost: warning: {message}"), err=True)
+
+
+def show_json(tree: Any) -> None:
+    """Print the tree of a result."""
+    click.echo(json_text(tree, indent=2))
+
+
+def show_lines(lines: Iterable[tuple[str, str]]) -> None:
+    """Print names and values in two columns, without control characters."""
+    rows = list(lines)
+    width = max((len(name) for name, _ in rows), default=0)
+    for name, value in rows:
+        click.echo(printable(f"{name:<{width}}  {value}"))
+
 
 _PATIENCE = 1.0
 _BAR = 30
@@ -89,3 +128,41 @@ class Line:
 
 def _duration(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+
+
+def check_output(out: Path, kind: str, *read: Path | None) -> None:
+    """Refuse an output file that the command also reads, or that has content of another kind.
+
+    Call it before the work. A new file, an empty one, and one of the same kind may be written.
+    """
+    check_apart(out, *(path for path in read if path is not None))
+    with at(str(out), ": "):
+        check_replaceable(out, kind)
+
+
+_FORMATS = (".png", ".svg", ".pdf")
+
+
+def check_picture(picture: Path, *read: Path | None) -> None:
+    """Refuse a name of no known format, in no folder, or of a file that must not be replaced."""
+    check_output(picture, PICTURE, *read)
+    if picture.suffix.lower() not in _FORMATS:
+        raise InvalidInput("the name of a picture ends in .png, .svg or .pdf", str(picture))
+    if not picture.parent.is_dir():
+        reason = f"the picture cannot be saved: there is no folder {picture.parent}"
+        raise InvalidInput(reason, str(picture))
+
+
+def where(picture: Path) -> str:
+    """The line that says where it is."""
+    return printable(f"The picture is in {picture}.")
+
+
+def written(file: Path) -> str:
+    """When a file was last written: the same file has the same page, whenever that is made."""
+    time = datetime.fromtimestamp(file.stat().st_mtime, tz=UTC)
+    return f"{time:%Y-%m-%d}, when the file was last written"
+
+
+def today() -> str:
+    return f"{datetime.now(tz=UTC):%Y-%m-%d}"

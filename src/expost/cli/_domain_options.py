@@ -1,4 +1,4 @@
-"""What is fixed before the first response, from options or asked for: a domain and a budget."""
+"""Options for a domain and a budget, which commands prompt for if they are missing."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from typing import Any, TypeVar
 import click
 
 from expost._format import format_list
-from expost.cli import typed
-from expost.cli.options import path
-from expost.cli.show import warn
+from expost.cli import _parsing
+from expost.cli._inputs import read_domain
+from expost.cli._options import path
+from expost.cli._outputs import warn
 from expost.domains import Domain, domain_from_json
 from expost.errors import InvalidInput, at
 from expost.files.reading import members
@@ -112,14 +113,14 @@ def _domain(values: str | None, coordinates: Sequence[str], file: Path | None) -
             return _box(coordinates)
     if file is not None:
         with at(str(file), ": "):
-            return typed.read_domain(file)
+            return read_domain(file)
     return None
 
 
 def _listed(text: str) -> Domain:
     """The finite domain that was typed; of one value there is nothing to ask."""
     try:
-        found = domain_from_json(typed.values(text))
+        found = domain_from_json(_parsing.values(text))
     except InvalidInput as error:
         raise InvalidInput(error.reason, error.place.removeprefix("values")) from None
     if len(found.values) == 1:
@@ -139,11 +140,11 @@ def _as_numbers(domain: Domain) -> str:
 def _box(coordinates: Sequence[str]) -> Domain:
     sides: dict[str, Any] = {}
     for text in coordinates:
-        name, what = typed.named(text, example=_EXAMPLE)
+        name, what = _parsing.named(text, example=_EXAMPLE)
         with at(name):
             if name in sides:
                 raise InvalidInput("is given twice")
-            sides[name] = typed.side(what)
+            sides[name] = _parsing.side(what)
     return domain_from_json({"box": members(sides, optional=None)})
 
 
