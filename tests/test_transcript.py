@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import expost as xp
-from expost.transcript import Tally, Transcript
+from expost.tally import Tally
+from expost.transcript import Transcript
 from support.random_cases import transcripts
 
 DOCUMENT: dict[str, Any] = {
@@ -370,7 +371,7 @@ def test_a_tally_knows_no_order_and_no_identity() -> None:
         assert list(other.tally.counts.items()) == list(first.tally.counts.items())
     step_by_step = Tally()
     for exchange in first.exchanges:
-        step_by_step = step_by_step.plus(exchange.query, exchange.position)
+        step_by_step = step_by_step.extended(exchange.query, exchange.position)
     assert step_by_step.counts == first.tally.counts
     assert sum(part.times for part in step_by_step) == len(first)
     assert len(step_by_step) == len(list(step_by_step)) == len(first)  # these were all new objects

@@ -5,10 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 import reprlib
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain, islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from expost._format import format_count
 from expost.cards import card
@@ -30,11 +29,10 @@ from expost.queries.query_table import (
     work_error,
     work_limit,
 )
+from expost.tally import Tally
 
 __all__ = [
     "Exchange",
-    "Summand",
-    "Tally",
     "Transcript",
     "canonical",
     "check_version",
@@ -49,8 +47,6 @@ __all__ = [
 
 VERSION = 1
 
-_RECENT = 64
-
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
@@ -60,84 +56,6 @@ class Exchange:
     response: Value
     position: int = field(repr=False)
     """Where the response is among those of the query on the domain of the transcript."""
-
-
-class Summand(NamedTuple):
-    """A response of a query by its position, and how often it was given."""
-
-    query: Query
-    position: int
-    times: int = 1
-
-
-class Tally:
-    """How often which response was given to which query, in whatever order. Immutable.
-
-    All that a loss depends on. It is kept by the identity of the queries, which is quick, and read
-    by their content: ``counts`` and ``summands`` are equal for equal tallies, however they came
-    about.
-    """
-
-    __slots__ = ("_recent", "_settled")
-    _Entries = dict[tuple[int, int], Summand]
-
-    def __init__(self, recent: _Entries | None = None, settled: _Entries | None = None) -> None:
-        # Summands keep their queries alive, so identities are not used twice.
-        self._recent = recent or {}
-        self._settled = settled or {}
-
-    @classmethod
-    def of(cls, exchanges: Iterable[Exchange]) -> Tally:
-        """The tally of some exchanges."""
-        asked: dict[tuple[int, int], Query] = {}
-        times: dict[tuple[int, int], int] = {}
-        for exchange in exchanges:
-            query = exchange.query
-            key = id(query), exchange.position
-            asked[key] = query
-            times[key] = times.get(key, 0) + 1
-        return cls(settled={key: Summand(asked[key], key[1], n) for key, n in times.items()})
-
-    def plus(self, query: Query, position: int, times: int = 1) -> Tally:
-        """The tally after a response that is given so many times more.
-
-        Only what came lately is copied each time. Else ever new queries would cost n² in all.
-        """
-        key, recent, settled = (id(query), position), self._recent, self._settled
-        before = recent.get(key) or settled.get(key)
-        summand = Summand(query, position, times + (before.times if before else 0))
-        if len(recent) >= _RECENT:
-            recent, settled = {}, {**settled, **recent}
-        return Tally({**recent, key: summand}, settled)
-
-    def __iter__(self) -> Iterator[Summand]:
-        """The summands in no order; queries that are equal may be apart."""
-        if not self._recent:
-            return iter(self._settled.values())
-        earlier = (part for key, part in self._settled.items() if key not in self._recent)
-        return chain(self._recent.values(), earlier)
-
-    def __len__(self) -> int:
-        return len(self._settled.keys() | self._recent.keys())
-
-    @property
-    def summands(self) -> list[Summand]:
-        """The summands in the order of the content ids of queries and of positions."""
-        result: dict[tuple[str, int], Summand] = {}
-        for part in self:
-            key = (part.query.content_id, part.position)
-            if key in result:
-                part = Summand(part.query, part.position, part.times + result[key].times)
-            result[key] = part
-        return [result[key] for key in sorted(result)]
-
-    @property
-    def counts(self) -> dict[tuple[str, int], int]:
-        """How often, by the content id of the query and the position of the response."""
-        return {(part.query.content_id, part.position): part.times for part in self.summands}
-
-    def __repr__(self) -> str:
-        return f"Tally({len(self)} different responses)"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ import itertools
 import json
 import random
 from collections import Counter
-from collections.abc import Iterable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -20,9 +19,10 @@ import pytest
 import expost as xp
 from expost.audits import losses as module
 from expost.domains import Domain
-from expost.loss import LogLikelihood, log_likelihood
+from expost.numbers import Enclosure
+from expost.panel.searching import Task
 from expost.queries import Query
-from expost.transcript import Exchange
+from expost.solver import Effort
 from support import oracles
 from support.box_cases import answered
 from support.random_cases import columns
@@ -207,12 +207,13 @@ def test_every_pattern_is_searched_once_in_whichever_order(
         "q": xp.logistic({"a": -5}, intercept=1, epsilon="0.5"),
     }
     searched = []
+    run = Task.run
 
-    def counting(domain: xp.Box, exchanges: Iterable[Exchange]) -> LogLikelihood:
-        searched.append(exchanges)
-        return log_likelihood(domain, exchanges)
+    def counting(task: Task, effort: Effort) -> Enclosure:
+        searched.append(task)
+        return run(task, effort)
 
-    monkeypatch.setattr(module, "log_likelihood", counting)
+    monkeypatch.setattr(Task, "run", counting)
     table: dict[str, list[Any]] = {"subject": [], "query": [], "response": []}
     orders = itertools.permutations([("p", 1), ("q", 0), ("p", 0)])
     for subject, order in enumerate(orders):

@@ -85,7 +85,7 @@ def test_losses_that_are_worked_out_piece_by_piece_are_the_same(
 ) -> None:
     answers = [some_answers(random.Random(seed))[0] for seed in range(20)]
     whole = [xp.realized_losses(each) for each in answers]
-    monkeypatch.setattr("expost.loss.many_records._BLOCK", 1)
+    monkeypatch.setattr("expost.panel.on_attributes._BLOCK", 1)
     blocks = [xp.realized_losses(each) for each in answers]
     monkeypatch.setattr(module, "_LARGEST_TABLE", 12)
     pieces = [xp.realized_losses(each) for each in answers]

@@ -119,14 +119,14 @@ def test_saturating_questions_are_one_exact_channel() -> None:
     for question, cap in zip(SIX, xp.saturation.equal_caps(2, questions=3), strict=False):
         panel.ask(panel.saturating(question, cap=cap), values)
     answers = panel.answers()
-    of_subject, patterns = answers.patterns()
+    tallies = answers.tallies()
     states = []
-    for codes in patterns:
+    for codes in map(tallies.responses, range(1, len(tallies))):
         logs = np.zeros(10)
         for part in answers.transcript_of(codes).tally:
             logs += part.times * part.query.on(TEN).term(part.position).logs
         states.append(sets[tuple((logs > logs.mean()).tolist())])
-    ended = np.array(states)[of_subject]
+    ended = np.array(states)[tallies.of_subject - 1]
     for start, value in enumerate((0, 4)):
         seen = np.bincount(ended[start::2], minlength=len(table))
         expected = 2000 * table[:, value]

@@ -17,9 +17,10 @@ import pytest
 import expost as xp
 from expost.ledger import Ledger, _tallies
 from expost.ledger._catalog import Catalog
-from expost.ledger._tallies import Decider, add_response, pack, unpack
+from expost.ledger._tallies import Decider
 from expost.panel.kernel import Kernel
 from expost.sampling import InsecureSource
+from expost.tally import add_response, pack_counts, unpack_counts
 from support.oracles import odds
 from support.scripted_devices import HALF, QUARTER, SMOKES, Phone, a_ledger, reserved
 
@@ -93,7 +94,7 @@ def test_a_large_table_of_counts_is_folded(
 ) -> None:
     chance = random.Random(2)
     counts = [Counter(chance.choices((1, 2, 3, 4), k=chance.randrange(7))) for _ in range(60)]
-    monkeypatch.setattr(_tallies, "_MAX_TABLE", 1)
+    monkeypatch.setattr("expost.panel.state._LARGEST_COUNTS", 1)
     due = [is_within(worst_ratio(each, 1)) for each in counts]
     assert decider.accepted([packed(each) for each in counts], [b""] * 60, [1] * 60) == due
 
@@ -106,8 +107,8 @@ def test_a_tally_counts_one_more_response() -> None:
             response = chance.choice([*counts, chance.randrange(1, most)])
             after = counts + Counter([response])
             assert add_response(packed(counts), response) == packed(after)
-            assert unpack(packed(counts)) == counts
-            assert pack({**counts, most: 0}) == packed(counts)
+            assert unpack_counts(packed(counts)) == counts
+            assert pack_counts({**counts, most: 0}) == packed(counts)
 
 
 class TestExtras:

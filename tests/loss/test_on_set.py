@@ -7,7 +7,7 @@ import pytest
 
 import expost as xp
 from expost.loss._query_marginal import _BLOCK
-from expost.transcript import Summand
+from expost.tally import Summand
 from support import oracles
 from support.random_cases import finite, nearly_tied, vectors
 

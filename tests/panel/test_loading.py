@@ -30,19 +30,18 @@ GUARDS: list[Filter] = [
 
 def loaded(kernel: Kernel, state: State) -> State:
     """The same answers from their tallies."""
-    again = kernel.start(state.count)
-    tallies: dict[int, dict[int, Counter[int]]] = {}
-    for place in range(state.count):
-        for question, position in state.log.exchanges(place):
-            given = tallies.setdefault(question.number, {}).setdefault(position, Counter())
-            given[place] += 1
-    for number, by_position in tallies.items():
-        counts = np.zeros((len(by_position), state.count), dtype=np.int64)
-        for row, own in enumerate(by_position.values()):
-            for place, times in own.items():
-                counts[row, place] = times
-        positions = np.array(list(by_position), dtype=object)
-        again.load(kernel.questions[number], positions, counts)
+    again = kernel.start(state.count, track_peaks=False)
+    rows = [
+        (question.number, position, place)
+        for place in range(state.count)
+        for question, position in state.log.exchanges(place)
+    ]
+    distinct = sorted({row[:2] for row in rows})
+    counts = Counter((row[2], distinct.index(row[:2])) for row in rows)
+    owners, responses = np.array(sorted(counts)).T
+    numbers, positions = zip(*distinct, strict=True)
+    times = np.array([counts[key] for key in sorted(counts)])
+    again.load(np.array(numbers), np.array(positions, dtype=object), responses, owners, times)
     return again
 
 
@@ -78,10 +77,11 @@ def test_ties_on_the_budget_are_decided_exactly() -> None:
     query = xp.randomized_response(epsilon="0.1")
     kernel = Kernel(values, xp.BayesianFilter(epsilon="0.3"))
     number = kernel.number(query)
-    state = kernel.start(3)
+    state = kernel.start(3, track_peaks=False)
     # Two, three and four more of one response than of each other: 0.2, 0.3, 0.4 in nats.
     counts = np.array([[1002, 1003, 1004], [1000, 1000, 1000], [1000, 1000, 1000]])
-    state.load(kernel.questions[number], np.arange(3), counts)
+    responses, owners = np.tile(np.arange(3), 3), np.repeat(np.arange(3), 3)
+    state.load(np.full(3, number), np.arange(3), responses, owners, counts.T.ravel())
     assert kernel.decide(state, number).accepted.tolist() == [True, False, False]
     within = kernel.losses(state).against(kernel.filter.budget).within
     assert within.tolist() == [True, True, False]
@@ -90,8 +90,9 @@ def test_ties_on_the_budget_are_decided_exactly() -> None:
 def test_a_tally_has_no_peak() -> None:
     kernel = Kernel(xp.FiniteSet(range(3)), xp.BayesianFilter(epsilon=1))
     query = kernel.number(xp.randomized_response(epsilon="0.1"))
-    state = kernel.start(1)
-    state.load(kernel.questions[query], np.arange(2), np.array([[3], [1]]))
+    state = kernel.start(1, track_peaks=False)
+    owners = np.zeros(2, dtype=np.intp)
+    state.load(np.full(2, query), np.arange(2), np.arange(2), owners, np.array([3, 1]))
     with pytest.raises(AssertionError, match="no order"):
         state.peaks(Chosen(1))
     assert len(list(state.exact_exchanges(0))) == 4

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, assert_never
 
@@ -27,6 +26,7 @@ from expost.errors import InvalidInput, at, expect, meant
 from expost.files.reading import items
 from expost.filters import Filter
 from expost.queries import About, Likelihood, Query, check_query, read_about
+from expost.tally import TallyIndex
 from expost.transcript import Transcript
 
 __all__ = [
@@ -325,7 +325,9 @@ class Answers:
     def _same_queries(self) -> bool:
         """Whether everybody was asked the same queries, the same number of times each."""
         number = {key: place for place, key in enumerate(self.queries)}
-        return len(self.patterns(np.array([number[key] for key, _ in self.given]))[1]) == 1
+        asked = np.array([number[key] for key, _ in self.given])[self.codes]
+        tallies = TallyIndex.of_rows(asked, self.starts)
+        return bool((tallies.of_subject == tallies.of_subject[0]).all())
 
     def __len__(self) -> int:
         return len(self.subjects)
@@ -355,32 +357,9 @@ class Answers:
             raise InvalidInput("nobody in the table is called so", "subject")
         return self.transcript_of(self.codes[self.starts[place] : self.starts[place + 1]])
 
-    def patterns(self, kinds: Indices | None = None) -> tuple[Indices, list[Indices]]:
-        """The pattern of each subject, and the distinct patterns.
-
-        A pattern is the sorted codes of a subject, so subjects who gave the same responses share
-        it whatever the order. With ``kinds``, which has an entry per element of ``given``,
-        patterns are made of kinds instead.
-        """
-        codes = self.codes if kinds is None else kinds[self.codes]
-        counts = self.exchanges
-        if (counts == counts[0]).all() and (
-            codes.reshape(len(self), -1) == codes[: counts[0]]
-        ).all():
-            # Everybody gave the same responses, so there is one pattern and nothing to sort.
-            return np.zeros(len(self), dtype=np.intp), [np.sort(codes[: counts[0]])]
-        subject_of = np.repeat(np.arange(len(self)), counts)
-        codes = codes[np.lexsort((codes, subject_of))]
-        patterns: dict[bytes, int] = {}
-        found: list[Indices] = []
-        pattern_of = np.empty(len(self), dtype=np.intp)
-        for subject, (start, stop) in enumerate(pairwise(self.starts.tolist())):
-            key = codes[start:stop].tobytes()
-            place = patterns.setdefault(key, len(found))
-            if place == len(found):
-                found.append(codes[start:stop])
-            pattern_of[subject] = place
-        return pattern_of, found
+    def tallies(self) -> TallyIndex:
+        """Count the responses of each subject, by their indices in ``given``."""
+        return TallyIndex.of_rows(self.codes, self.starts)
 
     @cached_property
     def _places(self) -> dict[Subject, int]:

@@ -148,15 +148,17 @@ def _one_by_one(
     """For each subject that is open, whether the budget is exceeded; equal answers count once."""
     verdicts: dict[int, bool | None] = {}
     places = np.flatnonzero(open_).tolist()
-    pattern_of, patterns = answers.patterns() if places else (np.zeros(0, dtype=np.intp), [])
+    if not places:
+        return []
+    tallies = answers.tallies()
     result: list[tuple[int, bool | None]] = []
     for place in places:
-        pattern = int(pattern_of[place])
-        if pattern not in verdicts:
+        tally = int(tallies.of_subject[place])
+        if tally not in verdicts:
             holds = None
             if not effort.used_up:
-                transcript = answers.transcript_of(patterns[pattern])
+                transcript = answers.transcript_of(tallies.responses(tally))
                 holds = guard.holds(Odometer(transcript, effort=effort))
-            verdicts[pattern] = None if holds is None else not holds
-        result.append((place, verdicts[pattern]))
+            verdicts[tally] = None if holds is None else not holds
+        result.append((place, verdicts[tally]))
     return result

@@ -2,47 +2,44 @@
 
 from __future__ import annotations
 
-import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
 from expost._format import format_count, format_nats
-from expost._types import Floats, Indices
+from expost._types import Floats
 from expost.answers import Answers, Subject
 from expost.cards import View
-from expost.domains import Attributes, Box, FiniteSet
+from expost.domains import Attributes, Box, Domain, FiniteSet
 from expost.errors import expect
 from expost.files.canonical import plain
 from expost.files.tables import Table, as_lists
-from expost.loss import log_likelihood, realized_loss
-from expost.loss._realized import total_charge
-from expost.loss.many_records import record_spreads
-from expost.loss.many_sets import finite_spreads
-from expost.numbers import Enclosure, Nats
-from expost.panel.spent import Grid
+from expost.loss import realized_loss
+from expost.loss._realized import basic_loss
+from expost.numbers import Enclosure
+from expost.panel import Search
+from expost.panel.kernel import start
+from expost.panel.places import Chosen
+from expost.panel.questions import Questions
+from expost.panel.state import State
+from expost.panel.totals import exact_spent_bounds
 from expost.queries import Query
 from expost.solver import GAP, Effort
+from expost.tally import distinct_integers
 
 __all__ = ["Losses", "losses_within", "realized_losses"]
 
 
-Tell = Callable[[int], None]
-"""What is called with the number of subjects done."""
-Given = list[tuple[Query, int]]
-"""Responses, by their positions."""
-_Work = Callable[[Given, Indices, Indices, Tell], tuple[Floats, Floats]]
-
-# The table of all terms over all values takes up to 128 MiB.
+# Tables over all values, of the terms of responses or of the likelihoods of subjects, take up to
+# 128 MiB.
 _LARGEST_TABLE = 1 << 24
 
-# Preparing to do all at once takes as long as two searches.
-_ENOUGH = 3
+# The likelihoods of so many subjects stay near the processor.
+_MOST_SUBJECTS = 1 << 15
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -159,161 +156,96 @@ def losses_within(
 ) -> Losses:
     """The same with an :class:`Effort`; if its work is used up, what is left is not searched."""
 
-    def tell(done: int) -> None:
+    ends = np.empty((2, len(answers)))
+    basic = np.empty(len(answers))
+    match answers.domain:
+        case Box():
+            blocks = _on_box(answers, effort, progress)
+        case FiniteSet() | Attributes():
+            blocks = _in_blocks(answers)
+        case _:
+            assert_never(answers.domain)
+    for subjects, (lower, upper), spent in blocks:
+        ends[:, subjects] = lower, upper
+        basic[subjects] = spent
         if progress is not None:
-            progress(done, len(answers))
-
-    lower, upper = _spreads(answers, effort, tell)
-    basic = _basic(answers)
-    upper = np.maximum(lower, np.minimum(upper, basic))
+            progress(subjects.stop, len(answers))
+    lower, upper = ends[0], np.maximum(ends[0], np.minimum(ends[1], basic))
     exchanges = answers.exchanges
     for array in (lower, upper, exchanges, basic):
         array.setflags(write=False)
     return Losses(answers.subjects, lower, upper, exchanges, basic)
 
 
-def _spreads(answers: Answers, effort: Effort, tell: Tell) -> tuple[Floats, Floats]:
-    """Bound the losses of all subjects from below and from above."""
-    match answers.domain:
-        case FiniteSet():
-            return _set_spreads(answers, answers.domain, tell)
-        case Attributes():
-            return _record_spreads(answers, answers.domain, tell)
-        case Box():
-            return _by_pattern(answers, answers.domain, effort, tell)
-        case _:
-            assert_never(answers.domain)
+_Block = tuple[slice, tuple[Floats, Floats], Floats]
+"""Some subjects, bounds of their losses, and the sums of their epsilons."""
 
 
-def _set_spreads(answers: Answers, domain: FiniteSet, tell: Tell) -> tuple[Floats, Floats]:
-    def spreads(given: Given, codes: Indices, starts: Indices, tell: Tell) -> tuple[Floats, Floats]:
-        terms = [query.on(domain).term(position) for query, position in given]
-        return finite_spreads(terms, codes, starts, tell)
-
-    return _in_tables(answers, lambda query: len(domain), spreads, tell)
-
-
-def _record_spreads(answers: Answers, domain: Attributes, tell: Tell) -> tuple[Floats, Floats]:
-    def spreads(given: Given, codes: Indices, starts: Indices, tell: Tell) -> tuple[Floats, Floats]:
-        seen = [(query.on(domain), position) for query, position in given]
-        return record_spreads(domain, seen, codes, starts, tell)
-
-    return _in_tables(answers, lambda query: len(query.on(domain).part), spreads, tell)
-
-
-def _in_tables(
-    answers: Answers, size: Callable[[Query], int], spreads: _Work, tell: Tell
-) -> tuple[Floats, Floats]:
-    """Losses by tables of terms, for as many subjects at a time as fit into them.
-
-    ``size`` is that of the terms of a query.
-    """
-
-    def given(own: Iterable[int]) -> Given:
-        pairs = (answers.given[code] for code in own)
-        return [(answers.queries[key], position) for key, position in pairs]
-
-    codes, starts = answers.codes, answers.starts
-    by_query = {key: size(answers.queries[key]) for key in {key for key, _ in answers.given}}
-    sizes = np.array([by_query[key] for key, _ in answers.given])
-    if sizes.sum() <= _LARGEST_TABLE:
-        return spreads(given(range(len(sizes))), codes, starts, tell)
-    until = np.append(0, np.cumsum(sizes[codes]))[starts]
-    ends, start = np.empty((2, len(answers))), 0
-    while start < len(answers):
-        stop = int(np.searchsorted(until, until[start] + _LARGEST_TABLE, side="right")) - 1
-        if stop == start:  # the answers of this one subject do not fit into a table
-            stop += 1
-            loss = realized_loss(answers.transcript_of(codes[starts[start] : starts[stop]]))
-            ends[:, start] = loss.lower, loss.upper
+def _in_blocks(answers: Answers) -> Iterator[_Block]:
+    """Compute losses on sets and attributes, for as many subjects at a time as fit into memory."""
+    domain, starts = answers.domain, answers.starts
+    sizes = {key: _value_count(answers.queries[key], domain) for key, _ in answers.given}
+    cells = np.array([sizes[key] for key, _ in answers.given])
+    most = max(1, min(_MOST_SUBJECTS, _LARGEST_TABLE // int(cells.max())))
+    # The registry has a table with the terms of all responses that occurred.
+    registry = None
+    if cells.sum() <= _LARGEST_TABLE:
+        registry = Questions(domain)
+        for key in sizes:
+            registry.of(answers.queries[key])
+    until = np.append(0, np.cumsum(cells[answers.codes]))[starts]
+    first = 0
+    while first < len(answers):
+        end = min(first + most, len(answers))
+        if registry is None:
+            fitting = np.searchsorted(until, until[first] + _LARGEST_TABLE, side="right")
+            end = min(end, max(first + 1, int(fitting) - 1))
+        if registry is None and until[end] - until[first] > _LARGEST_TABLE:  # of one subject
+            transcript = answers.transcript_of(answers.codes[starts[first] : starts[end]])
+            loss, spent = realized_loss(transcript), basic_loss(transcript).enclosure.upper
+            bounds = np.array([loss.lower]), np.array([loss.upper])
+            yield slice(first, end), bounds, np.array([spent])
         else:
-            own, places = np.unique(codes[starts[start] : starts[stop]], return_inverse=True)
-            since = starts[start : stop + 1] - starts[start]
-            ends[:, start:stop] = spreads(given(own.tolist()), places, since, lambda _done: None)
-        start = stop
-        tell(start)
-    return ends[0], ends[1]
+            state = _state(answers, slice(first, end), registry or Questions(domain), None)
+            everyone = Chosen(end - first)
+            yield slice(first, end), state.losses(everyone), exact_spent_bounds(state)
+        first = end
 
 
-def _by_pattern(
-    answers: Answers, box: Box, effort: Effort, tell: Callable[[int], None]
-) -> tuple[Floats, Floats]:
-    """Losses by pattern of responses, whatever their order and subject."""
-    pattern_of, patterns = answers.patterns()
-    sizes = np.bincount(pattern_of)
-    number = {key: place for place, key in enumerate(answers.queries)}
-    asked = np.array([number[key] for key, _ in answers.given])
-    by_queries: dict[bytes, list[int]] = {}
-    for place, codes in enumerate(patterns):
-        by_queries.setdefault(asked[codes].tobytes(), []).append(place)
-    ends, done = np.empty((2, len(patterns))), 0
-    for places in by_queries.values():
-        together = _together(answers, box, [patterns[place] for place in places], effort.gap)
-        if together is not None:
-            ends[:, places] = together
-            done += int(sizes[places].sum())
-            tell(done)
-            continue
-        for place in places:
-            ends[:, place] = 0.0, math.inf  # which is nothing but what basic composition says
-            if not effort.used_up:
-                exchanges = answers.transcript_of(patterns[place]).exchanges
-                loss = log_likelihood(box, exchanges).loss(effort)
-                ends[:, place] = loss.lower, loss.upper
-            done += int(sizes[place])
-            tell(done)
-    lower, upper = ends[:, pattern_of]
-    return lower, upper
+def _value_count(query: Query, domain: Domain) -> int:
+    """How many values the terms of a query distinguish."""
+    if isinstance(domain, Attributes):
+        return len(query.on(domain).part)
+    assert isinstance(domain, FiniteSet)
+    return len(domain)
 
 
-def _together(answers: Answers, box: Box, patterns: list[Indices], gap: float) -> Floats | None:
-    """Lower and upper ends for patterns of the same queries, if they can be done all at once."""
-    if len(patterns) < _ENOUGH:
-        return None
-    queries = [answers.queries[answers.given[code][0]] for code in patterns[0]]
-    given = [[answers.given[code][1] for code in codes] for codes in patterns]
-    from expost.loss.many_concave import concave_spreads  # brings a compiler along
+def _on_box(
+    answers: Answers, effort: Effort, progress: Callable[[int, int], None] | None
+) -> Iterator[_Block]:
+    """Search for the loss of each tally."""
 
-    return concave_spreads(box, queries, np.array(given), gap)
+    def report(done: int, total: int) -> None:
+        if progress is not None and done < total:  # the end is reported with the block
+            progress(len(answers) * done // total, len(answers))
 
-
-def _basic(answers: Answers) -> Floats:
-    """The exact sums of the epsilons, rounded up; equal sums are rounded once.
-
-    Epsilons over a common denominator are added as integers. Of all others it is counted how often
-    each was charged.
-    """
-    domain, grid = answers.domain, Grid()
-    asked = list(dict.fromkeys(key for key, _ in answers.given))
-    charges = {key: answers.queries[key].ceiling(domain) for key in asked}
-    apart = {key: charge for key, charge in charges.items() if not grid.admit(charge)}
-    # The grid grows with what it admits, so steps are counted when it is done.
-    whole = {key: grid.steps(charges[key].rational) for key in asked if key not in apart}
-    steps = np.array([whole.get(key, 0) for key, _ in answers.given], dtype=np.int64)
-    beside = [apart.get(key) for key, _ in answers.given]
-    first = answers.starts[:-1]
-    others = list(dict.fromkeys(apart.values()))
-    sums = [np.add.reduceat(steps[answers.codes], first)]
-    for other in others:
-        own = np.array([charge is not None and charge == other for charge in beside])
-        sums.append(np.add.reduceat(own[answers.codes], first, dtype=np.int64))
-    kind_of, some = _alike(sums)
-    totals = []
-    for place in some.tolist():
-        counts = [(other, int(count[place])) for other, count in zip(others, sums[1:], strict=True)]
-        counted = [(other, count) for other, count in counts if count]
-        on_grid = Nats(Fraction(int(sums[0][place]), grid.denominator))
-        totals.append(total_charge([(on_grid, 1), *counted]).enclosure.upper)
-    return np.array(totals)[kind_of]
+    subjects = slice(0, len(answers))
+    search = Search(effort, progress=report)
+    state = _state(answers, subjects, Questions(answers.domain), search)
+    yield subjects, state.losses(Chosen(len(answers))), exact_spent_bounds(state)
 
 
-def _alike(columns: list[NDArray[np.int64]]) -> tuple[Indices, Indices]:
-    """For each subject the number of its row, equal rows once, and one subject for each row."""
-    kind_of = np.zeros(len(columns[0]), dtype=np.intp)
-    some = kind_of[:1]
-    for column in columns:
-        # Numbers of rows and entries are small: those of a pair are still words.
-        _, entries = np.unique(column, return_inverse=True)
-        pairs = kind_of * (int(entries.max()) + 1) + entries
-        _, some, kind_of = np.unique(pairs, return_index=True, return_inverse=True)
-    return kind_of, some
+def _state(answers: Answers, subjects: slice, registry: Questions, search: Search | None) -> State:
+    """Return the state of some subjects after their answers."""
+    starts = answers.starts[subjects.start : subjects.stop + 1]
+    codes = answers.codes[starts[0] : starts[-1]]
+    counts = np.diff(starts)
+    occurring, responses = distinct_integers(codes)
+    given = [answers.given[code] for code in occurring.tolist()]
+    numbers = np.array([registry.of(answers.queries[key]).number for key, _ in given])
+    positions = [position for _, position in given]
+    wide = any(position >= 1 << 63 for position in positions)
+    state = start(registry, len(counts), track_peaks=False, search=search)
+    owners = np.repeat(np.arange(len(counts)), counts)
+    state.load(numbers, np.array(positions, object if wide else np.int64), responses, owners)
+    return state

@@ -1,25 +1,25 @@
 """Every decision of many subjects again, on what came before it.
 
-Over sets and attributes all subjects are decided at once, round by round: the first exchange of
-everybody, then the second. Over boxes every tally is searched once.
+Subjects are decided together, round by round: the first exchange of everybody, then the second.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, assert_never
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from expost._types import Codes, Floats, Indices
 from expost.audits.plan import Plan
-from expost.audits.tallies import Tallies
-from expost.domains import Attributes, Box, FiniteSet
+from expost.domains import Box
 from expost.filters import Filter
+from expost.panel import Search
 from expost.panel.kernel import Kernel
 from expost.panel.places import Chosen
+from expost.panel.totals import exact_spent_bounds
 from expost.queries import Query
 
 __all__ = ["Verdicts", "verdicts"]
@@ -29,9 +29,6 @@ Tell = Callable[[int], None]
 
 # Subjects that are decided together. Their states stay near the processor.
 _TOGETHER = 1 << 15
-
-# On a box, for the sake of progress.
-_FEW = 1 << 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +48,7 @@ class Verdicts:
 
 def verdicts(given: Given, codes: Codes, starts: Indices, plan: Plan, tell: Tell) -> Verdicts:
     """Replay the exchanges of every subject; ``tell`` is called with how many subjects are done."""
-    match plan.domain:
-        case FiniteSet() | Attributes():
-            return _in_arrays(given, codes, starts, plan, tell)
-        case Box():
-            return _by_tally(given, codes, starts, plan, tell)
-        case _:
-            assert_never(plan.domain)
-
-
-def _in_arrays(given: Given, codes: Codes, starts: Indices, plan: Plan, tell: Tell) -> Verdicts:
-    kernel = Kernel(plan.domain, plan.guard)
+    kernel = Kernel(plan.domain, plan.guard, Search(plan.effort, batched=False))
     # All queries, in the order of the plan: nothing depends on which of them occur here.
     for query in plan.queries.values():
         kernel.number(query)
@@ -71,9 +58,16 @@ def _in_arrays(given: Given, codes: Codes, starts: Indices, plan: Plan, tell: Te
     # Those with the most exchanges come first, so that those who go on are in front.
     longest = np.argsort(-counts, kind="stable")
     table = np.empty((7, len(counts)))
-    for start in range(0, len(counts), _TOGETHER):
-        own = longest[start : start + _TOGETHER]
-        table[:, own] = _block(kernel, number, position, codes, starts[own], counts[own])
+    searched = isinstance(plan.domain, Box)
+    # Searches are remembered by tally, so a box has one state of all subjects.
+    size = max(1, len(counts)) if searched else _TOGETHER
+    for start in range(0, len(counts), size):
+        own = longest[start : start + size]
+
+        def report(share: float, start: int = start, size: int = len(own)) -> None:
+            tell(start + int(share * size))
+
+        table[:, own] = _block(kernel, number, position, codes, starts[own], counts[own], report)
         tell(start + len(own))
     return _of(table)
 
@@ -85,10 +79,12 @@ def _block(
     codes: Codes,
     first: Indices,
     counts: Indices,
+    report: Callable[[float], None],
 ) -> Floats:
     """What is found for some subjects, the longest ones first; round by round."""
     state = kernel.start(len(counts))
     refused = np.zeros(len(counts), dtype=np.int64)
+    undecided = np.zeros(len(counts), dtype=np.bool_)
     for step in range(int(counts[0]) if len(counts) else 0):
         on = int(np.searchsorted(-counts, -step))
         given = codes[first[:on] + step]
@@ -97,17 +93,22 @@ def _block(
         if len(so_far):
             everybody = len(so_far) == len(counts)
             found = kernel.decide(state, asked[so_far], None if everybody else so_far)
-            assert not found.undecided.any(), "over a finite domain everything is decided"
-            refused[so_far[~found.accepted]] = step + 1
+            undecided[so_far[found.undecided]] = True
+            refused[so_far[~(found.accepted | found.undecided)]] = step + 1
         kernel.fold(state, asked, answered, None if on == len(counts) else np.arange(on))
-    everyone = Chosen(len(counts))
+        report((step + 1) / (int(counts[0]) + 1))
+    everyone, guard = Chosen(len(counts)), kernel.filter
     lower, upper = state.losses(everyone)
     least, peak = state.peaks(everyone)
-    sums = state.spent.around(everyone, None)
-    guard, respected = kernel.filter, refused == 0
-    basic = guard.cap_spent(*sums, respected)
-    upper = guard.cap_accepted(lower, upper, respected)
-    peak = guard.cap_accepted(least, peak, respected)
+    spent = exact_spent_bounds(state)
+    basic = guard.cap_spent(spent, spent, refused == 0)
+    respected = np.where(undecided, -1, 1)
+    respected[refused > 0] = 0
+    if guard.pure:
+        # A loss above the budget at any point broke it, even if no decision is known.
+        respected[least > guard.budget.enclosure.upper] = 0
+    upper = guard.cap_accepted(lower, upper, respected == 1)
+    peak = guard.cap_accepted(least, peak, respected == 1)
     left = _remaining(guard, kernel.losses(state).upper)
     return np.array([lower, np.maximum(lower, upper), peak, basic, respected, refused, left])
 
@@ -120,38 +121,8 @@ def _remaining(guard: Filter, held: Floats) -> Floats:
     return np.where(held == 0, whole, np.maximum(0.0, left))
 
 
-def _by_tally(given: Given, codes: Codes, starts: Indices, plan: Plan, tell: Tell) -> Verdicts:
-    tallies, guard, counts = Tallies(given, plan), plan.guard, np.diff(starts)
-    longest = np.argsort(-counts, kind="stable")
-    limit, table = guard.budget.enclosure.upper, np.empty((7, len(counts)))
-    for start in range(0, len(counts), _FEW):
-        own = longest[start : start + _FEW]
-        course = tallies.course(codes, starts[own], counts[own])
-        ends = {tally: _end(tallies, tally, guard) for tally in set(course.tally.tolist())}
-        rows = np.array([ends[tally] for tally in course.tally.tolist()])
-        lower, upper, basic, left = rows.T
-        peak, respected = course.peak_upper, np.where(course.unknown, -1, 1)
-        respected[course.refused > 0] = 0
-        if guard.pure:
-            # A loss above the budget at any point broke it, even if no decision is known.
-            respected[course.peak_lower > limit] = 0
-        upper = guard.cap_accepted(lower, upper, respected == 1)
-        peak = guard.cap_accepted(course.peak_lower, peak, respected == 1)
-        upper, peak = np.maximum(lower, upper), np.maximum(lower, peak)
-        table[:, own] = lower, upper, peak, basic, respected, course.refused, left
-        tell(start + len(own))
-    return _of(table)
-
-
-def _end(tallies: Tallies, tally: int, guard: Filter) -> tuple[float, float, float, float]:
-    """The loss, the sum of the epsilons and what is left of the budget after all exchanges."""
-    odometer = tallies.odometer(tally)
-    loss = tallies.loss(tally)
-    left = guard.remaining(odometer)
-    return loss.lower, loss.upper, odometer.exact_spent.enclosure.upper, left
-
-
 def _of(table: Floats) -> Verdicts:
     lower, upper, peak, basic, respected, refused, left = np.ascontiguousarray(table)
-    verdicts, refusals = respected.astype(np.int8), refused.astype(np.int64)
-    return Verdicts(lower, upper, peak, basic, verdicts, refusals, left)
+    return Verdicts(
+        lower, upper, peak, basic, respected.astype(np.int8), refused.astype(np.int64), left
+    )

@@ -226,9 +226,12 @@ class _Drawing:
     ) -> Callable[[np.random.Generator], Indices]:
         """Where the value of each subject is, drawn from what is likely of it."""
         answers = self.answers
-        of_subject, patterns = answers.patterns()
+        tallies = answers.tallies()
+        of_subject = tallies.of_subject - 1  # everybody answered, so nobody has the empty tally
         rows = np.array([logs(answers.queries[key], y) for key, y in answers.given])
-        told = np.array([rows[codes].sum(axis=0) for codes in patterns])
+        told = np.array(
+            [rows[tallies.responses(tally)].sum(axis=0) for tally in range(1, len(tallies))]
+        )
         table = np.exp(told - told.max(axis=1, keepdims=True))
         counts = np.bincount(of_subject).astype(np.float64)
         found = fit_mixture(table, counts, gap=_GAP, steps=_STEPS)

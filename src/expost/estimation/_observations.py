@@ -11,6 +11,7 @@ from expost._types import Floats, Indices
 from expost.answers import Answers
 from expost.errors import InvalidInput
 from expost.estimation._support import MOST_VALUES, MixtureSupport
+from expost.tally import TallyIndex
 
 __all__ = [
     "Observations",
@@ -111,7 +112,9 @@ def _patterns(answers: Answers) -> tuple[Floats, list[Indices]]:
     contents = {key: answers.queries[key].content_id for key in {key for key, _ in answers.given}}
     responses = [(contents[key], position) for key, position in answers.given]
     ranked = np.array(sorted(range(len(responses)), key=responses.__getitem__))
-    pattern_of, patterns = answers.patterns(np.argsort(ranked))
+    tallies = TallyIndex.of_rows(np.argsort(ranked)[answers.codes], answers.starts)
+    pattern_of = tallies.of_subject - 1  # everybody answered, so nobody has the empty tally
+    patterns = [tallies.responses(tally) for tally in range(1, len(tallies))]
     concatenated, ends = np.concatenate(patterns), np.cumsum([0, *map(len, patterns)]).tolist()
     # Big-endian bytes sort as the numbers do.
     sortable, codes = concatenated.astype(">i8").tobytes(), ranked[concatenated]

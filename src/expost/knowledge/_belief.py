@@ -22,7 +22,8 @@ from expost.errors import InvalidInput, at, expect
 from expost.files.reading import each, items
 from expost.knowledge._statement import Statement, read_probability
 from expost.numbers import exact
-from expost.transcript import Summand, Transcript
+from expost.tally import Summand
+from expost.transcript import Transcript
 
 __all__ = ["Belief", "Composite", "exact_likelihoods", "likelihoods_on"]
 

@@ -23,7 +23,8 @@ from expost.knowledge._capacity_search import Limits
 from expost.knowledge._gain_functions import GainFunction, Guesses
 from expost.numbers import Enclosure, Nats
 from expost.queries import About, LazyResponses, Query, check_query, common_part
-from expost.transcript import Summand, Transcript
+from expost.tally import Summand
+from expost.transcript import Transcript
 
 __all__ = [
     "average_leakage",

@@ -26,7 +26,8 @@ from expost.knowledge._belief import Belief, likelihoods_on
 from expost.knowledge._statement import Statement
 from expost.loss._elimination import plan, rank
 from expost.queries import About
-from expost.transcript import Summand, Transcript
+from expost.tally import Summand
+from expost.transcript import Transcript
 
 __all__ = ["RecordBelief", "history_factors", "states_per_value"]
 

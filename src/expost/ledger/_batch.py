@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 from expost.answers import Subject
 from expost.ledger._catalog import Catalog
 from expost.ledger._digests import Tickets, first_head, next_head, next_root
-from expost.ledger._tallies import add_response, pack, unpack
 from expost.ledger.backend import Backend, Commit, Tip
 from expost.ledger.tables import (
     ACTIVE,
@@ -33,6 +32,7 @@ from expost.ledger.tables import (
     root_line,
     seal,
 )
+from expost.tally import add_response, pack_counts, unpack_counts
 
 __all__ = ["Batch", "subject_from_json"]
 
@@ -199,10 +199,10 @@ class Batch:
         """Stop counting extras that the exchange with their number records."""
         exchange = (sequence, query, response)
         recorded = [row for row in self.extras(subject.name) if row[2:5] == exchange]
-        counts = unpack(subject.extras)
+        counts = unpack_counts(subject.extras)
         if recorded:
             counts[response] -= len(recorded)
-        return subject._replace(extras=pack(counts))
+        return subject._replace(extras=pack_counts(counts))
 
     def suspend(self, subject: SubjectRow, reason: str) -> SubjectRow:
         """Ask a subject nothing more until an operator has resolved it."""

@@ -31,7 +31,6 @@ from expost.ledger._protocol import (
     SyncRequest,
 )
 from expost.ledger._requests import DEVICE, MAX_NAME, register_subject, subject_state
-from expost.ledger._tallies import add_response
 from expost.ledger.errors import LedgerDamaged
 from expost.ledger.tables import (
     ACTIVE,
@@ -45,6 +44,7 @@ from expost.ledger.tables import (
     SubjectRow,
 )
 from expost.queries import query_from_json
+from expost.tally import add_response
 
 __all__ = ["IncomingMessage", "ReceiveJob", "SyncJob"]
 

@@ -13,7 +13,6 @@ from expost._types import Ints
 from expost.answers import Answers, Subject
 from expost.ledger._batch import subject_from_json
 from expost.ledger._engine import CommitEngine
-from expost.ledger._tallies import pack
 from expost.ledger.errors import LedgerDamaged
 from expost.ledger.tables import (
     DeclineRow,
@@ -23,6 +22,7 @@ from expost.ledger.tables import (
     SubjectRow,
     check_seal,
 )
+from expost.tally import pack_counts
 
 __all__ = ["REPEAT_SEPARATOR", "Round", "StudyHistory", "read_rounds"]
 
@@ -152,7 +152,7 @@ class _Exchanges:
         counts: dict[int, int] = {}
         for response in self.responses:
             counts[response] = counts.get(response, 0) + 1
-        matches = pack(counts) == subject.tally and len(self.responses) == subject.sequence
+        matches = pack_counts(counts) == subject.tally and len(self.responses) == subject.sequence
         if not matches or (self._last or subject.head) != subject.head:
             raise LedgerDamaged(
                 f"the exchanges of subject number {subject.number} are not its tally"

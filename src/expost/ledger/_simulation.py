@@ -22,7 +22,7 @@ from expost.ledger._engine import CommitEngine
 from expost.ledger._protocol import RECORDED, Message
 from expost.ledger._requests import SIMULATED, Outcome, ReserveJob
 from expost.ledger.tables import ACTIVE, SubjectRow
-from expost.panel.kernel import groups
+from expost.panel.places import groups
 from expost.panel.results import Replies
 from expost.panel.values import Values
 from expost.queries import Query

@@ -26,7 +26,7 @@ from expost.ledger._engine import CommitEngine
 from expost.ledger._history import StudyHistory
 from expost.ledger._reader import Progress
 from expost.ledger._requests import IMPORTED
-from expost.ledger._tallies import decide, pack
+from expost.ledger._tallies import decide
 from expost.ledger.errors import LedgerDamaged
 from expost.ledger.tables import (
     ACTIVE,
@@ -43,6 +43,7 @@ from expost.ledger.tables import (
     SubjectRow,
     root_line,
 )
+from expost.tally import pack_counts
 
 __all__ = ["Verification", "verify_ledger"]
 
@@ -157,7 +158,7 @@ def _subject_rows(engine: CommitEngine, history: StudyHistory) -> list[str]:
         if not states.explain(subject):
             problems.append(f"{subject.name}: the state is not what was recorded")
         extras = Counter(extra.response for extra in history.extras.get(subject.name, ()))
-        if pack(extras) != subject.extras:
+        if pack_counts(extras) != subject.extras:
             problems.append(f"{subject.name}: the extras are not what was recorded")
     return problems
 
@@ -253,7 +254,7 @@ def _requests(engine: CommitEngine, history: StudyHistory) -> list[str]:
             continue  # extras may explain a refusal, or an exchange of the same commit
         else:
             before = responses[commits < request.commit]
-        cases.append(_Case(request, pack(Counter(before.tolist()))))
+        cases.append(_Case(request, pack_counts(Counter(before.tolist()))))
         if len(cases) == _BLOCK:
             problems += _wrong_decisions(engine, cases)
             cases = []

@@ -74,7 +74,7 @@ class SubjectRow(NamedTuple):
     #: The number of recorded exchanges.
     sequence: int
     head: bytes
-    #: The count of each response, as :mod:`expost.ledger._tallies` packs it.
+    #: The count of each response, as :mod:`expost.tally` packs it.
     tally: bytes
     #: The counts of responses in quarantined messages that no exchange records.
     extras: bytes

@@ -20,7 +20,8 @@ from expost.filters import WorstCase
 from expost.numbers import Enclosure, Nats, RunningSum, down, up
 from expost.queries import FiniteLikelihood, Query
 from expost.solver import Effort
-from expost.transcript import Exchange, Tally
+from expost.tally import Tally
+from expost.transcript import Exchange
 
 __all__ = [
     "Apart",

@@ -38,7 +38,8 @@ from expost.loss._tables import ExactTable, Table
 from expost.numbers import INFINITE, Enclosure, ExactSum, Nats, down
 from expost.queries import About, FiniteLikelihood, PartLikelihood, Query
 from expost.solver import Effort
-from expost.transcript import Exchange, Summand, Tally
+from expost.tally import Summand, Tally
+from expost.transcript import Exchange
 
 __all__ = ["AttributesLogLikelihood", "TwoRecords", "two_records"]
 
@@ -171,7 +172,7 @@ class AttributesLogLikelihood(ExactLogLikelihood[Attributes]):
         table = next(known, None) or Table.flat(likelihood)
         component = tied.with_table(table.add(_asked(query), position))
         component.check()
-        tally, charged = self.tally.plus(query, position), self._charged_with(query)
+        tally, charged = self.tally.extended(query, position), self._charged_with(query)
         return AttributesLogLikelihood(self.domain, tally, charged, (*others, component))
 
     def _split(self, variables: Sequence[Variable]) -> tuple[Component, list[Component]]:

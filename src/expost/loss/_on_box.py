@@ -25,8 +25,9 @@ from expost.loss._log_likelihood import Apart, Tallied, capped, part_of
 from expost.numbers import Enclosure, Nats, RunningSum, down, up
 from expost.queries import BoxLikelihood, Query
 from expost.solver import Effort, root_work
+from expost.tally import Tally
 from expost.terms import ScoreTerm
-from expost.transcript import Exchange, Tally
+from expost.transcript import Exchange
 
 if TYPE_CHECKING:
     from expost.solver import BoxSpread
@@ -251,7 +252,7 @@ class BoxLogLikelihood(Tallied[Box]):
         return cls(domain, Tally.of(exchanges), None)
 
     def add(self, query: Query, position: int, times: int = 1) -> BoxLogLikelihood:
-        tally, ordered = self.tally.plus(query, position, times), None
+        tally, ordered = self.tally.extended(query, position, times), None
         if self._ordered is not None:
             ordered = self._ordered_with(query, position, times)
         return BoxLogLikelihood(self.domain, tally, self._charged_with(query, times), ordered)

@@ -33,8 +33,9 @@ from expost.loss._query_marginal import (
 from expost.numbers import INFINITE, Enclosure, ExactSum, Nats, RunningSum, down
 from expost.queries import FiniteLikelihood, Query
 from expost.solver import Effort
+from expost.tally import Summand, Tally
 from expost.terms import Powers, Term
-from expost.transcript import Exchange, Summand, Tally
+from expost.transcript import Exchange
 
 __all__ = ["ExactSums", "SetLogLikelihood", "finite"]
 
@@ -207,7 +208,7 @@ class SetLogLikelihood(ExactLogLikelihood[FiniteSet]):
         term = query.on(self.domain).term(position)
         values, error, highest, lowest = _sum(self.values, self.error, term)
         values.setflags(write=False)
-        tally = self.tally.plus(query, position)
+        tally = self.tally.extended(query, position)
         return SetLogLikelihood(self.domain, tally, charged, values, error, highest, lowest)
 
     @property

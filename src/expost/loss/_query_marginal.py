@@ -23,8 +23,8 @@ from expost.filters import WorstCase
 from expost.loss._log_likelihood import capped
 from expost.numbers import INFINITE, UNIT, Enclosure, Nats, down, up
 from expost.queries import BySufficientTerms, FiniteLikelihood, Pairwise, Query
+from expost.tally import Summand
 from expost.terms import Term
-from expost.transcript import Summand
 
 __all__ = [
     "Candidate",

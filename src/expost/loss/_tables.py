@@ -17,7 +17,7 @@ from expost.loss._elimination import rank
 from expost.loss._exponents import Found, Kinds
 from expost.loss._on_set import SetLogLikelihood, finite
 from expost.queries import PartLikelihood, Query
-from expost.transcript import Summand
+from expost.tally import Summand
 
 __all__ = ["ExactTable", "Table"]
 

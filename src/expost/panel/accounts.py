@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from expost._types import Bools, Indices
-from expost.filters._account import WorstCase
 from expost.filters._account_arrays import Accounts, Amounts, Case, Settled
 from expost.loss import LogLikelihood, Odometer, log_likelihood
 from expost.numbers import Nats
@@ -18,7 +17,7 @@ from expost.panel.question import FiniteQuestion
 from expost.panel.totals import by_queries, spent
 from expost.queries import Query
 from expost.solver import Effort
-from expost.transcript import Transcript
+from expost.tally import distinct_integers
 
 if TYPE_CHECKING:
     from expost.panel.finite import FiniteState
@@ -83,29 +82,19 @@ class FiniteAccounts(Accounts):
         return by_queries(self.state, self.chosen, key, case)
 
     def one_by_one(self, case: Case) -> Amounts:
-        state, found = self.state, dict[Any, WorstCase]()
-        cases = []
-        for place in self.chosen.of(np.arange(len(self))).tolist():
-            key = self._tally(place)
-            if key not in found:
-                transcript = Transcript(state.domain)
-                for exchange in state.exact_exchanges(place):
-                    transcript = transcript.answered(exchange.query, exchange.position)
-                found[key] = case(Odometer(transcript))
-            cases.append(found[key])
+        state = self.state
+        distinct, index_of = distinct_integers(state.tallies.of_subject[self.chosen.index])
+        packed = [state.tallies.packed[tally] for tally in distinct.tolist()]
+        cases = [case(Odometer(state.questions.transcript(tally))) for tally in packed]
 
-        def settle(numbers: Indices, budget: Nats) -> Settled:
-            fits = [cases[number].within(budget) for number in numbers.tolist()]
-            unknown = [cases[number].undecided(budget) for number in numbers.tolist()]
-            return Settled(np.array(fits, dtype=np.bool_), np.array(unknown, dtype=np.bool_))
+        def settle(rows: Indices, budget: Nats) -> Settled:
+            within = [cases[index].within(budget) for index in index_of[rows].tolist()]
+            unknown = [cases[index].undecided(budget) for index in index_of[rows].tolist()]
+            return Settled(np.array(within, dtype=np.bool_), np.array(unknown, dtype=np.bool_))
 
-        lower = np.array([each.loss.lower for each in cases], dtype=np.float64)
-        upper = np.array([each.loss.upper for each in cases], dtype=np.float64)
-        return Amounts(lower, upper, settle)
-
-    def _tally(self, place: int) -> tuple[tuple[int, int], ...]:
-        exchanges = self.state.log.exchanges(place)
-        return tuple(sorted((question.number, position) for question, position in exchanges))
+        lower = np.array([worst.loss.lower for worst in cases], dtype=np.float64)
+        upper = np.array([worst.loss.upper for worst in cases], dtype=np.float64)
+        return Amounts(lower[index_of], upper[index_of], settle)
 
     def _settled(
         self, question: FiniteQuestion | None, simply: bool, exact: Callable[[LogLikelihood], Nats]
@@ -120,7 +109,7 @@ class FiniteAccounts(Accounts):
             known: dict[Any, bool] = {}
             for number in np.flatnonzero(~(within | compared.above)).tolist():
                 place = int(places[number])
-                key = self._tally(place)
+                key = state.tally(place)
                 if key not in known:
                     total = log_likelihood(state.domain, state.exact_exchanges(place))
                     known[key] = exact(total) <= budget

@@ -6,31 +6,24 @@ The cost of a composition rule depends on nothing else, and subjects share most 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Self
+from typing import Self
 
-import numpy as np
-from numpy.typing import NDArray
-
-from expost._types import Indices
 from expost.domains import Domain
 from expost.filters._account import Account, WorstCase
 from expost.filters.rules import Rule, Total
 from expost.numbers import Enclosure, Nats, RunningSum
-from expost.panel.log import Log
-from expost.panel.places import Chosen
-from expost.panel.question import Question
 from expost.queries import Query
 from expost.solver import Effort
 
-__all__ = ["Asked", "Collections"]
+__all__ = ["QueryOnlyAccount"]
 
 
-class Asked(Account):
+class QueryOnlyAccount(Account):
     """An account of queries alone: how often each was asked. It knows of no response."""
 
     __slots__ = ("_before", "_count", "_domain", "_last", "_totals")
 
-    def __init__(self, domain: Domain, before: Asked | None, last: Query | None) -> None:
+    def __init__(self, domain: Domain, before: QueryOnlyAccount | None, last: Query | None) -> None:
         self._domain = domain
         self._before = before
         self._last = last
@@ -55,9 +48,9 @@ class Asked(Account):
                 before._totals[rule] = total
         return total
 
-    def _back_to(self, rule: Rule) -> Iterable[Asked]:
+    def _back_to(self, rule: Rule) -> Iterable[QueryOnlyAccount]:
         """This and what came before, as far as it is not known."""
-        each: Asked | None = self
+        each: QueryOnlyAccount | None = self
         while each is not None and rule not in each._totals:
             yield each
             each = each._before
@@ -78,7 +71,7 @@ class Asked(Account):
 
     @property
     def _queries(self) -> Iterable[Query]:
-        each: Asked | None = self
+        each: QueryOnlyAccount | None = self
         while each is not None and each._last is not None:
             yield each._last
             each = each._before
@@ -117,53 +110,3 @@ class Asked(Account):
 
     def with_effort(self, effort: Effort) -> Self:
         return self
-
-
-class Collections:
-    """The collections of queries that occur, by numbers, and whose is which."""
-
-    def __init__(self, domain: Domain, count: int) -> None:
-        self.of_subject = np.zeros(count, dtype=np.int32)
-        self.accounts = [Asked(domain, None, None)]
-        self._domain = domain
-        self._known: dict[tuple[tuple[int, int], ...], int] = {(): 0}
-        self._counts: list[tuple[tuple[int, int], ...]] = [()]
-        self._next: dict[int, NDArray[np.int32]] = {}
-        self.cases: dict[Any, list[WorstCase | None]] = {}
-
-    @classmethod
-    def of(cls, domain: Domain, count: int, log: Log) -> Collections:
-        """Those of a log."""
-        collections = cls(domain, count)
-        for question, places, _ in log.turns:
-            collections.add(question, Chosen(count, places))
-        return collections
-
-    def add(self, question: Question, chosen: Chosen) -> None:
-        """Some subjects were asked one more question."""
-        before = self.of_subject[chosen.index]
-        following = self._next.get(question.number, np.empty(0, dtype=np.int32))
-        missing = len(self.accounts) - len(following)
-        following = np.append(following, np.full(missing, -1, dtype=np.int32))
-        after = following[before]
-        if (after < 0).any():
-            for number in np.unique(before[after < 0]).tolist():
-                following[number] = self._after(number, question)
-            after = following[before]
-        self._next[question.number] = following
-        self.of_subject[chosen.index] = after
-
-    def _after(self, number: int, question: Question) -> int:
-        counts = dict(self._counts[number])
-        counts[question.number] = counts.get(question.number, 0) + 1
-        key = tuple(sorted(counts.items()))
-        found = self._known.setdefault(key, len(self.accounts))
-        if found == len(self.accounts):
-            self._counts.append(key)
-            self.accounts.append(Asked(self._domain, self.accounts[number], question.query))
-        return found
-
-    def numbers(self, places: Indices | slice) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """The collections of some subjects: those that occur, and for each subject which one."""
-        own, each = np.unique(self.of_subject[places], return_inverse=True)
-        return own.astype(np.intp), each

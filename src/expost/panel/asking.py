@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from expost._types import Indices
 from expost.answers import Subject
-from expost.panel.kernel import groups
+from expost.panel.places import groups
 
 __all__ = ["Asking"]
 

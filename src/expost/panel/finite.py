@@ -35,31 +35,50 @@ class FiniteState(State):
     roundings: ClassVar[int] = 1
     """How often the sums of a subject are rounded for each of its responses."""
 
-    def __init__(self, domain: Domain, questions: Questions, count: int) -> None:
-        super().__init__(domain, questions, count)
-        self.spread = np.zeros(count)
-        """max ℓ - min ℓ now, in doubles; :meth:`around` says how far off."""
+    def __init__(
+        self, domain: Domain, questions: Questions, count: int, *, track_peaks: bool = True
+    ) -> None:
+        super().__init__(domain, questions, count, track_peaks=track_peaks)
+        self._spread: Floats | None = np.zeros(count)
         self.peak = np.zeros(count)
-        """The largest that it was on the way."""
+        """The largest that ``spread`` was on the way, if peaks are tracked."""
         self.impossible = np.zeros(count, dtype=np.bool_)
         """Whose responses rule some value out: their loss is infinite."""
         self._size = np.zeros(count)
+
+    @property
+    def spread(self) -> Floats:
+        """max ℓ - min ℓ now, in doubles; :meth:`around` says how far off."""
+        if self._spread is None:
+            self._spread = self._measured()
+        return self._spread
 
     def accounts(self, chosen: Chosen) -> Accounts:
         return FiniteAccounts(self, chosen)
 
     def _absorb(self, question: Question, codes: Indices, chosen: Chosen) -> None:
         assert isinstance(question, FiniteQuestion)
-        own = question
-        self._add(own, codes, chosen)
-        self._size[chosen.index] += own.size
-        if own.impossible.any():
-            self.impossible[chosen.index] |= own.impossible[codes]
-        if chosen.places is None:
-            np.maximum(self.peak, self.spread, out=self.peak)
+        if self.track_peaks:
+            self._add(question, codes, chosen)
+            self.peak[chosen.index] = np.maximum(self.peak[chosen.index], self.spread[chosen.index])
         else:
-            here = chosen.places
-            self.peak[here] = np.maximum(self.peak[here], self.spread[here])
+            self._add_unmeasured(question, codes, chosen)
+            self._spread = None
+        self._size[chosen.index] += question.size
+        if question.impossible.any():
+            self.impossible[chosen.index] |= question.impossible[codes]
+
+    def _absorb_counts(
+        self, question: Question, codes: Indices, counts: Floats, total: Floats
+    ) -> None:
+        # At most as many roundings as responses: a product for each different one, and a sum.
+        assert isinstance(question, FiniteQuestion)
+        self._add_counts(question, codes, counts)
+        self._spread = None
+        self._size += question.size * total
+        impossible = question.impossible[codes]
+        if impossible.any():
+            self.impossible |= counts[impossible].any(axis=0)
 
     def slack(self, chosen: Chosen, more: float = 0.0) -> Floats:
         """What a difference of two sums may be off, perhaps with D of so much added to it."""
@@ -88,7 +107,7 @@ class FiniteState(State):
 
     def peaks(self, chosen: Chosen) -> tuple[Floats, Floats]:
         """Bounds of the largest realized losses on the way."""
-        assert self.ordered, "a tally has no order"
+        assert self.track_peaks, "a tally has no order"
         return self._capped(self.peak[chosen.index], chosen)
 
     def _capped(self, amounts: Floats, chosen: Chosen) -> tuple[Floats, Floats]:
@@ -98,7 +117,19 @@ class FiniteState(State):
 
     @abstractmethod
     def _add(self, question: FiniteQuestion, codes: Indices, chosen: Chosen) -> None:
-        """Add responses to ℓ, and work ``spread`` out for these subjects."""
+        """Add responses to ℓ, and update ``spread`` for these subjects."""
+
+    @abstractmethod
+    def _add_unmeasured(self, question: FiniteQuestion, codes: Indices, chosen: Chosen) -> None:
+        """Add responses to ℓ alone."""
+
+    @abstractmethod
+    def _add_counts(self, question: FiniteQuestion, codes: Indices, counts: Floats) -> None:
+        """Add counted responses to ℓ alone: a row for each code, a column for each subject."""
+
+    @abstractmethod
+    def _measured(self) -> Floats:
+        """Return max ℓ - min ℓ of every subject."""
 
     @abstractmethod
     def worst(self, question: FiniteQuestion, chosen: Chosen) -> Floats:

@@ -6,7 +6,6 @@ changed by :meth:`Kernel.fold` only.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, assert_never
 
@@ -20,13 +19,13 @@ from expost.filters._account_arrays import Amounts, amounts_held, worst_amounts
 from expost.panel.on_attributes import AttributesState
 from expost.panel.on_box import BoxState
 from expost.panel.on_set import SetState
-from expost.panel.places import Chosen
+from expost.panel.places import Chosen, groups
 from expost.panel.questions import Questions
 from expost.panel.searching import Search
 from expost.panel.state import State
 from expost.queries import Query
 
-__all__ = ["Kernel", "Verdicts", "groups"]
+__all__ = ["Kernel", "Verdicts", "start"]
 
 Numbers = int | NDArray[np.integer[Any]]
 """The number of the query that is asked, or one for each subject: -1 for none."""
@@ -42,6 +41,22 @@ class Verdicts:
     lower: Floats
     upper: Floats
     """What counts against the budget after the query at worst is between these."""
+
+
+def start(
+    questions: Questions, count: int, *, track_peaks: bool = True, search: Search | None = None
+) -> State:
+    """Return the state of so many subjects who have answered nothing."""
+    domain = questions.domain
+    match domain:
+        case FiniteSet():
+            return SetState(domain, questions, count, track_peaks=track_peaks)
+        case Attributes():
+            return AttributesState(domain, questions, count, track_peaks=track_peaks)
+        case Box():
+            return BoxState(domain, questions, count, search or Search())
+        case _:
+            assert_never(domain)
 
 
 class Kernel:
@@ -67,18 +82,9 @@ class Kernel:
         """The number of a query, which it keeps."""
         return self.questions.of(query).number
 
-    def start(self, count: int) -> State:
-        """So many subjects who answered nothing so far."""
-        domain = self.domain
-        match domain:
-            case FiniteSet():
-                return SetState(domain, self.questions, count)
-            case Attributes():
-                return AttributesState(domain, self.questions, count)
-            case Box():
-                return BoxState(domain, self.questions, count, self.search)
-            case _:
-                assert_never(domain)
+    def start(self, count: int, *, track_peaks: bool = True) -> State:
+        """Return the state of so many subjects who have answered nothing."""
+        return start(self.questions, count, track_peaks=track_peaks, search=self.search)
 
     def decide(self, state: State, numbers: Numbers, places: Indices | None = None) -> Verdicts:
         """Decide about a query for some subjects, by default for all; or about one for each.
@@ -140,14 +146,3 @@ class Kernel:
             return
         for number, own in groups(numbers):
             state.fold(self.questions[number], positions[own], chosen.some(own))
-
-
-def groups(numbers: NDArray[np.integer[Any]]) -> Iterator[tuple[int, Indices]]:
-    """The numbers that occur, and where each does, in order."""
-    if len(numbers) == 1 or (len(numbers) and (numbers == numbers[0]).all()):
-        yield int(numbers[0]), np.arange(len(numbers))
-        return
-    order = np.argsort(numbers, kind="stable")
-    own, starts = np.unique(numbers[order], return_index=True)
-    for number, start, stop in zip(own.tolist(), starts, [*starts[1:], len(order)], strict=False):
-        yield number, order[start:stop]

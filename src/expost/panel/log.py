@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from expost._types import Indices
-from expost.panel.places import Chosen
+from expost._types import Codes, Floats, Indices, Ints
+from expost.panel.places import Chosen, groups
 from expost.panel.question import Question
 
 __all__ = ["Counted", "Log", "Round"]
@@ -76,42 +76,61 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """How often everybody gave each of some responses to one question, in no order."""
+    """How often subjects gave each of some responses, in no order."""
 
-    question: Question
+    questions: Sequence[Question]
+    """For each distinct response, its question."""
     codes: Indices
-    counts: NDArray[np.int64]
-    """A row for each code, a column for each subject."""
+    """For each distinct response, its code."""
+    responses: Codes
+    """For each row, the index of a distinct response."""
+    owners: Indices
+    """For each row, the place of a subject, ascending."""
+    times: Ints | None
+    """For each row, how often; None if always once."""
 
     @property
-    def turns(self) -> Iterator[tuple[Indices, Indices]]:
-        """One response of everybody after the other: who gave one, and which."""
-        rows, whose = np.nonzero(self.counts)
-        order = np.argsort(whose, kind="stable")
-        rows, whose = rows[order], whose[order]
-        times = self.counts[rows, whose]
-        whose, given = np.repeat(whose, times), np.repeat(self.codes[rows], times)
-        turn = np.arange(len(whose)) - np.searchsorted(whose, whose)
-        for each in range(int(turn.max(initial=-1)) + 1):
-            own = np.flatnonzero(turn == each)
-            yield whose[own], given[own]
+    def turns(self) -> Iterator[tuple[Question, Indices, Indices]]:
+        """One response of some subjects after the other: to what, who gave one, and which."""
+        times = 1 if self.times is None else self.times
+        owners, responses = np.repeat(self.owners, times), np.repeat(self.responses, times)
+        turn_of = np.arange(len(owners)) - np.searchsorted(owners, owners)
+        for turn in range(int(turn_of.max(initial=-1)) + 1):
+            rows = np.flatnonzero(turn_of == turn)
+            numbers = np.array([question.number for question in self.questions])[responses[rows]]
+            for _, own in groups(numbers):
+                asked = responses[rows[own]]
+                yield self.questions[int(asked[0])], owners[rows[own]], self.codes[asked]
+
+    def table(self, count: int) -> Floats:
+        """Counts with a row for each distinct response, a column for each of so many subjects."""
+        cells = np.multiply(self.responses, count, dtype=np.intp) + self.owners
+        counts = np.bincount(cells, weights=self.times, minlength=len(self.codes) * count)
+        return counts.astype(np.float64).reshape(-1, count)
+
+    def of(self, place: int) -> Iterator[tuple[Question, int, int]]:
+        """Return the questions, codes and counts of one subject."""
+        start, end = np.searchsorted(self.owners, [place, place + 1]).tolist()
+        for row in range(start, end):
+            response = int(self.responses[row])
+            times = 1 if self.times is None else int(self.times[row])
+            yield self.questions[response], int(self.codes[response]), times
 
 
 class Log:
     """All rounds so far, perhaps after what was counted before them."""
 
     def __init__(self) -> None:
-        self.counted: list[Counted] = []
-        """What was answered before, of which the order is not known."""
+        self.counted: Counted | None = None
+        """Responses before the first round, in no known order."""
         self.rounds: list[Round] = []
         self._whose = _Whose(0, np.zeros(0, dtype=np.uint32), np.zeros(0, dtype=np.uint32))
 
     @property
     def turns(self) -> Iterator[tuple[Question, Indices, Indices]]:
         """One response of some subjects after the other: to what, who gave one, and which."""
-        for loaded in self.counted:
-            for places, codes in loaded.turns:
-                yield loaded.question, places, codes
+        if self.counted is not None:
+            yield from self.counted.turns
         for each in self.rounds:
             yield each.question, *each.everybody
 
@@ -126,9 +145,11 @@ class Log:
         for each in self._rounds_of(places):
             by_question.setdefault((each.question, each.none), []).append(each.at(places))
         found: dict[Question, NDArray[np.int64]] = {}
-        for loaded in self.counted:
-            counts = found.setdefault(loaded.question, _nothing(loaded.question, places))
-            counts[loaded.codes] += loaded.counts[:, places]
+        for column, place in enumerate(places.tolist() if self.counted else ()):
+            assert self.counted is not None
+            for question, code, times in self.counted.of(place):
+                counts = found.setdefault(question, _nothing(question, places))
+                counts[code, column] += times
         for (question, none), rows in by_question.items():
             counts = found.setdefault(question, _nothing(question, places))
             # There may be more codes by now than there were.
@@ -138,11 +159,9 @@ class Log:
     def exchanges(self, place: int) -> list[tuple[Question, int]]:
         """The questions that one subject answered, in order, and the positions of responses."""
         here = np.array([place])
-        given = [
-            (loaded.question, code)
-            for loaded in self.counted
-            for code in np.repeat(loaded.codes, loaded.counts[:, place]).tolist()
-        ]
+        given: list[tuple[Question, int]] = []
+        for question, code, times in self.counted.of(place) if self.counted else ():
+            given += [(question, code)] * times
         given += [
             (each.question, code)
             for each in self._rounds_of(here)

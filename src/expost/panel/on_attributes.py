@@ -42,8 +42,10 @@ class AttributesState(FiniteState):
     domain: Attributes
     roundings = 4  # what a part adds to the whole is taken out and put in again
 
-    def __init__(self, domain: Attributes, questions: Questions, count: int) -> None:
-        super().__init__(domain, questions, count)
+    def __init__(
+        self, domain: Attributes, questions: Questions, count: int, *, track_peaks: bool = True
+    ) -> None:
+        super().__init__(domain, questions, count, track_peaks=track_peaks)
         self._tables: dict[Scope, Floats] = {}
         self._scopes: dict[int, _Scoped] = {}
         changes = [kind.change for kind in domain.kinds]
@@ -83,20 +85,63 @@ class AttributesState(FiniteState):
                 self._ask_about(self._scoped(asked).scope, Chosen(self.count, places))
 
     def _add(self, question: FiniteQuestion, codes: Indices, chosen: Chosen) -> None:
+        scoped = self._prepared(question, chosen)
+        change = -self._before(scoped, chosen)
+        self._ask_about(scoped.scope, chosen)
+        self._add_to_table(question, codes, chosen)
+        for rows, highs, lows in self._seen(scoped, chosen):
+            change[rows] += highs.max(axis=0) - lows.min(axis=0)
+        spread = self.spread
+        spread[chosen.index] = np.maximum(spread[chosen.index] + change, 0.0)
+
+    def _add_unmeasured(self, question: FiniteQuestion, codes: Indices, chosen: Chosen) -> None:
+        scoped = self._prepared(question, chosen)
+        self._ask_about(scoped.scope, chosen)
+        self._add_to_table(question, codes, chosen)
+
+    def _add_counts(self, question: FiniteQuestion, codes: Indices, counts: Floats) -> None:
+        chosen = Chosen(self.count, np.flatnonzero(counts.any(axis=0)))
+        scoped = self._prepared(question, chosen)
+        self._ask_about(scoped.scope, chosen)
+        logs = question.logs[np.ix_(scoped.written, codes)]
+        self._tables[scoped.scope] += np.einsum("ij,jk->ik", logs, counts)
+
+    def _prepared(self, question: FiniteQuestion, chosen: Chosen) -> _Scoped:
+        """Have a table for a question, unless it ties too much together for one of the subjects."""
         scoped = self._scoped(question)
         self._open(scoped)
-        if self._apart:  # before anything is counted
+        if self._apart:
             for scopes, _ in self._by_scopes(chosen):
                 self._tied(scoped, scopes).check()
-        before = self._before(scoped, chosen)
-        self._ask_about(scoped.scope, chosen)
+        return scoped
+
+    def _add_to_table(self, question: FiniteQuestion, codes: Indices, chosen: Chosen) -> None:
+        scoped = self._scoped(question)
         table, logs = self._tables[scoped.scope], question.logs[scoped.written]
         for rows, index in chosen.blocks(max(1, _BLOCK // scoped.size)):
             table[:, index] += logs[:, codes[rows]]
-        more = -before
-        for own, highs, lows in self._seen(scoped, chosen):
-            more[own] += highs.max(axis=0) - lows.min(axis=0)
-        self.spread[chosen.index] = np.maximum(self.spread[chosen.index] + more, 0.0)
+
+    def _measured(self) -> Floats:
+        everyone, spread = Chosen(self.count), np.zeros(self.count)
+        for scopes, rows in self._by_scopes(everyone):
+            remaining = list(self._tables if scopes is None else scopes)
+            self._add_spreads(remaining, scopes, rows, everyone, spread)
+        return spread
+
+    def _add_spreads(
+        self,
+        remaining: list[Scope],
+        scopes: frozenset[Scope] | None,
+        rows: Indices,
+        chosen: Chosen,
+        spread: Floats,
+    ) -> None:
+        """Add max - min over each component of some scopes."""
+        while remaining:
+            tied = self._tied(_Scoped(self.domain, remaining[0]), scopes)
+            remaining = [scope for scope in remaining if scope not in tied.scopes]
+            for block, highs, lows in self._blocks(tied, rows, chosen):
+                spread[block] += highs.max(axis=0) - lows.min(axis=0)
 
     def worst(self, question: FiniteQuestion, chosen: Chosen) -> Floats:
         if question.infinite:
@@ -126,12 +171,8 @@ class AttributesState(FiniteState):
             return result
         # A step that is asked about for the first time can make a difference by itself.
         for scopes, numbers in self._by_scopes(chosen):
-            left = list(self._tied(scoped, scopes).scopes)
-            while left:
-                tied = self._tied(_Scoped(self.domain, left[0]), scopes)
-                left = [scope for scope in left if scope not in tied.scopes]
-                for own, highs, lows in self._blocks(tied, numbers, chosen):
-                    result[own] += highs.max(axis=0) - lows.min(axis=0)
+            tied = list(self._tied(scoped, scopes).scopes)
+            self._add_spreads(tied, scopes, numbers, chosen, result)
         return result
 
     def _seen(self, scoped: _Scoped, chosen: Chosen) -> Iterator[tuple[Indices, Floats, Floats]]:

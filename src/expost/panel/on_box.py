@@ -15,114 +15,130 @@ from expost._types import Bools, Floats, Indices
 from expost.domains import Box
 from expost.filters._account import WorstCase
 from expost.filters._account_arrays import Accounts, Amounts, Case, Settled
+from expost.loss import Odometer
 from expost.numbers import Enclosure, Nats
 from expost.panel.places import Chosen
 from expost.panel.question import Question
 from expost.panel.questions import Questions
-from expost.panel.searching import Given, Search, Task, odometer_of
+from expost.panel.searching import Search, Task
 from expost.panel.state import State
 from expost.panel.totals import by_queries, spent
 from expost.queries import Query
+from expost.tally import distinct_integers
 
 __all__ = ["BoxState"]
 
-Key = tuple[tuple[int, int], ...]
-"""A tally: the numbers of questions and the positions of responses, in their order."""
-
-# Preparing to do all at once takes as long as two searches.
-_ENOUGH = 3
+# Preparing to compute all at once takes as long as two searches.
+_MIN_BATCH = 3
 
 
 class BoxState(State):
-    """What was answered; what was searched for is kept."""
+    """The answers of many subjects on a box, and the results of all searches by tally."""
 
     domain: Box
 
     def __init__(self, domain: Box, questions: Questions, count: int, search: Search) -> None:
-        super().__init__(domain, questions, count)
+        super().__init__(domain, questions, count, track_peaks=False)
         self.search = search
-        self._found: dict[Any, Enclosure] = {}
 
     def _absorb(self, question: Question, codes: Indices, chosen: Chosen) -> None:
+        pass
+
+    def _absorb_counts(
+        self, question: Question, codes: Indices, counts: Floats, total: Floats
+    ) -> None:
         pass
 
     def accounts(self, chosen: Chosen) -> Accounts:
         return _BoxAccounts(self, chosen)
 
     def losses(self, chosen: Chosen) -> tuple[Floats, Floats]:
-        return self.bounds("loss", chosen)
+        lower, upper = self.bounds("loss", self.tallies.of_subject[chosen.index])
+        _, spent = self.spent.around(chosen, None)
+        return lower, np.maximum(lower, np.minimum(upper, spent))
 
     def peaks(self, chosen: Chosen) -> tuple[Floats, Floats]:
-        """As for losses, but here the order matters."""
-        return self.bounds("peak", chosen, ordered=True)
-
-    def tallies(self, chosen: Chosen, ordered: bool = False) -> tuple[list[Key], Indices]:
-        """The different tallies of some subjects, and whose is which."""
-        found: dict[Key, int] = {}
-        which = []
-        for place in chosen.of(np.arange(len(chosen))).tolist():
-            own = [(each.number, position) for each, position in self.log.exchanges(place)]
-            key = tuple(own if ordered else sorted(own))
-            which.append(found.setdefault(key, len(found)))
-        return list(found), np.array(which, dtype=np.intp)
-
-    def given(self, key: Key) -> Given:
-        """A tally by its queries."""
-        return tuple((self.questions[number].query, position) for number, position in key)
+        """Bounds of the largest realized losses on the way: one search for each tally."""
+        assert self.log.counted is None, "a tally has no order"
+        lower, upper = np.zeros((2, self.count))
+        tallies = np.zeros(self.count, dtype=np.intp)
+        wanted = np.zeros(self.count, dtype=np.bool_)
+        wanted[chosen.index] = True
+        indices, prefixes = [np.zeros(0, dtype=np.intp)], [np.zeros(0, dtype=np.intp)]
+        for question, answering, codes in self.log.turns:
+            rows = np.flatnonzero(wanted[answering])
+            subjects, responses = answering[rows], question.response_indices[codes[rows]]
+            tallies[subjects] = self.tallies.extended(tallies[subjects], responses)
+            indices.append(subjects)
+            prefixes.append(tallies[subjects])
+        subjects = np.concatenate(indices)
+        ends = self.bounds("loss", np.concatenate(prefixes))
+        np.maximum.at(lower, subjects, ends[0])
+        np.maximum.at(upper, subjects, ends[1])
+        _, spent = self.spent.around(chosen, None)
+        lower, upper = lower[chosen.index], upper[chosen.index]
+        return lower, np.maximum(lower, np.minimum(upper, spent))
 
     def bounds(
         self,
-        what: str,
-        chosen: Chosen,
+        method: str,
+        tallies: Indices,
         query: Query | None = None,
         budget: Nats | None = None,
-        ordered: bool = False,
     ) -> tuple[Floats, Floats]:
-        """Lower and upper bounds of what is searched for."""
-        keys, which = self.tallies(chosen, ordered)
+        """Return bounds of what a method of odometers returns for these tallies."""
+        distinct, index_of = distinct_integers(tallies)
         asked = None if query is None else self.questions.of(query).number
-        new = [key for key in keys if (what, asked, key) not in self._found]
-        if what in ("loss", "worst_after"):
-            new = self._together(what, new, query, budget)
-        tasks = [Task(self.domain, self.given(key), what, query, budget) for key in new]
-        for key, found in zip(new, self.search.all(tasks), strict=True):
-            self._found[what, asked, key] = found
-        ends = [self._found[what, asked, key] for key in keys]
-        lower = np.array([each.lower for each in ends], dtype=np.float64)
-        upper = np.array([each.upper for each in ends], dtype=np.float64)
-        return lower[which], upper[which]
+        known = self.tallies.results((method, asked))
+        new = [tally for tally in distinct.tolist() if tally not in known]
+        if self.search.batched and method in ("loss", "worst_after"):
+            known.update(self._batched(new, query, budget))
+            new = [tally for tally in new if tally not in known]
+        tasks = [
+            Task(self.questions.transcript(self.tallies.packed[tally]), method, query, budget)
+            for tally in new
+        ]
+        known.update(zip(new, self.search.all(tasks), strict=True))
+        ends = [known[tally] for tally in distinct.tolist()]
+        lower = np.array([end.lower for end in ends], dtype=np.float64)
+        upper = np.array([end.upper for end in ends], dtype=np.float64)
+        return lower[index_of], upper[index_of]
 
-    def _together(
-        self, what: str, keys: Sequence[Key], query: Query | None, budget: Nats | None
-    ) -> list[Key]:
-        """Work out what can be done for many tallies at once, and return what cannot."""
-        left: list[Key] = []
-        by_queries: dict[tuple[int, ...], list[Key]] = {}
-        for key in keys:
-            by_queries.setdefault(tuple(number for number, _ in key), []).append(key)
-        asked = None if query is None else self.questions.of(query).number
-        for numbers, own in by_queries.items():
-            ends = self._spreads(numbers, own, query) if numbers and len(own) >= _ENOUGH else None
-            if ends is None:
-                left += own
+    def _batched(
+        self, tallies: Sequence[int], query: Query | None, budget: Nats | None
+    ) -> dict[int, Enclosure]:
+        """Compute the bounds of all tallies of the same linear queries at once."""
+        found: dict[int, Enclosure] = {}
+        by_queries: dict[tuple[int, ...], dict[int, list[int]]] = {}
+        for tally in tallies:
+            rows = [
+                (question.number, position)
+                for question, position, times in self.questions.in_order(self.tallies.packed[tally])
+                for _ in range(times)
+            ]
+            numbers = tuple(number for number, _ in rows)
+            by_queries.setdefault(numbers, {})[tally] = [position for _, position in rows]
+        limit = None if budget is None else budget.enclosure
+        for numbers, positions in by_queries.items():
+            if not numbers or len(positions) < _MIN_BATCH:
                 continue
-            for key, lower, upper in zip(own, *ends.tolist(), strict=True):
-                limit = None if budget is None else budget.enclosure
-                if limit is not None and lower <= limit.upper and upper > limit.lower:
-                    left.append(key)  # which is searched for until it is on one side
-                else:
-                    self._found[what, asked, key] = Enclosure(lower, upper)
-        return left
+            ends = self._spreads(numbers, list(positions.values()), query)
+            if ends is None:
+                continue
+            for tally, lower, upper in zip(positions, *ends.tolist(), strict=True):
+                # Around the budget, a search goes on until it is on one side.
+                if limit is None or lower > limit.upper or upper <= limit.lower:
+                    found[tally] = Enclosure(lower, upper)
+        return found
 
     def _spreads(
-        self, numbers: tuple[int, ...], keys: list[Key], query: Query | None
+        self, numbers: Sequence[int], positions: list[list[int]], query: Query | None
     ) -> Floats | None:
-        """Lower and upper ends for tallies of the same queries, now or at worst after a query."""
-        from expost.loss.many_concave import concave_spreads  # brings a compiler along
+        """Return bounds for tallies of the same queries, now or at worst after one more."""
+        from expost.panel.concave import concave_spreads  # brings a compiler along
 
         queries = [self.questions[number].query for number in numbers]
-        rows = np.array([[position for _, position in key] for key in keys])
-        gap = self.search.effort.gap
+        rows, gap = np.array(positions), self.search.effort.gap
         if query is None:
             return concave_spreads(self.domain, queries, rows, gap)
         if len(query.on(self.domain).responses) != 2:
@@ -171,16 +187,17 @@ class _BoxAccounts(Accounts):
         surely = basic.against(budget).within
         if surely.all():
             return _at_most(basic)
-        others = self.chosen.some(np.flatnonzero(~surely))
-        searched = _searched(*self.state.bounds(what, others, query, budget))
+        tallies = self.state.tallies.of_subject[self.chosen.index][~surely]
+        searched = _searched(*self.state.bounds(what, tallies, query, budget))
         return _at_most(basic).where(surely, searched)
 
     def one_by_one(self, case: Case) -> Amounts:
         state = self.state
-        keys, which = state.tallies(self.chosen)
-        effort = state.search.effort
-        cases = [case(odometer_of(state.domain, state.given(key), effort)) for key in keys]
-        return _of_cases(cases, which)
+        distinct, index_of = distinct_integers(state.tallies.of_subject[self.chosen.index])
+        packed = [state.tallies.packed[tally] for tally in distinct.tolist()]
+        transcripts = map(state.questions.transcript, packed)
+        cases = [case(Odometer(each, effort=state.search.effort)) for each in transcripts]
+        return _of_cases(cases, index_of)
 
 
 def _at_most(amounts: Amounts) -> Amounts:

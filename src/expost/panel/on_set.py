@@ -6,7 +6,6 @@ Passes go over blocks of subjects, which stay in the cache.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from expost._types import Floats, Indices
 from expost.domains import FiniteSet
@@ -14,7 +13,7 @@ from expost.numbers import UNIT, Nats
 from expost.panel.finite import FiniteState
 from expost.panel.fixed import FIXED_BITS, wrapped
 from expost.panel.places import Chosen
-from expost.panel.question import FiniteQuestion, Question
+from expost.panel.question import FiniteQuestion
 from expost.panel.questions import Questions
 from expost.panel.ties import Apart, Compared, compare
 
@@ -33,8 +32,10 @@ class SetState(FiniteState):
 
     domain: FiniteSet
 
-    def __init__(self, domain: FiniteSet, questions: Questions, count: int) -> None:
-        super().__init__(domain, questions, count)
+    def __init__(
+        self, domain: FiniteSet, questions: Questions, count: int, *, track_peaks: bool = True
+    ) -> None:
+        super().__init__(domain, questions, count, track_peaks=track_peaks)
         self.values = np.zeros((len(domain), count))
         self._apart: dict[tuple[int, bool] | None, Apart | None] = {}
 
@@ -46,24 +47,23 @@ class SetState(FiniteState):
             everybody[chosen.places] = codes
             logs, codes = np.hstack([logs, np.zeros((len(logs), 1))]), everybody
             chosen = Chosen(self.count)
+        spread = self.spread
         for own, index in chosen.blocks(size):
             block = self.values[:, index]
             block += logs.take(codes[own], axis=1)
             if chosen.places is not None:
                 self.values[:, index] = block
-            self.spread[index] = block.max(axis=0) - block.min(axis=0)
+            spread[index] = block.max(axis=0) - block.min(axis=0)
 
-    def _absorb_counts(self, question: Question, codes: Indices, counts: NDArray[np.int64]) -> None:
-        # At most as many roundings as responses: a product for each different one, and a sum.
-        assert isinstance(question, FiniteQuestion)
+    def _add_unmeasured(self, question: FiniteQuestion, codes: Indices, chosen: Chosen) -> None:
+        self.values[:, chosen.index] += question.logs.take(codes, axis=1)
+
+    def _add_counts(self, question: FiniteQuestion, codes: Indices, counts: Floats) -> None:
         # By one thread: those of linear algebra would spend more than this on waiting.
-        logs, times = question.logs[:, codes], counts.astype(np.float64)
-        self.values += np.einsum("ij,jk->ik", logs, times)
-        self._size += question.size * counts.sum(axis=0)
-        impossible = question.impossible[codes]
-        if impossible.any():
-            self.impossible |= counts[impossible].any(axis=0)
-        self.spread = self.values.max(axis=0) - self.values.min(axis=0)
+        self.values += np.einsum("ij,jk->ik", question.logs[:, codes], counts)
+
+    def _measured(self) -> Floats:
+        return np.asarray(self.values.max(axis=0) - self.values.min(axis=0))
 
     def worst(self, question: FiniteQuestion, chosen: Chosen) -> Floats:
         spread = self.spread[chosen.index]

@@ -231,12 +231,11 @@ class Panel:
         ([2.0, 2.0, 2.0], 3)
         """
         with self._turn():
-            tallies = self._state.tallied
-            numbers = tallies.of_subject
+            numbers = self._state.tallies.of_subject
             if subjects is not None:
                 numbers = numbers[self._naming.places(subjects)]
             wanted = Wanted.read(question, cap, seeds, self._kernel, len(numbers))
-            queries, which = self._saturating.queries(wanted, numbers, tallies)
+            queries, which = self._saturating.queries(wanted, numbers, self._state.summands)
             ids = [None if query is None else self._naming.id_of(query) for query in queries]
             return np.array(ids, dtype=object)[which]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from expost._types import Indices
+import numpy as np
 
-__all__ = [
-    "Chosen",
-]
+from expost._types import Codes, Indices
+
+__all__ = ["Chosen", "groups"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,3 +40,20 @@ class Chosen:
         for start in range(0, len(self), size):
             own = slice(start, min(start + size, len(self)))
             yield own, own if self.places is None else self.places[own]
+
+
+def groups(numbers: Codes) -> Iterator[tuple[int, Indices]]:
+    """Return the integers that occur, each with the indices where it does."""
+    if len(numbers) == 0:
+        return
+    least, most = int(numbers.min()), int(numbers.max())
+    if least == most:
+        yield least, np.arange(len(numbers))
+        return
+    # Integers of 16 bits or less are sorted by counting.
+    small = (numbers - least).astype(np.min_scalar_type(most - least))
+    order = np.argsort(small, kind="stable")
+    distinct, starts = np.unique(small[order], return_index=True)
+    ends = [*starts[1:].tolist(), len(order)]
+    for number, start, end in zip(distinct.tolist(), starts.tolist(), ends, strict=True):
+        yield number + least, order[start:end]

@@ -31,6 +31,10 @@ TINY = 2.0**-1069
 _ABOVE = 1 + 2.0**-40
 
 
+Responses = list[tuple["Question", int]]
+"""Responses to all queries, by their position."""
+
+
 class Question:
     """A query, and those of its responses that occurred.
 
@@ -38,8 +42,13 @@ class Question:
     many for arrays, and too large for words.
     """
 
-    def __init__(self, number: int, query: Query, likelihood: Likelihood[Any]) -> None:
+    def __init__(
+        self, number: int, query: Query, likelihood: Likelihood[Any], all_responses: Responses
+    ) -> None:
         self.number = number
+        self._all_responses = all_responses
+        self.response_indices = np.zeros(0, dtype=np.intp)
+        """For each code, the index of the response among those to all queries."""
         self.query = query
         self.likelihood: Likelihood[Any] = likelihood
         self.responses = likelihood.responses
@@ -58,22 +67,29 @@ class Question:
             if codes.size and codes.min() < 0:
                 new = np.flatnonzero(np.bincount(positions[codes < 0])).tolist()
                 for position in new:
-                    self._lookup[position] = self._code(position)
+                    self._lookup[position] = self.code(position)
                 self._grow()
                 codes = self._lookup.take(positions)
             return codes
-        codes = np.array([self._code(position) for position in positions.tolist()], dtype=np.intp)
+        codes = np.array([self.code(position) for position in positions.tolist()], dtype=np.intp)
         self._grow()
         return codes
 
-    def _code(self, position: int) -> int:
+    def code(self, position: int) -> int:
+        """Return the code of one response."""
         code = self._codes.setdefault(position, len(self.positions))
         if code == len(self.positions):
             self.positions.append(position)
         return code
 
     def _grow(self) -> None:
-        """Work out what new codes need."""
+        """Compute what new codes need."""
+        new = self.positions[len(self.response_indices) :]
+        if new:
+            start = len(self._all_responses)
+            self._all_responses += [(self, position) for position in new]
+            indices = np.arange(start, start + len(new))
+            self.response_indices = np.append(self.response_indices, indices)
 
     def draw(self, places: Any, source: Source) -> NDArray[Any]:
         """Positions of fresh responses, one for each place of a value."""
@@ -83,8 +99,10 @@ class Question:
 class FiniteQuestion(Question):
     """The same on a finite set, with a column of doubles for each response that occurred."""
 
-    def __init__(self, number: int, query: Query, likelihood: FiniteLikelihood) -> None:
-        super().__init__(number, query, likelihood)
+    def __init__(
+        self, number: int, query: Query, likelihood: FiniteLikelihood, all_responses: Responses
+    ) -> None:
+        super().__init__(number, query, likelihood, all_responses)
         self.likelihood: FiniteLikelihood = likelihood
         self._logs = np.empty((len(likelihood.domain), 0))
         self._impossible = np.empty(0, dtype=np.bool_)
@@ -118,6 +136,7 @@ class FiniteQuestion(Question):
         return differences(self.likelihood)
 
     def _grow(self) -> None:
+        super()._grow()
         new = self.positions[self._logs.shape[1] :]
         if not new:
             return

@@ -6,9 +6,11 @@ import threading
 from typing import assert_never
 
 from expost.domains import Attributes, Box, Domain, FiniteSet
-from expost.panel.question import FiniteQuestion, Question
+from expost.panel.question import FiniteQuestion, Question, Responses
 from expost.panel.spent import Charge, Grid
 from expost.queries import Query, check_query
+from expost.tally import unpack_counts
+from expost.transcript import Transcript
 
 __all__ = ["Questions"]
 
@@ -19,6 +21,8 @@ class Questions:
     def __init__(self, domain: Domain) -> None:
         self.domain = domain
         self.grid = Grid()
+        self.responses: Responses = []
+        """All responses that occurred, each with its query."""
         self._all: list[tuple[Question, Charge]] = []
         self._lock = threading.Lock()
         self._by_identity: dict[int, Question] = {}
@@ -51,13 +55,28 @@ class Questions:
         domain = self.domain
         match domain:
             case FiniteSet():
-                return FiniteQuestion(number, query, query.on(domain))
+                return FiniteQuestion(number, query, query.on(domain), self.responses)
             case Attributes():
-                return FiniteQuestion(number, query, query.on(domain).on_part)
+                return FiniteQuestion(number, query, query.on(domain).on_part, self.responses)
             case Box():
-                return Question(number, query, query.on(domain))
+                return Question(number, query, query.on(domain), self.responses)
             case _:
                 assert_never(domain)
+
+    def in_order(self, packed: bytes) -> list[tuple[Question, int, int]]:
+        """Return the responses of a tally and their counts, sorted by query and position."""
+        counted = [
+            (*self.responses[response], times) for response, times in unpack_counts(packed).items()
+        ]
+        return sorted(counted, key=lambda row: (row[0].number, row[1]))
+
+    def transcript(self, packed: bytes) -> Transcript:
+        """Return a transcript with the responses of a tally, sorted by query and position."""
+        transcript = Transcript(self.domain)
+        for question, position, times in self.in_order(packed):
+            for _ in range(times):
+                transcript = transcript.answered(question.query, position)
+        return transcript
 
     def charge(self, question: Question) -> Charge:
         """What basic composition charges for it."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -22,9 +22,9 @@ from expost.queries import Query
 from expost.saturation._question import AnswerPartition, read_question
 from expost.saturation._saturating import TableCache, read_cap, saturating_query
 from expost.saturation._value_classes import ValueLikelihoods, likelihoods_after
-from expost.transcript import Summand
+from expost.tally import Summand
 
-__all__ = ["MutualInformation", "Saturating", "Wanted"]
+__all__ = ["Saturating", "Wanted"]
 
 T = TypeVar("T", bound=Hashable)
 
@@ -63,13 +63,6 @@ def _each(
     return read_each(column, read, name)
 
 
-class MutualInformation(Protocol):
-    """What subjects answered, by numbers that stand for the same as long as queries are made."""
-
-    def summands(self, number: int, questions: Questions) -> list[Summand]:
-        """The responses, and how often each was given."""
-
-
 class Saturating:
     """The queries that were made so far, by the state, the question and the cap."""
 
@@ -81,11 +74,11 @@ class Saturating:
         self._tables: TableCache = {}
 
     def queries(
-        self, wanted: Wanted, numbers: Indices, told: MutualInformation
+        self, wanted: Wanted, numbers: Indices, summands: Callable[[int], list[Summand]]
     ) -> tuple[list[Query | None], Indices]:
-        """The different queries for subjects who answered this, and which of them is whose.
+        """The different queries for subjects with these tallies, and which of them is whose.
 
-        It is None where none ends at the cap.
+        It is None where none ends at the cap. ``summands`` returns the responses of a tally.
         """
         shape = int(numbers.max(initial=0)) + 1, len(wanted.questions), len(wanted.caps)
         code = np.ravel_multi_index((numbers, wanted.which, wanted.cap_of), shape)
@@ -94,16 +87,17 @@ class Saturating:
         for own, row in zip(different.tolist(), first.tolist(), strict=True):
             number, which, cap = (int(part) for part in np.unravel_index(own, shape))
             try:
-                known = self._known(number, told)
+                known = self._known(number, summands)
                 found.append(self._query(known, wanted.questions[which], wanted.caps[cap]))
             except InvalidInput as error:
                 raise error.within(f"row {row + 1}", ": ") from None
         return found, each
 
-    def _known(self, number: int, told: MutualInformation) -> ValueLikelihoods | None:
+    def _known(
+        self, number: int, summands: Callable[[int], list[Summand]]
+    ) -> ValueLikelihoods | None:
         if number not in self._of_tally:
-            summands = told.summands(number, self._questions)
-            known = likelihoods_after(self._questions.domain, summands)
+            known = likelihoods_after(self._questions.domain, summands(number))
             if known is not None:
                 known = self._states.setdefault(known.key, known)
             self._of_tally[number] = known

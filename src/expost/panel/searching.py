@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache
 from multiprocessing import get_context
 from typing import Any
 
-from expost.domains import Domain
 from expost.errors import InvalidInput
 from expost.loss import Odometer
 from expost.numbers import Enclosure, Nats
@@ -17,10 +16,7 @@ from expost.queries import Query
 from expost.solver import Effort
 from expost.transcript import Transcript
 
-__all__ = ["Search", "Task", "odometer_of"]
-
-Given = tuple[tuple[Query, int], ...]
-"""Queries, and the positions of responses."""
+__all__ = ["Search", "Task"]
 
 # With fewer searches than this another process takes longer to start than they do.
 _ENOUGH = 32
@@ -28,23 +24,20 @@ _ENOUGH = 32
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What is searched for: a number of one odometer, named as its method is."""
+    """A search for the result of a method or property of an odometer, by its name."""
 
-    domain: Domain
-    given: Given
-    what: str
+    transcript: Transcript
+    method: str
     query: Query | None = None
     budget: Nats | None = None
 
-    def done(self, effort: Effort) -> Enclosure:
-        """Search for it."""
-        odometer = odometer_of(self.domain, self.given, effort)
-        found: Any = getattr(odometer, self.what)
-        if self.query is None:
-            assert isinstance(found, Enclosure)
-            return found
-        loss: Enclosure = found(self.query, 1, self.budget).loss
-        return loss
+    def run(self, effort: Effort) -> Enclosure:
+        """Return bounds of the result."""
+        result: Any = getattr(Odometer(self.transcript, effort=effort), self.method)
+        if self.query is not None:
+            result = result(self.query, 1, self.budget).loss
+        assert isinstance(result, Enclosure)
+        return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +53,11 @@ class Search:
     effort: Effort = field(default_factory=Effort)
     processes: int = 1
     progress: Callable[[int, int], None] | None = field(default=None, repr=False)
+    batched: bool = field(default=True, repr=False)
+    """Whether the losses of many tallies of linear queries are computed at once.
+
+    This is faster, but the last digits depend on which subjects are computed together.
+    """
 
     def __post_init__(self) -> None:
         if not isinstance(self.processes, int) or self.processes < 1:
@@ -76,10 +74,10 @@ class Search:
 
     def _done(self, tasks: Sequence[Task]) -> Iterator[Enclosure]:
         if self.processes == 1 or len(tasks) < _ENOUGH:
-            return (task.done(self.effort) for task in tasks)
+            return (task.run(self.effort) for task in tasks)
         size = 1 + len(tasks) // (8 * self.processes)
         pool = _pool(self.processes)
-        return pool.map(Task.done, tasks, [self.effort] * len(tasks), chunksize=size)
+        return pool.map(Task.run, tasks, [self.effort] * len(tasks), chunksize=size)
 
 
 @lru_cache(maxsize=1)
@@ -87,11 +85,3 @@ def _pool(processes: int) -> ProcessPoolExecutor:
     """Processes that stay for the next question, for each takes seconds to start."""
     # A forked process would have the locks of threads that are not there.
     return ProcessPoolExecutor(processes, get_context("spawn"))
-
-
-def odometer_of(domain: Domain, given: Iterable[tuple[Query, int]], effort: Effort) -> Odometer:
-    """The odometer of some responses."""
-    transcript = Transcript(domain)
-    for query, position in given:
-        transcript = transcript.answered(query, position)
-    return Odometer(transcript, effort=effort)

@@ -14,10 +14,11 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from expost._types import Floats
+from expost._types import Floats, Indices
 from expost.errors import InvalidInput
 from expost.numbers import Nats
 from expost.panel.places import Chosen
+from expost.tally import distinct_integers
 
 __all__ = ["Charge", "Grid", "Spent"]
 
@@ -113,13 +114,16 @@ class Spent:
             )
         return lower, upper
 
-    def exact(self, places: NDArray[np.intp], charge: Charge | None) -> list[Fraction] | None:
-        """The exact sums; None if some of them are not on the grid."""
+    def exact(
+        self, chosen: Chosen, charge: Charge | None = None
+    ) -> tuple[list[Fraction], Indices] | None:
+        """Return the distinct exact sums and each subject's; None if some are not on the grid."""
         if self._beside is not None or (charge and not charge.on_grid):
             return None
+        self._refine()
         more = self._grid.steps(charge.amount.rational) if charge else 0
-        steps = (self._steps[places] + more).tolist()
-        return [Fraction(each, self._denominator) for each in steps]
+        distinct, index_of = distinct_integers(self._steps[chosen.index] + more)
+        return [Fraction(each, self._denominator) for each in distinct.tolist()], index_of
 
 
 def _sum(

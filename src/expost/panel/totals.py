@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from expost._types import Indices
-from expost.filters._account import Account, WorstCase
+from expost._types import Floats, Indices
+from expost.filters._account import WorstCase
 from expost.filters._account_arrays import Amounts, Case, Settled
 from expost.numbers import Nats
 from expost.panel.places import Chosen
 from expost.queries import Query
+from expost.tally import distinct_integers
 
 if TYPE_CHECKING:
     from expost.panel.state import State
 
-__all__ = ["by_queries", "spent"]
+__all__ = ["by_queries", "exact_spent_bounds", "spent"]
 
 
 def spent(state: State, chosen: Chosen, query: Query | None) -> Amounts:
@@ -31,40 +31,46 @@ def spent(state: State, chosen: Chosen, query: Query | None) -> Amounts:
     lower, upper = state.spent.around(chosen, charge)
 
     def settle(numbers: Indices, budget: Nats) -> Settled:
-        sums = state.spent.exact(chosen.of(numbers), charge)
-        if sums is not None:
-            fits = {each: Nats(each) <= budget for each in set(sums)}
-            return Settled.surely(np.array([fits[each] for each in sums], dtype=np.bool_))
-        more = Nats() if charge is None else charge.amount
-        places = chosen.of(numbers)
-        return _per_collection(state, places, lambda known: known.exact_spent + more <= budget)
+        some = chosen.some(numbers)
+        exact = state.spent.exact(some, charge)
+        if exact is not None:
+            sums, index_of = exact
+            within = [Nats(each) <= budget for each in sums]
+            return Settled.surely(np.array(within, dtype=np.bool_)[index_of])
+        added = Nats() if charge is None else charge.amount
+        tallies, index_of = distinct_integers(state.query_tallies.of_subject[some.index])
+        accounts = map(state.query_account, tallies.tolist())
+        within = [account.exact_spent + added <= budget for account in accounts]
+        return Settled.surely(np.array(within, dtype=np.bool_)[index_of])
 
     return Amounts(lower, upper, settle)
 
 
-def _per_collection(state: State, places: Indices, within: Callable[[Account], bool]) -> Settled:
-    own, each = state.collections.numbers(places)
-    fits = [within(state.collections.accounts[number]) for number in own.tolist()]
-    return Settled.surely(np.array(fits, dtype=np.bool_)[each])
-
-
 def by_queries(state: State, chosen: Chosen, key: Any, case: Case) -> Amounts:
-    """What a case makes of the queries of some subjects, kept by its key."""
-    collections = state.collections
-    own, each = collections.numbers(chosen.index)
-    known = collections.cases.setdefault(key, [])
-    known += [None] * (len(collections.accounts) - len(known))
-    cases: list[WorstCase] = []
-    for number in own.tolist():
-        found = known[number]
-        if found is None:
-            found = known[number] = case(collections.accounts[number])
-        cases.append(found)
+    """Return what a case makes of the queries of some subjects, remembered under its key."""
+    distinct, index_of = distinct_integers(state.query_tallies.of_subject[chosen.index])
+    known = state.query_tallies.results(key)
+    for tally in distinct.tolist():
+        if tally not in known:
+            known[tally] = case(state.query_account(tally))
+    cases: list[WorstCase] = [known[tally] for tally in distinct.tolist()]
 
     def settle(numbers: Indices, budget: Nats) -> Settled:
-        needed, which = np.unique(each[numbers], return_inverse=True)
+        needed, which = np.unique(index_of[numbers], return_inverse=True)
         fits = [cases[number].within(budget) for number in needed.tolist()]
         return Settled.surely(np.array(fits, dtype=np.bool_)[which])
 
-    lower = np.array([found.loss.lower for found in cases])[each]
-    return Amounts(lower, np.array([found.loss.upper for found in cases])[each], settle)
+    lower = np.array([worst.loss.lower for worst in cases])[index_of]
+    return Amounts(lower, np.array([worst.loss.upper for worst in cases])[index_of], settle)
+
+
+def exact_spent_bounds(state: State) -> Floats:
+    """Return the sum of the epsilons of every subject, rounded up once."""
+    exact = state.spent.exact(Chosen(state.count))
+    if exact is not None:
+        sums = [Nats(each) for each in exact[0]]
+        index_of = exact[1]
+    else:
+        tallies, index_of = distinct_integers(state.query_tallies.of_subject)
+        sums = [state.query_account(tally).exact_spent for tally in tallies.tolist()]
+    return np.array([each.enclosure.upper for each in sums])[index_of]

@@ -22,8 +22,9 @@ from expost.proof import verify
 from expost.proof._tangents import tangents
 from expost.queries.noise.gaussian import Gaussian
 from expost.solver import GAP, SMALLEST_GAP, Effort
+from expost.tally import Tally
 from expost.terms import ScoreTerm
-from expost.transcript import Tally, Transcript, readable, transcript_of
+from expost.transcript import Transcript, readable, transcript_of
 
 if TYPE_CHECKING:
     from expost.proof._search_tree import Block, Leaf, Proof

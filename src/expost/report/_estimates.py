@@ -412,10 +412,10 @@ def _times(answers: Answers, key: str) -> NDArray[np.intp]:
 
 def _refused(answers: Answers, key: str, guard: Filter, rest: NDArray[np.bool_]) -> int:
     """To how many of the rest the filter refuses the query, after what they have answered."""
-    pattern_of, patterns = answers.patterns()
+    tallies = answers.tallies()
     refused = 0
-    for pattern, times in zip(*np.unique(pattern_of[rest], return_counts=True), strict=True):
-        odometer = Odometer(answers.transcript_of(patterns[pattern]))
+    for tally, times in zip(*np.unique(tallies.of_subject[rest], return_counts=True), strict=True):
+        odometer = Odometer(answers.transcript_of(tallies.responses(tally)))
         if not guard.accepts(odometer, answers.queries[key]):
             refused += int(times)
     return refused

@@ -24,7 +24,8 @@ from expost.errors import InvalidInput
 from expost.loss._on_attributes import AttributesLogLikelihood
 from expost.queries import FiniteLikelihood, LiftedLikelihood, Query
 from expost.saturation._question import AnswerPartition
-from expost.transcript import Exchange, Summand
+from expost.tally import Summand
+from expost.transcript import Exchange
 
 __all__ = [
     "MOST_CLASSES",
