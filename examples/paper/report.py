@@ -223,7 +223,9 @@ def _composition(name: str, tree: Tree, drawn: Mapping[str, Drawn]) -> str:
 
 def _figure(drawn: Drawn, caption: str) -> str:
     numbers = table(drawn.head, drawn.rows)
-    return figure(drawn.chart, alt=drawn.alt, caption=f"{drawn.title}. {caption}", numbers=numbers)
+    return figure(
+        drawn.chart, alt=drawn.alt, caption=f"{drawn.title}. {caption}", data_table=numbers
+    )
 
 
 def _health(tree: Tree, drawn: Mapping[str, Drawn]) -> str:

@@ -130,7 +130,7 @@ def test_sessions_ask_and_files_keep_it() -> None:
     session.ask(PREDICTION)
     assert xp.Transcript.from_json(session.transcript.to_json()) == session.transcript
     told = xp.report.explain(xp.replay(session.transcript)).steps[0]
-    assert told.asked == "the value itself, about region, at epsilon 0.7"
+    assert told.question == "the value itself, about region, at epsilon 0.7"
 
 
 RANDOMIZED = xp.randomized_response(epsilon=1)

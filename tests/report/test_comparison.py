@@ -29,7 +29,7 @@ def asked(*epsilons: str, guard: xp.filters.Filter | None = None) -> xp.Transcri
 
 
 def rule_of(comparison: xp.report.Comparison, name: str) -> xp.filters.Rule:
-    guard = comparison.standings[name].guard
+    guard = comparison.standings[name].filter
     assert isinstance(guard, xp.filters.CompositionFilter)
     return guard.rule
 
@@ -89,7 +89,7 @@ def test_an_epsilon_is_the_least_budget_that_the_theorem_allows(name: str) -> No
 def test_more_is_what_the_theorem_allows(name: str) -> None:
     spent = [Fraction("0.1")] * 30
     comparison = xp.report.compare(xp.Odometer(asked(*["0.1"] * 30)), epsilon="5.08", delta="1e-6")
-    rule, more = rule_of(comparison, name), comparison.standings[name].more.count
+    rule, more = rule_of(comparison, name), comparison.standings[name].repeats.count
     expected = 0
     while accepts(name, rule, 5.08, [*spent, *[Fraction("0.1")] * (expected + 1)]):
         expected += 1
@@ -102,12 +102,12 @@ def test_nothing_accepts_more_than_the_exact_optimum_allows() -> None:
     possible = 111
     assert oracles.optimal_epsilon(Fraction("0.1"), possible, MILLIONTH) <= mpmath.mpf("5.08")
     assert oracles.optimal_epsilon(Fraction("0.1"), possible + 1, MILLIONTH) > mpmath.mpf("5.08")
-    counts = {name: 1 + comparison.standings[name].more.count for name in COMPOSED}
+    counts = {name: 1 + comparison.standings[name].repeats.count for name in COMPOSED}
     assert counts["basic"] == 50
     assert counts["whitehouse"] == 79
     assert counts["renyi"] >= 100
     assert all(count <= possible for count in counts.values())
-    assert all(1 + standing.more.count >= 50 for standing in comparison.standings.values())
+    assert all(1 + standing.repeats.count >= 50 for standing in comparison.standings.values())
 
 
 def test_no_rule_costs_more_than_the_sum_of_the_epsilons() -> None:
@@ -120,7 +120,7 @@ def test_no_rule_costs_more_than_the_sum_of_the_epsilons() -> None:
     comparison = xp.report.compare(xp.Odometer(asked(*["1"] * 3)), epsilon=4, delta="1e-6")
     for name in ("basic", "rogers", "whitehouse"):
         assert epsilon_of(comparison, name) == 3.0
-        assert comparison.standings[name].more.count == 1
+        assert comparison.standings[name].repeats.count == 1
 
 
 def test_the_realized_loss_stands_beside() -> None:
@@ -129,7 +129,7 @@ def test_the_realized_loss_stands_beside() -> None:
     for name in ("simplified", "bayesian"):
         standing = comparison.standings[name]
         assert standing.spent == xp.realized_loss(odometer.transcript)
-        assert standing.more.count == 1
+        assert standing.repeats.count == 1
     assert epsilon_of(comparison, "basic") == 1.5
 
 
@@ -174,13 +174,13 @@ def test_queries_with_a_delta_get_half_of_it() -> None:
     half = Fraction(1, 2 * 10**6)
     for name in ("whitehouse", "renyi", "mixture"):
         assert rule_of(comparison, name).tree()["delta_prime"] == half
-    more = {name: standing.more.count for name, standing in comparison.standings.items()}
+    more = {name: standing.repeats.count for name, standing in comparison.standings.items()}
     # Sums may use all of it, and a filter without delta none.
     assert more == {"basic": 9, "rogers": 4, "whitehouse": 4, "renyi": 4, "mixture": 4,
                     "simplified": 0, "bayesian": 0}  # fmt: skip
     spent = xp.report.compare(xp.Odometer(transcript.add(slip("1e-6"), 0)), epsilon=2, delta="1e-6")
     assert epsilon_of(spent, "basic") == math.inf
-    assert spent.standings["basic"].more.count == 0
+    assert spent.standings["basic"].repeats.count == 0
 
 
 def test_gaussian_noise_counts_by_its_cumulant_and_needs_no_part_of_delta() -> None:
@@ -196,7 +196,7 @@ def test_gaussian_noise_counts_by_its_cumulant_and_needs_no_part_of_delta() -> N
     loss = 2 * float(rate * (rate + 1) * mu**2 / 2) + math.log(1e6)
     loss += float(rate) * math.log(rate) - float(rate + 1) * math.log(rate + 1)
     assert epsilon_of(comparison, "renyi") == pytest.approx(loss / float(rate), rel=1e-6)
-    assert comparison.standings["renyi"].more.count > comparison.standings["basic"].more.count
+    assert comparison.standings["renyi"].repeats.count > comparison.standings["basic"].repeats.count
 
 
 @pytest.mark.parametrize(

@@ -121,21 +121,21 @@ def test_every_step_that_is_told_has_the_loss_of_its_prefix(transcript: xp.Trans
     for exchange in transcript.exchanges:
         prefix = prefix.add(exchange.query, exchange.response)
         losses.append(xp.realized_loss(prefix))
-    numbers = [step.number for step in account.steps]
+    numbers = [step.index for step in account.steps]
     assert numbers == sorted(numbers)
     assert {*range(1, 6), *range(len(transcript) - 4, len(transcript) + 1)} & set(
         range(1, len(transcript) + 1)
     ) <= set(numbers)
     for step in account.steps:
-        before, after = losses[step.number - 1], losses[step.number]
-        assert step.exchange == transcript.exchanges[step.number - 1]
+        before, after = losses[step.index - 1], losses[step.index]
+        assert step.exchange == transcript.exchanges[step.index - 1]
         assert step.loss.lower <= after.upper
         assert after.lower <= step.loss.upper
-        was = exact_ratio(transcript, step.number - 1)
-        became = exact_ratio(transcript, step.number)
+        was = exact_ratio(transcript, step.index - 1)
+        became = exact_ratio(transcript, step.index)
         assert step.change == ("same" if was == became else "up" if became > was else "down")
         assert step.change != "up" or after.upper >= before.lower
-    assert (account.guard, account.used, account.replay.respected) == (None, None, None)
+    assert (account.filter, account.used, account.replay.respected) == (None, None, None)
 
 
 def test_the_odometer_goes_up_and_down_in_words() -> None:
@@ -145,8 +145,8 @@ def test_the_odometer_goes_up_and_down_in_words() -> None:
     assert account.used.lower <= 0.25 <= account.used.upper + 1e-12
     assert account.replay.respected is True
     assert account.basic == 1.5
-    assert account.apart is not None
-    assert (account.apart.likeliest, account.apart.unlikeliest) == ("no", "yes")
+    assert account.most_different is not None
+    assert (account.most_different.likeliest, account.most_different.unlikeliest) == ("no", "yes")
 
 
 def test_a_loss_that_is_nearly_the_same_is_not_as_before() -> None:

@@ -36,15 +36,15 @@ def study(made: xp.Panel, **changes: object) -> StudySummary:
         commits=3,
         root="2" * 64,
         ended=False,
-        guard=GUARD,
+        filter=GUARD,
         people=len(made),
-        found=xp.audit(made.answers(), filter=GUARD) if answered else None,
+        audit=xp.audit(made.answers(), filter=GUARD) if answered else None,
         suspended=frozenset(
             name for name, shut in zip(made.subjects, made.suspended, strict=True) if shut
         ),
         unconfirmed=frozenset(),
         rounds=[Round("week 1", QUERY.content_id, answered, 2, 1, 4)],
-        asked={QUERY.content_id: "one", OTHER.content_id: "two"},
+        query_texts={QUERY.content_id: "one", OTHER.content_id: "two"},
     )
     return replace(told, **changes)  # type: ignore[arg-type]
 
@@ -110,7 +110,9 @@ def test_numbers_among_names_are_counted_as_names() -> None:
 def test_a_budget_that_was_not_respected_comes_first() -> None:
     found = page(study(MANY))
     (first,) = found.all("p", "breach")
-    assert first.text.startswith("1 budget was not respected: a question was answered that had to")
+    assert first.text.startswith(
+        "1 person's budget was not respected: a question was answered that had to"
+    )
     assert found.facts["respected"] == "3 people"
     assert found.facts["not respected"] == "1 person"
     assert "4 of 8 people have answered something." in words(found)

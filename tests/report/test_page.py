@@ -68,7 +68,7 @@ def test_text_is_never_part_of_the_page() -> None:
     parts = [
         section(hostile, paragraph(hostile), note(hostile), bullets([hostile])),
         table([hostile], [[hostile]], caption=hostile),
-        beside(figure(CHART, alt=hostile, caption=hostile, numbers=table(["a"], [[hostile]]))),
+        beside(figure(CHART, alt=hostile, caption=hostile, data_table=table(["a"], [[hostile]]))),
     ]
     header = Header(hostile, hostile, hostile, hostile, hostile, hostile, [(hostile, hostile)])
     tree = parsed(page(header, *parts))
@@ -83,7 +83,7 @@ def test_text_is_never_part_of_the_page() -> None:
 def test_a_figure_has_its_legend_words_and_numbers() -> None:
     words = "One dot at the top of the left side."
     numbers = table(["x", "y"], [[0, 1]])
-    found = checked(page(HEADER, figure(CHART, alt=words, caption="A dot.", numbers=numbers)))
+    found = checked(page(HEADER, figure(CHART, alt=words, caption="A dot.", data_table=numbers)))
     (drawn,) = found.all("figure", "drawn")
     assert [each.text for each in drawn.all("li")] == ["a dot"]
     assert found.alts == [words]

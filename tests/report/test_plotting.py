@@ -154,7 +154,7 @@ def test_a_comparison_has_a_bar_for_each_accounting_and_its_numbers_beside_it() 
     found = xp.report.compare(SESSION)
     axes = xp.plot(found)
     assert len(axes.patches) == len(axes.texts) == len(found.standings)
-    count = found.standings["bayesian"].more.count
+    count = found.standings["bayesian"].repeats.count
     assert axes.texts[-1].get_text().endswith(f"; accepts {count} more")
 
 

@@ -90,9 +90,9 @@ def test_what_is_explained_of_records_is_true_of_all_listed() -> None:
         peak = Nats(ratio=max(losses)).enclosure
         assert found.replay.peak.lower <= peak.lower <= peak.upper <= found.replay.peak.upper
         for step in found.steps:
-            around = Nats(ratio=losses[step.number]).enclosure
+            around = Nats(ratio=losses[step.index]).enclosure
             assert step.loss.lower <= around.lower <= around.upper <= step.loss.upper + 1e-12
-            rise = losses[step.number] - losses[step.number - 1]
+            rise = losses[step.index] - losses[step.index - 1]
             assert step.change == ("same" if rise == 0 else "up" if rise > 0 else "down")
         assert all(isinstance(line, str) for line in sentences(found))
 

@@ -72,8 +72,8 @@ def _rows(result: Comparison, last: Query, effort: Effort) -> Iterator[Row]:
 
 
 def _row(standing: Standing, last: Query, effort: Effort) -> Row:
-    more, note = standing.more, standing.parameters
-    if standing.guard.pure and last.approximate:
+    more, note = standing.repeats, standing.parameters
+    if standing.filter.pure and last.approximate:
         note = "without a delta, the last query is refused"
     elif more.undecided:
         note = f"the next was {undecided_text(effort)}"

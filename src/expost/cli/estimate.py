@@ -209,7 +209,7 @@ def _short(number: float, ends: tuple[float, float]) -> str:
 
 
 def _lines(found: Estimated) -> Iterator[tuple[str, str]]:
-    yield "what", found.what
+    yield "what", found.description
     subjects = f"{found.subjects:,}"
     if found.left_out:
         subjects += f", and {found.left_out:,} who did not answer it"
@@ -229,5 +229,7 @@ def _draw(found: Estimated, out: Path) -> None:
     responses = format_count(found.answers, "response")
     notes = [f"{responses} of {format_count(found.subjects, 'subject')}"]
     notes += ["can be biased"] if found.doubtful else []
-    chart = estimates_chart(found.estimates, found.confidence, notes, title=found.what, most=_MOST)
-    save_chart(chart, out, alt=f"Intervals of {found.what}.")
+    chart = estimates_chart(
+        found.estimates, found.confidence, notes, title=found.description, most=_MOST
+    )
+    save_chart(chart, out, alt=f"Intervals of {found.description}.")

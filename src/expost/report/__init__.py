@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from expost.report._comparison import Comparison, Standing, compare
-from expost.report._explanation import Explanation, Told, explain
+from expost.report._explanation import ExplainedExchange, Explanation, explain
 
 __all__ = [
     "Comparison",
+    "ExplainedExchange",
     "Explanation",
     "Standing",
-    "Told",
     "compare",
     "explain",
 ]

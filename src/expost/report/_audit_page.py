@@ -31,118 +31,136 @@ _NAMED = 20
 _NOTHING = 1e-9
 
 
-def audit_page(found: Audit, *, name: str, date: str, content_id: str) -> str:
+def audit_page(audit: Audit, *, name: str, date: str, content_id: str) -> str:
     """A page that needs nothing from anywhere else, for whoever is responsible for the data.
 
     ``name`` is that of the log, ``content_id`` tells what exactly was audited.
     """
     header = Header(
         about=f"Audit of {printable(name)}",
-        summary=verdict(found),
+        summary=verdict(audit),
         file=printable(name),
         date=printable(date),
         content_id=content_id,
-        budget=budget_text(found.guard),
-        facts=list(_facts(found)),
+        budget=budget_text(audit.guard),
+        facts=list(_facts(audit)),
     )
     return page(
         header,
-        section("What the budget promises", *promise(found.guard)),
-        section("How much was given away", beside(_losses(found), _peaks(found))),
-        *_broken(found),
-        section("Who is nearest to the limit, or over it", _worst(found)),
-        section("What was checked, and what was not", _scope(found)),
+        section("What the budget promises", *promise(audit.guard)),
+        section("How much was given away", beside(_losses(audit), _peaks(audit))),
+        *_broken(audit),
+        section("Who is nearest to the limit, or over it", _worst(audit)),
+        section("What was checked, and what was not", _scope(audit)),
     )
 
 
-def people(number: int) -> str:
+def people(count: int) -> str:
     """So many subjects, in words."""
-    return f"{number:,} {'person' if number == 1 else 'people'}"
+    return f"{count:,} {'person' if count == 1 else 'people'}"
 
 
-def verdict(found: Audit) -> str:
-    """What the audit found, in one or two sentences."""
-    of = people(len(found))
-    if found.respected == len(found):
-        whose = "The budget was" if len(found) == 1 else f"The budgets of all {of} were"
-        return f"{whose} respected, at every question that was answered."
+def verdict(audit: Audit) -> str:
+    """Say in one to three sentences whose budgets were respected."""
+    everyone = people(len(audit))
+    if audit.respected == len(audit):
+        all_budgets = f"The budgets of all {everyone} who answered were"
+        budgets = "The budget was" if len(audit) == 1 else all_budgets
+        return f"{budgets} respected, at every question that was answered."
     parts = []
-    if found.broken:
-        was = "person's budget was" if found.broken == 1 else "people's budgets were"
+    if audit.broken:
+        was = "person's budget was" if audit.broken == 1 else "people's budgets were"
         parts.append(
-            f"{found.broken:,} {was} not respected: a question was answered that had to be refused."
+            f"{audit.broken:,} {was} not respected: a question was answered that had to be refused."
         )
-    if found.undecided:
-        parts.append(f"For {people(found.undecided)} it could not be decided.")
-    parts.append(f"For {found.respected:,} of {of} the budget was respected at every question.")
+    if audit.undecided:
+        parts.append(f"For {people(audit.undecided)} it could not be decided.")
+    parts.append(
+        f"For {audit.respected:,} of {everyone} the budget was respected at every question."
+    )
     return " ".join(parts)
 
 
-def _facts(found: Audit) -> Iterator[tuple[str, str]]:
-    frame = found.frame
-    if found.files is not None:
-        yield "files read", f"{found.files.number:,}"
-    yield "people", f"{len(found):,}"
+def verdict_facts(audit: Audit) -> Iterator[tuple[str, str]]:
+    """Yield the counts of respected budgets and the largest losses, by name."""
+    yield "respected", people(audit.respected)
+    yield "not respected", people(audit.broken)
+    if audit.undecided:
+        yield "undecided", people(audit.undecided)
+    yield "largest loss now", shown(_largest(audit, "upper"))
+    yield "largest peak", shown(_largest(audit, "peak"))
+    yield "basic composition", f"at most {shown(_largest(audit, 'basic'))}"
+
+
+def scope_notes(audit: Audit | None) -> Iterator[str]:
+    """Yield what holds for all numbers of an audit, and what was not decided."""
+    yield "All numbers are bounds: losses are rounded up, and what remains is rounded down."
+    if audit is not None and audit.undecided:
+        yield (
+            "Undecided means that the search for the exact limit was stopped: such a budget may "
+            "have been respected or not. More nodes (--nodes) can decide it."
+        )
+
+
+def _facts(audit: Audit) -> Iterator[tuple[str, str]]:
+    frame = audit.frame
+    if audit.files is not None:
+        yield "files read", f"{audit.files.number:,}"
+    yield "people", f"{len(audit):,}"
     yield "answers", f"{int(frame['exchanges'].sum()):,}"
-    yield "respected", people(found.respected)
-    yield "not respected", people(found.broken)
-    if found.undecided:
-        yield "undecided", people(found.undecided)
-    yield "used up", f"{people(found.exhausted)}, with less than a thousandth remaining"
-    yield "largest loss now", shown(_largest(found, "upper"))
-    yield "largest on the way", shown(_largest(found, "peak"))
-    yield "basic composition", f"at most {shown(_largest(found, 'basic'))}"
+    yield "used up", f"{people(audit.exhausted)}, with less than a thousandth remaining"
+    yield from verdict_facts(audit)
 
 
-def _largest(found: Audit, column: str) -> float:
-    largest: Any = found.frame[column].max()
+def _largest(audit: Audit, column: str) -> float:
+    largest: Any = audit.frame[column].max()
     return float(largest)
 
 
-def promise(guard: Filter) -> Iterator[str]:
+def promise(filter_: Filter) -> Iterator[str]:
     """What a budget bounds, as paragraphs for somebody who has never heard of one."""
-    limit = guard.budget.enclosure.upper
+    limit = filter_.budget.enclosure.upper
     yield paragraph(
         "Every answer is blurred by chance before it leaves a device, so that no single answer "
         "says what is true of a person. Many answers together say more. The loss of a person "
         "measures how much all answers together can have told, in nats."
     )
     factor = f"{math.exp(limit):.3g}" if limit < 700 else "more than 10^300"
-    if guard.pure:
+    if filter_.pure:
         yield paragraph(
-            f"The budget bounds the loss: {guard.limit}. If it is respected, then whoever sees all "
-            "answers of a person, whatever else they know, cannot have changed the odds of "
+            f"The budget bounds the loss: {filter_.limit}. If it is respected, anyone who sees "
+            "all answers of a person, whatever else they know, cannot have changed the odds of "
             f"anything about that person by more than a factor of {factor}. Odds of one to "
             f"one become at most {factor} to one."
         )
     else:
         yield paragraph(
-            f"The budget is {guard.limit}. Devices that use this filter promise: for any set of "
+            f"The budget is {filter_.limit}. Devices that use this filter promise: for any set of "
             f"outcomes, its probability under one value is at most {factor} times its probability "
             "under another, plus delta. This bounds no single transcript. The loss that is shown "
             "here belongs to the answers that were really given, and it may be above the budget "
             "although the budget was respected."
         )
     yield paragraph(
-        f"Before every question, the {guard.kind} filter compares with the budget: "
-        f"{guard.compares}. If that is above the budget, the question has to be refused. Answering "
-        "it breaks the budget, even if the loss stays below."
+        f"Before every question, the {filter_.kind} filter compares with the budget: "
+        f"{filter_.compares}. If that is above the budget, the question has to be refused. "
+        "Answering it breaks the budget, even if the loss stays below."
     )
 
 
-def _losses(found: Audit) -> str:
+def _losses(audit: Audit) -> str:
     return histogram(
-        found,
-        found.histogram(),
+        audit,
+        audit.histogram(),
         "loss now (nats)",
         "The losses of all people after their last answer.",
     )
 
 
-def _peaks(found: Audit) -> str:
+def _peaks(audit: Audit) -> str:
     return histogram(
-        found,
-        found.histogram("peak"),
+        audit,
+        audit.histogram("peak"),
         "largest loss on the way (nats)",
         "The largest loss that each person had at any time. A loss can fall again; what was seen "
         "at its peak was seen.",
@@ -150,10 +168,10 @@ def _peaks(found: Audit) -> str:
 
 
 def histogram(
-    found: Audit, spread: Histogram, label: str, caption: str, colour: str = "realized"
+    audit: Audit, spread: Histogram, label: str, caption: str, colour: str = "realized"
 ) -> str:
     """How an amount is spread over people, beside the budget, as a figure."""
-    limit = found.guard.budget.enclosure.upper
+    limit = audit.guard.budget.enclosure.upper
     edges, counts = spread.edges, spread.counts
     marks: list[Mark] = [
         Bars(edges, counts, colour, "people"),
@@ -175,47 +193,47 @@ def histogram(
         alt=f"How many people have which {label}: all are at most {shown(largest)}, "
         f"the budget is {shown(limit)}.{endless}",
         caption=caption + endless,
-        numbers=table([label, "people"], rows),
+        data_table=table([label, "people"], rows),
     )
 
 
-def _broken(found: Audit) -> list[str]:
-    if not found.broken:
+def _broken(audit: Audit) -> list[str]:
+    if not audit.broken:
         return []
-    refusals = found.refusals()
+    refusals = audit.refusals()
     parts = [
         paragraph(
             "For these people a question was answered although the filter refuses "
-            f"it, given the answers before. The {found.guard.kind} filter compares with the "
-            f"budget: {found.guard.compares}. So a loss below the budget does not show that a "
+            f"it, given the answers before. The {audit.guard.kind} filter compares with the "
+            f"budget: {audit.guard.compares}. So a loss below the budget does not show that a "
             "question was allowed. Their devices may have used another filter, or none."
         )
     ]
     if refusals:
         last = refusals[-1][0]
-        edges = [number - 0.5 for number in range(1, last + 2)]
+        edges = [question - 0.5 for question in range(1, last + 2)]
         by_number = dict(refusals)
-        counts = [by_number.get(number, 0) for number in range(1, last + 1)]
+        counts = [by_number.get(question, 0) for question in range(1, last + 1)]
         chart = Chart(
             Axis("number of the question", 0.5, last + 0.5).with_whole_ticks(),
             Axis("people", 0, 1.05 * max(counts)),
             [Bars(edges, counts, "basic", "people")],
         )
-        rows = [(f"{number:,}", f"{count:,}") for number, count in refusals]
+        rows = [(f"{question:,}", f"{count:,}") for question, count in refusals]
         parts.append(
             figure(
                 chart,
                 alt="The first question that had to be refused, and for how many people: "
                 f"from number {refusals[0][0]:,} to number {last:,}.",
                 caption="The first question that had to be refused.",
-                numbers=table(["question", "people"], rows),
+                data_table=table(["question", "people"], rows),
             )
         )
-    listed = found.frame.filter(~found.frame["budget_respected"]).head(_LISTED)
-    more = found.broken - len(listed)
-    first = f"The first {len(listed):,}; {more:,} more are in the table of losses."
-    caption = first if more else ""
-    those = [_row(each) for each in listed.iter_rows(named=True)]
+    listed = audit.frame.filter(~audit.frame["budget_respected"]).head(_LISTED)
+    unlisted = audit.broken - len(listed)
+    first = f"The first {len(listed):,}; {unlisted:,} more are in the table of losses."
+    caption = first if unlisted else ""
+    those = [_row(row) for row in listed.iter_rows(named=True)]
     listing = table(_HEAD, those, caption=caption)
     return [section("Budgets that were not respected", *parts, listing)]
 
@@ -226,9 +244,9 @@ _HEAD = ["person", "answers", "loss now", "largest", "basic", "respected", "rema
 def _row(row: dict[str, Any]) -> tuple[str, ...]:
     respected = respected_cell(row["budget_respected"], row["first_refused"], noun="question")
     now = shown(Enclosure(row["lower"], row["upper"]))
-    who, answers = printable(str(row["subject"])), f"{row['exchanges']:,}"
+    subject, answers = printable(str(row["subject"])), f"{row['exchanges']:,}"
     return (
-        who,
+        subject,
         answers,
         now,
         shown(row["peak"]),
@@ -256,45 +274,41 @@ def _files(read: FilesRead) -> Iterator[str]:
             "People who answer few questions can agree by chance. A copied file looks the same."
         )
     if read.other_filters:
-        number = len(read.other_filters)
-        have = "has a transcript that names" if number == 1 else "have transcripts that name"
-        others = _some(list(map(other_filter, read.other_filters)))
+        count = len(read.other_filters)
+        have = "has a transcript that names" if count == 1 else "have transcripts that name"
+        other_filters = _some(list(map(other_filter, read.other_filters)))
         yield (
-            f"{people(number)} {have} another filter than this audit: {others}. "
+            f"{people(count)} {have} another filter than this audit: {other_filters}. "
             "Their answers were audited by the filter of this audit all the same."
         )
 
 
 def other_filter(entry: tuple[str, Filter | None]) -> str:
     """A subject and the filter that its transcript names."""
-    name, own = entry
-    return f"{name} names {'no filter' if own is None else budget_text(own)}"
+    name, filter_ = entry
+    return f"{name} names {'no filter' if filter_ is None else budget_text(filter_)}"
 
 
 def _some(names: list[str]) -> str:
-    more = f", and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-    return printable(", ".join(names[:_NAMED]) + more)
+    unlisted = f", and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return printable(", ".join(names[:_NAMED]) + unlisted)
 
 
-def _worst(found: Audit) -> str:
-    rows = [_row(row) for row in found.worst()]
+def _worst(audit: Audit) -> str:
+    rows = [_row(row) for row in audit.worst()]
     caption = f"The {len(rows):,} with the largest losses on the way. All amounts are in nats."
     return table(_HEAD, rows, caption=caption)
 
 
-def _scope(found: Audit) -> str:
+def _scope(audit: Audit) -> str:
     lines = [
         "Every answer of the log was decided again by this filter, given all answers "
         "of the same person before it. No secret is needed for that, and none was used.",
         "All numbers are bounds: losses are rounded up, and remaining budgets are rounded down.",
         "An answer that is not in the log cannot be audited. So it has to be complete.",
-        *([] if found.files is None else _files(found.files)),
+        *([] if audit.files is None else _files(audit.files)),
         "The audit takes for granted that devices drew their answers with the probabilities that "
         "the queries state. Whether a client does so is checked by expost check-client.",
+        *scope_notes(audit),
     ]
-    if found.undecided:
-        lines.append(
-            "Undecided means that the search for the exact limit was stopped: such a budget may "
-            "have been respected or not. More nodes (--nodes) can decide it."
-        )
     return bullets(lines)

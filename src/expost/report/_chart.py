@@ -101,12 +101,12 @@ class Axis:
 
     def with_whole_ticks(self) -> Axis:
         """Return this axis with ticks at whole numbers only."""
-        whole = [(at, text) for at, text in self.labelled if at == int(at)]
-        return Axis(self.label, self.low, self.high, whole)
+        ticks = [(at, text) for at, text in self.labelled if at == int(at)]
+        return Axis(self.label, self.low, self.high, ticks)
 
-    def share(self, number: float) -> float:
+    def share(self, position: float) -> float:
         """Where a number is between both ends, which are 0 and 1."""
-        return (number - self.low) / (self.high - self.low)
+        return (position - self.low) / (self.high - self.low)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,17 +166,17 @@ class Dots:
     def swatch(self) -> str:
         return self._dot(("12", "6"))
 
-    def _dot(self, place: tuple[str, str]) -> str:
+    def _dot(self, position: tuple[str, str]) -> str:
         if self.shape == "diamond":
             # A square that is turned around its middle, wherever that is.
             half = self.size
             return (
-                f'<svg x="{place[0]}" y="{place[1]}" overflow="visible"><path '
+                f'<svg x="{position[0]}" y="{position[1]}" overflow="visible"><path '
                 f'd="M0 {-half:g}L{half:g} 0L0 {half:g}L{-half:g} 0Z" class="{self.colour}"/></svg>'
             )
         kind = "" if self.shape == "full" else f"{self.shape} stroke "
         return (
-            f'<circle cx="{place[0]}" cy="{place[1]}" r="{self.size:g}" '
+            f'<circle cx="{position[0]}" cy="{position[1]}" r="{self.size:g}" '
             f'class="{kind}{self.colour}"/>'
         )
 
@@ -320,12 +320,12 @@ def _round_numbers(low: float, high: float) -> list[tuple[float, str]]:
         for step in (factor * power for factor in (1, 2, 2.5, 5, 10, 20))
         if math.floor(high / step) - math.ceil(low / step) < _MOST_TICKS
     )
-    places = range(math.ceil(low / step), math.floor(high / step) + 1)
-    return [(place * step, _number(round(place * step, 12))) for place in places]
+    multiples = range(math.ceil(low / step), math.floor(high / step) + 1)
+    return [(multiple * step, _number(round(multiple * step, 12))) for multiple in multiples]
 
 
-def _number(number: float) -> str:
-    return f"{number / 1e6:,g} M" if abs(number) >= 1e6 else f"{number:,g}"
+def _number(amount: float) -> str:
+    return f"{amount / 1e6:,g} M" if abs(amount) >= 1e6 else f"{amount:,g}"
 
 
 def _grid(tick: tuple[float, str], kind: str, share: float) -> str:
@@ -341,8 +341,8 @@ def _grid(tick: tuple[float, str], kind: str, share: float) -> str:
     )
 
 
-def _title(text: str, place: str) -> str:
-    return f'<text {place} class="title">{escape(text)}</text>' if text else ""
+def _title(text: str, attributes: str) -> str:
+    return f'<text {attributes} class="title">{escape(text)}</text>' if text else ""
 
 
 def _percent(x: float, y: float, across: Axis, up: Axis) -> tuple[str, str]:
@@ -363,9 +363,9 @@ def _stretched(path: str) -> str:
 
 
 def _rectangle(
-    left: float, bottom: float, right: float, top: float, colour: str, x: Axis, y: Axis
+    start: float, bottom: float, end: float, top: float, colour: str, x: Axis, y: Axis
 ) -> str:
-    first, last = sorted((100 * x.share(left), 100 * x.share(right)))
+    first, last = sorted((100 * x.share(start), 100 * x.share(end)))
     above, below = sorted((100 - 100 * y.share(bottom), 100 - 100 * y.share(top)))
     return (
         f'<rect x="{first:.6g}%" y="{above:.6g}%" width="{last - first:.6g}%" '
@@ -383,19 +383,19 @@ def svg_file(*charts: tuple[str, Chart], alt: str, width: int = 720) -> str:
         if title:
             parts.append(f'<text x="24" y="{top + 11}" class="title name">{escape(title)}</text>')
             top += _LINE
-        for number, (swatch, label) in enumerate(chart.legend):
-            left, row = 24 + number % 2 * width // 2, top + number // 2 * _LINE
+        for index, (swatch, label) in enumerate(chart.legend):
+            start, row = 24 + index % 2 * width // 2, top + index // 2 * _LINE
             parts.append(
-                f'<svg x="{left}" y="{row}" width="24" height="12" overflow="visible">'
+                f'<svg x="{start}" y="{row}" width="24" height="12" overflow="visible">'
                 f"{swatch}</svg>"
-                f'<text x="{left + 34}" y="{row + 11}" class="title">{escape(label)}</text>'
+                f'<text x="{start + 34}" y="{row + 11}" class="title">{escape(label)}</text>'
             )
         top += -(-len(chart.legend) // 2) * _LINE
         edges = EDGES[chart.margin]
         longest = max((len(text) for _, text in chart.y.labelled), default=0)
-        left = max(edges.left, 12 + _LETTER * longest)
+        start = max(edges.left, 12 + _LETTER * longest)
         parts.append(
-            f'<svg x="{left}" y="{top + edges.above}" width="{width - left - edges.right}" '
+            f'<svg x="{start}" y="{top + edges.above}" width="{width - start - edges.right}" '
             f'height="{chart.height}" overflow="visible">{chart.plot()}</svg>'
         )
         top += edges.above + chart.height + edges.below + _LINE * chart.x.label.count("\n") + 12

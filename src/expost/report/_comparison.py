@@ -78,26 +78,26 @@ class Standing:
     """What one accounting says about a transcript, and how much more it would accept."""
 
     name: str
-    guard: Filter
+    filter: Filter
     spent: float | Enclosure
     """The least epsilon at which its filter accepts everything; or the realized loss."""
-    more: Repeats
+    repeats: Repeats
     """How many more of the last query it would accept, whatever the responses."""
 
     @property
     def parameters(self) -> str:
         """What a rule had to fix in advance, for people."""
-        rule = self.guard.rule if isinstance(self.guard, CompositionFilter) else None
-        words = []
+        rule = self.filter.rule if isinstance(self.filter, CompositionFilter) else None
+        parts = []
         if isinstance(rule, Renyi):
-            words.append(f"order {format_nats(float(rule.order))}")
+            parts.append(f"order {format_nats(float(rule.order))}")
         if isinstance(rule, Mixture):
-            words.append(
+            parts.append(
                 f"{len(rule.lambdas)} lambdas from {format_nats(float(min(rule.lambdas)))}"
             )
         if isinstance(rule, Whitehouse | Renyi | Mixture) and rule.delta_prime is not None:
-            words.append(f"delta' {format_nats(float(rule.delta_prime))}")
-        return ", ".join(words)
+            parts.append(f"delta' {format_nats(float(rule.delta_prime))}")
+        return ", ".join(parts)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -124,8 +124,8 @@ class Comparison(Table):
             "says": ["loss" if isinstance(row.spent, Enclosure) else "epsilon" for row in rows],
             "lower": [lower for lower, _ in ends],
             "upper": [upper for _, upper in ends],
-            "more": [row.more.count for row in rows],
-            "undecided": [row.more.undecided for row in rows],
+            "more": [row.repeats.count for row in rows],
+            "undecided": [row.repeats.undecided for row in rows],
             "parameters": [row.parameters for row in rows],
         }
 
@@ -136,8 +136,8 @@ class Comparison(Table):
         over = [
             row.name
             for row in self.standings.values()
-            if isinstance(row.guard, CompositionFilter)
-            and isinstance(row.guard.rule, Renyi | Mixture)
+            if isinstance(row.filter, CompositionFilter)
+            and isinstance(row.filter.rule, Renyi | Mixture)
             and _enclosed(row).lower > limit
         ]
         if not over:
@@ -150,13 +150,13 @@ class Comparison(Table):
     def _view(self) -> View:
         names, columns = list(self.standings), self.columns()
 
-        def row(place: int) -> tuple[object, ...]:
-            count = f"{columns['more'][place]:,}"
-            if columns["undecided"][place] or columns["more"][place] == MOST_REPEATS:
+        def row(index: int) -> tuple[object, ...]:
+            count = f"{columns['more'][index]:,}"
+            if columns["undecided"][index] or columns["more"][index] == MOST_REPEATS:
                 count += " or more"
-            spent = _enclosed(self.standings[names[place]]).shown()
-            said = columns["says"][place]
-            return names[place], said, spent, count, columns["parameters"][place]
+            spent = _enclosed(self.standings[names[index]]).shown()
+            said = columns["says"][index]
+            return names[index], said, spent, count, columns["parameters"][index]
 
         allowed = f"budget {self.budget} at delta {format_nats(float(self.delta))}"
         facts: dict[str, object] = {"more": "of the last query, whatever the responses"}
@@ -173,10 +173,10 @@ class Comparison(Table):
         rules = {}
         for name, standing in self.standings.items():
             said = "loss" if isinstance(standing.spent, Enclosure) else "epsilon"
-            rows[name] = {said: standing.spent, "more": standing.more.count}
-            if isinstance(standing.guard, CompositionFilter):
-                rules[name] = readable(standing.guard.rule.tree())
-        undecided = [name for name, row in self.standings.items() if row.more.undecided]
+            rows[name] = {said: standing.spent, "more": standing.repeats.count}
+            if isinstance(standing.filter, CompositionFilter):
+                rules[name] = readable(standing.filter.rule.tree())
+        undecided = [name for name, row in self.standings.items() if row.repeats.undecided]
         return plain(
             {
                 **rows,
@@ -208,7 +208,7 @@ def compare(
     >>> query = xp.randomized_response(epsilon="0.5")
     >>> transcript = xp.Transcript(xp.FiniteSet(["no", "yes"])).add(query, "yes").add(query, "no")
     >>> found = compare(transcript, epsilon=2)
-    >>> found.standings["basic"].more.count, found.standings["bayesian"].more.count
+    >>> found.standings["basic"].repeats.count, found.standings["bayesian"].repeats.count
     (2, 4)
     """
     odometer = account_of(asked)
@@ -224,19 +224,19 @@ def compare(
             f"there are {different:,} different queries; at most {_MOST_DIFFERENT:,} are compared"
         )
         raise InvalidInput(reason, "exchanges")
-    guards, missing = composition_filters(transcript, budget, spared)
+    filters, missing = composition_filters(transcript, budget, spared)
     standings = {}
     every: dict[str, Filter] = {
-        **guards,
+        **filters,
         SimplifiedFilter.kind: SimplifiedFilter.of(budget),
         BayesianFilter.kind: BayesianFilter.of(budget),
     }
     last = transcript.exchanges[-1].query
-    for name, guard in every.items():
+    for name, filter_ in every.items():
         if stage is not None:
             stage(name)
-        spent = _spent(guard, odometer)
-        standings[name] = Standing(name, guard, spent, guard.count_repeats(odometer, last))
+        spent = _spent(filter_, odometer)
+        standings[name] = Standing(name, filter_, spent, filter_.count_repeats(odometer, last))
     return Comparison(budget, spared, len(transcript), standings, missing)
 
 
@@ -247,33 +247,33 @@ def limits(
     budget = transcript.required_filter.budget if epsilon is None else Nats.budget(epsilon)
     if delta is not None:
         return budget, read_delta(delta)
-    own = transcript.filter
-    return budget, own.delta if isinstance(own, CompositionFilter) else _DELTA
+    filter_ = transcript.filter
+    return budget, filter_.delta if isinstance(filter_, CompositionFilter) else _DELTA
 
 
 def composition_filters(
     transcript: Transcript, budget: Nats, delta: Fraction
 ) -> tuple[dict[str, CompositionFilter], dict[str, str]]:
     """The filters of all composition rules by name; and why some do not allow this delta."""
-    guards, missing = {}, {}
+    filters, missing = {}, {}
     for rule in _rules(transcript, budget, delta):
         try:
-            guards[rule.kind] = CompositionFilter.by(rule, budget, delta)
+            filters[rule.kind] = CompositionFilter.by(rule, budget, delta)
         except InvalidInput as error:
             missing[rule.kind] = error.reason
-    return guards, missing
+    return filters, missing
 
 
 def costs(
-    odometer: Odometer, guards: Sequence[CompositionFilter]
+    odometer: Odometer, filters: Sequence[CompositionFilter]
 ) -> Iterator[tuple[WorstCase, ...]]:
     """What composition filters hold against their budgets, at the start and after each exchange."""
     transcript = odometer.transcript
     prefix = Odometer(Transcript(transcript.domain), effort=odometer.effort)
-    yield tuple(guard.held(prefix) for guard in guards)
+    yield tuple(filter_.held(prefix) for filter_ in filters)
     for exchange in transcript.exchanges:
         prefix = prefix.answered(exchange.query, exchange.position)
-        yield tuple(guard.held(prefix) for guard in guards)
+        yield tuple(filter_.held(prefix) for filter_ in filters)
 
 
 def costs_within_budget(
@@ -286,9 +286,9 @@ def costs_within_budget(
     By name, for figures; ``progress`` is called with how many responses were gone through, and all.
     """
     budget, spared = limits(odometer.transcript, None, delta)
-    guards, _ = composition_filters(odometer.transcript, budget, spared)
-    drawn: dict[str, list[float]] = {name: [] for name in _DRAWN if name in guards}
-    history = costs(odometer, [guards[name] for name in drawn])
+    filters, _ = composition_filters(odometer.transcript, budget, spared)
+    drawn: dict[str, list[float]] = {name: [] for name in _DRAWN if name in filters}
+    history = costs(odometer, [filters[name] for name in drawn])
     for done, cases in enumerate(history):
         if progress is not None:
             progress(done, len(odometer))
@@ -314,9 +314,9 @@ def _rules(transcript: Transcript, budget: Nats, delta: Fraction) -> list[Rule]:
         mixture = Mixture.for_exact_budget(budget, half)
         mixture = Mixture(mixture.lambdas, mixture.weights, delta_prime=half)
     rules = [Sums(), Rogers(), Whitehouse(half), renyi, mixture]
-    own = transcript.filter
-    if isinstance(own, CompositionFilter):
-        return [own.rule if own.rule.kind == rule.kind else rule for rule in rules]
+    filter_ = transcript.filter
+    if isinstance(filter_, CompositionFilter):
+        return [filter_.rule if filter_.rule.kind == rule.kind else rule for rule in rules]
     return rules
 
 
@@ -338,9 +338,9 @@ def _enclosed(standing: Standing) -> Enclosure:
     return spent if isinstance(spent, Enclosure) else Enclosure(spent, spent)
 
 
-def _spent(guard: Filter, odometer: Odometer) -> float | Enclosure:
-    if isinstance(guard, CompositionFilter):
-        return guard.exact_loss(odometer).nearest
+def _spent(filter_: Filter, odometer: Odometer) -> float | Enclosure:
+    if isinstance(filter_, CompositionFilter):
+        return filter_.exact_loss(odometer).nearest
     return odometer.closest
 
 
@@ -354,11 +354,11 @@ def basic_charges(odometer: Odometer, budget: Nats | None) -> list[float]:
 def basic_prefix(odometer: Odometer, budget: Nats) -> int:
     """How many of these exchanges basic composition would have allowed on this budget."""
     exchanges, domain = odometer.transcript.exchanges, odometer.domain
-    asked = (number for number, each in enumerate(exchanges) if each.query.approximate)
-    most = next(asked, len(exchanges))
+    approximate = (index for index, each in enumerate(exchanges) if each.query.approximate)
+    most = next(approximate, len(exchanges))
 
     def exceeded(count: int) -> bool:
-        queries = (each.query for each in exchanges.first(count))
+        queries = (exchange.query for exchange in exchanges.first(count))
         sums = WorstCase(
             odometer.basic_history[count],
             exact=lambda: Nats.total((query.ceiling(domain), 1) for query in queries),

@@ -23,113 +23,121 @@ def error_text(error: float) -> str:
     return f"{error:.3g}" if math.isfinite(error) else "not determined"
 
 
-def advice(found: Design) -> str:
+def advice(design: Design) -> str:
     """What to do, in one or two sentences."""
-    best = found.recommended
+    best = design.recommended
     if best is None:
         return "No study design determines all goals within this budget."
-    several = len(found.study.goals) > 1
-    what = "All goals together then have" if several else "The goal then has"
-    means = any(target.scale != 1 for target in found.study.model.targets)
-    unit = f", {'means' if several else 'it is'} relative to the range of a score" if means else ""
+    has_several_goals = len(design.study.goals) > 1
+    subject = "All goals together then have" if has_several_goals else "The goal then has"
+    means = any(target.scale != 1 for target in design.study.model.targets)
+    unit = (
+        f", {'means' if has_several_goals else 'it is'} relative to the range of a score"
+        if means
+        else ""
+    )
     return (
-        f"{_capital(best.name)}: {best.strategy.description} {what} a standard error of "
+        f"{_capital(best.name)}: {best.strategy.description} {subject} a standard error of "
         f"{error_text(best.error)}{unit}."
     )
 
 
-def reasons(found: Design) -> Iterator[str]:
+def reasons(design: Design) -> Iterator[str]:
     """Why, against what else one might do, and how sure that is."""
-    best = found.recommended
+    best = design.recommended
     if best is None:
         return
-    alike = found.alike
-    if not _as_in_the_limit(found, best):
+    alike = design.alike
+    if not _as_in_the_limit(design, best):
         yield (
             "So little is learned within this budget that errors are bounded by the range of what "
             "is estimated, more than by the answers: which design is best says little before there "
             "are more subjects or a larger budget."
         )
     if best.delta:
-        yield from _at_the_stronger_guarantee(found, best)
+        yield from _at_the_stronger_guarantee(design, best)
     if alike:
         # Names have commas in them.
-        names = ", ".join(f"“{each.name}”" for each in alike)
-        weaker = any(each.delta for each in alike) and not best.delta
+        names = ", ".join(f"“{prediction.name}”" for prediction in alike)
+        weaker = any(prediction.delta for prediction in alike) and not best.delta
         yield (
             f"{names} {'is' if len(alike) == 1 else 'are'} as good within the error of "
             "the simulation, or within one per cent"
             f"{'; with a delta the guarantee is weaker' if weaker else ''}."
         )
-    others: dict[str, Prediction | None] = {
-        "basic composition at its best": found.best_of("basic composition"),
-        "the Bayesian filter with randomized responses at its best": found.best_of(
+    alternatives: dict[str, Prediction | None] = {
+        "basic composition at its best": design.best_of("basic composition"),
+        "the Bayesian filter with randomized responses at its best": design.best_of(
             "the Bayesian filter"
         ),
-        "the best single answer at the full budget": found.best_of(*_ONE_SHOT),
-        "saturating queries at their best": found.best_of("saturating queries"),
+        "the best single answer at the full budget": design.best_of(*_ONE_SHOT),
+        "saturating queries at their best": design.best_of("saturating queries"),
     }
-    for name, other in others.items():
+    for name, other in alternatives.items():
         if other is None or other is best or other in alike:
             continue
         has = "have" if "their" in name else "has"
-        yield f"{_capital(name)} {has} {_against(found, other, best)}"
+        yield f"{_capital(name)} {has} {_against(design, other, best)}"
     better = [
-        each
-        for each in found.predictions
-        if not each.possible and each.error < best.error and not each.like(best)
+        prediction
+        for prediction in design.predictions
+        if not prediction.possible and prediction.error < best.error and not prediction.like(best)
     ]
     if better:
         name, error = _capital(better[0].name), error_text(better[0].error)
-        yield f"{name} would have {error}, but {_why_not(found)}."
-    if best.strategy.family in _ONE_SHOT and found.study.arrival is Arrival.UP_FRONT:
+        yield f"{name} would have {error}, but {_why_not(design)}."
+    if best.strategy.family in _ONE_SHOT and design.study.arrival is Arrival.UP_FRONT:
         yield (
             "Whatever a filter lets through is one channel within the same budget, so for goals "
             "that are known beforehand no sequence of questions beats the best single one."
         )
 
 
-def _at_the_stronger_guarantee(found: Design, best: Prediction) -> Iterator[str]:
+def _at_the_stronger_guarantee(design: Design, best: Prediction) -> Iterator[str]:
     """What the weaker guarantee of the recommended one is worth."""
-    pure = [each for each in found.predictions if each.possible and not each.delta]
+    pure = [
+        prediction
+        for prediction in design.predictions
+        if prediction.possible and not prediction.delta
+    ]
     if pure and math.isfinite(pure[0].error):
         yield (
             "This is the weaker guarantee, with a delta. Of those that have the stronger one "
-            f"“{pure[0].name}” is the most accurate. It has {_against(found, pure[0], best)}"
+            f"“{pure[0].name}” is the most accurate. It has {_against(design, pure[0], best)}"
         )
 
 
-def _against(found: Design, other: Prediction, best: Prediction) -> str:
+def _against(design: Design, other: Prediction, best: Prediction) -> str:
     """The error of another one, and what it would take to make up for that."""
     ratio = other.error / best.error
     text = f"{error_text(other.error)}, {ratio:.2f} times as much"
-    if not _as_in_the_limit(found, other):
+    if not _as_in_the_limit(design, other):
         return f"{text}."
-    return f"{text}: it would take {_subjects(found, ratio)} subjects for the same accuracy."
+    return f"{text}: it would take {_subjects(design, ratio)} subjects for the same accuracy."
 
 
-def _as_in_the_limit(found: Design, each: Prediction) -> bool:
+def _as_in_the_limit(design: Design, prediction: Prediction) -> bool:
     """Whether an error is what it is for many subjects, and so falls with the root of them."""
-    scales = [target.scale for target in found.study.model.targets]
-    limits = zip(each.accuracy.asymptotic, scales, strict=True)
+    scales = [target.scale for target in design.study.model.targets]
+    limits = zip(prediction.accuracy.asymptotic, scales, strict=True)
     limit = math.sqrt(sum((error / scale) ** 2 for error, scale in limits) / len(scales))
-    return limit <= _NEAR * each.error
+    return limit <= _NEAR * prediction.error
 
 
-def _subjects(found: Design, ratio: float) -> str:
-    number = found.study.subjects * ratio**2
-    digits = max(0, int(math.log10(number)) - 1)
-    return f"about {round(number, -digits):,.0f}"
+def _subjects(design: Design, ratio: float) -> str:
+    subjects = design.study.subjects * ratio**2
+    digits = max(0, int(math.log10(subjects)) - 1)
+    return f"about {round(subjects, -digits):,.0f}"
 
 
-def _why_not(found: Design) -> str:
-    if found.study.arrival is Arrival.OPEN_ENDED:
+def _why_not(design: Design) -> str:
+    if design.study.arrival is Arrival.OPEN_ENDED:
         return "it needs to know the questions, or their number, beforehand"
     return "it needs to know all questions beforehand"
 
 
-def _capital(words: str) -> str:
-    return words[:1].upper() + words[1:]
+def _capital(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]
 
 
 _LOOKS = (
@@ -144,13 +152,13 @@ _LOOKS = (
 _MOST_ROUNDS = 12
 
 
-def design_page(found: Design, *, name: str, date: str, content_id: str) -> str:
+def design_page(design: Design, *, name: str, date: str, content_id: str) -> str:
     """A page that needs nothing from anywhere else."""
-    study = found.study
+    study = design.study
     delta = f", delta {float(study.delta):g}" if study.delta else ""
     header = Header(
         about=f"Design of {printable(name)}",
-        summary=advice(found),
+        summary=advice(design),
         file=printable(name),
         date=printable(date),
         content_id=content_id,
@@ -158,34 +166,34 @@ def design_page(found: Design, *, name: str, date: str, content_id: str) -> str:
         facts=[
             ("people", f"{study.subjects:,}"),
             ("domain", domain_in_words(study.domain)),
-            ("goals", f"{len(study.goals)}, known {_known(found)}"),
+            ("goals", f"{len(study.goals)}, known {_known(design)}"),
         ],
     )
     parts = [
-        section("Why", bullets(reasons(found))),
-        section("How accurate each goal will be", _goals(found)),
-        section("All designs", _compared(found), _table(found)),
+        section("Why", bullets(reasons(design))),
+        section("How accurate each goal will be", _goals(design)),
+        section("All designs", _compared(design), _table(design)),
     ]
-    if found.curve:
-        parts.insert(1, section("Accuracy and budget", _curve(found)))
-    return page(header, *parts, section("How this was worked out", _method(found)))
+    if design.curve:
+        parts.insert(1, section("Accuracy and budget", _curve(design)))
+    return page(header, *parts, section("How this was worked out", _method(design)))
 
 
-def _known(found: Design) -> str:
+def _known(design: Design) -> str:
     return {
         "up front": "all before the first answer",
         "sequential": "one after the other; their number is known",
         "open-ended": "one after the other; nobody knows how many there will be",
-    }[found.study.arrival.value]
+    }[design.study.arrival.value]
 
 
-def _goals(found: Design) -> str:
-    best = found.recommended
+def _goals(design: Design) -> str:
+    best = design.recommended
     if best is None:
         return paragraph("No study design determines all of them.")
     rows = []
-    for number, goal in enumerate(found.study.goals):
-        error = best.accuracy.standard_errors[number]
+    for index, goal in enumerate(design.study.goals):
+        error = best.accuracy.standard_errors[index]
         rows.append((goal.name, error_text(error), f"± {error_text(1.96 * error)}"))
     return table(
         ["goal", "standard error", "95 % of the time within"],
@@ -194,20 +202,27 @@ def _goals(found: Design) -> str:
     )
 
 
-def _compared(found: Design) -> str:
-    shown = [each for each in reversed(found.predictions) if math.isfinite(each.error)]
-    best = found.recommended
+def _compared(design: Design) -> str:
+    shown = [
+        prediction for prediction in reversed(design.predictions) if math.isfinite(prediction.error)
+    ]
+    best = design.recommended
     marks: list[Mark] = []
     kinds = {
-        ("realized", "recommended"): [each is best for each in shown],
-        ("allowed", "possible"): [each.possible and each is not best for each in shown],
-        ("grey", "not possible in this study"): [not each.possible for each in shown],
+        ("realized", "recommended"): [prediction is best for prediction in shown],
+        ("allowed", "possible"): [
+            prediction.possible and prediction is not best for prediction in shown
+        ],
+        ("grey", "not possible in this study"): [not prediction.possible for prediction in shown],
     }
     for (colour, label), wanted in kinds.items():
         if any(wanted):
-            ends = [each.error if own else 0.0 for each, own in zip(shown, wanted, strict=True)]
+            ends = [
+                prediction.error if is_drawn else 0.0
+                for prediction, is_drawn in zip(shown, wanted, strict=True)
+            ]
             marks.append(Rows([(0.0, end) for end in ends], colour, label))
-    most = max(each.error for each in shown)
+    most = max(prediction.error for prediction in shown)
     ticks = [(float(row), f"{len(shown) - row}") for row in range(len(shown))]
     chart = Chart(
         Axis("standard error of all goals together", 0, 1.05 * most),
@@ -215,30 +230,30 @@ def _compared(found: Design) -> str:
         marks,
         height=26 * len(shown) + 10,
     )
-    rows = [(each.name, error_text(each.error)) for each in shown[::-1]]
+    rows = [(prediction.name, error_text(prediction.error)) for prediction in shown[::-1]]
     return figure(
         chart,
         alt="The standard error of every design, the most accurate one at the top: from "
         f"{error_text(shown[-1].error)} to {error_text(most)}.",
         caption="Standard errors of all designs; shorter is better.",
-        numbers=table(["design", "standard error"], rows),
+        data_table=table(["design", "standard error"], rows),
     )
 
 
-def _table(found: Design) -> str:
-    best = found.recommended
+def _table(design: Design) -> str:
+    best = design.recommended
     rows = []
-    for number, each in enumerate(found.predictions, start=1):
-        noise = each.accuracy.simulation_error
-        spread = f" ± {100 * noise / each.error:.1f} %" if noise else ""
-        verdict = "recommended" if each is best else "yes" if each.possible else "no"
+    for index, prediction in enumerate(design.predictions, start=1):
+        noise = prediction.accuracy.simulation_error
+        spread = f" ± {100 * noise / prediction.error:.1f} %" if noise else ""
+        verdict = "recommended" if prediction is best else "yes" if prediction.possible else "no"
         rows.append(
             (
-                f"{number}",
-                each.name,
-                f"{error_text(each.error)}{spread}",
-                f"{each.answers:.3g}",
-                _answering(each.answering),
+                f"{index}",
+                prediction.name,
+                f"{error_text(prediction.error)}{spread}",
+                f"{prediction.answers:.3g}",
+                _answering(prediction.answering),
                 verdict,
             )
         )
@@ -247,7 +262,7 @@ def _table(found: Design) -> str:
         rows,
         caption="Standard errors are of all goals together, with the error of the simulation. "
         "Answers are those of a person, on average.",
-        words=True,
+        of_text=True,
     )
 
 
@@ -255,45 +270,48 @@ def _answering(shares: tuple[float, ...]) -> str:
     if len(set(shares)) == 1:
         return f"{100 * shares[0]:.0f} %" if len(shares) == 1 else f"{100 * shares[0]:.0f} % each"
     shown = [f"{100 * share:.0f}" for share in shares[:_MOST_ROUNDS]]
-    more = ", …" if len(shares) > _MOST_ROUNDS else ""
-    return f"{', '.join(shown)}{more} %"
+    ellipsis = ", …" if len(shares) > _MOST_ROUNDS else ""
+    return f"{', '.join(shown)}{ellipsis} %"
 
 
-def _curve(found: Design) -> str:
-    seen = [point.family for point in found.curve if math.isfinite(point.error)]
-    families = list(dict.fromkeys(seen))
+def _curve(design: Design) -> str:
+    families_of_points = [point.family for point in design.curve if math.isfinite(point.error)]
+    families = list(dict.fromkeys(families_of_points))
     marks: list[Mark] = []
     for family, (colour, dashes) in zip(families, _LOOKS, strict=False):
         points = [
             (point.epsilon, math.log10(point.error))
-            for point in found.curve
+            for point in design.curve
             if point.family == family and math.isfinite(point.error)
         ]
         if points:
             marks += [Line(points, colour, family, dashes), Dots(points, colour, size=3)]
-    budgets = sorted({point.epsilon for point in found.curve})
-    errors = [point.error for point in found.curve if math.isfinite(point.error)]
+    budgets = sorted({point.epsilon for point in design.curve})
+    errors = [point.error for point in design.curve if math.isfinite(point.error)]
     low, high = math.log10(min(errors)) - 0.05, math.log10(max(errors)) + 0.05
-    budget = float(found.study.epsilon)
+    budget = float(design.study.epsilon)
     chart = Chart(
-        Axis("budget ε", budgets[0], budgets[-1], [(each, f"{each:g}") for each in budgets]),
+        Axis(
+            "budget ε", budgets[0], budgets[-1], [(epsilon, f"{epsilon:g}") for epsilon in budgets]
+        ),
         Axis("standard error", low, high, _round_errors(low, high)),
         [*marks, Upright(budget, "ink", "the budget of this study", "2 3")],
     )
     rows = [
-        (family, *(error_text(_at(found, family, each)) for each in budgets)) for family in families
+        (family, *(error_text(_at(design, family, epsilon)) for epsilon in budgets))
+        for family in families
     ]
     return figure(
         chart,
         alt="The standard error of the best of each family of designs falls as the budget "
         f"grows from {budgets[0]:g} to {budgets[-1]:g}.",
         caption="What a smaller or a larger budget would give, with the best of each family.",
-        numbers=table(["design", *(f"ε = {each:g}" for each in budgets)], rows),
+        data_table=table(["design", *(f"ε = {epsilon:g}" for epsilon in budgets)], rows),
     )
 
 
-def _at(found: Design, family: str, epsilon: float) -> float:
-    for point in found.curve:
+def _at(design: Design, family: str, epsilon: float) -> float:
+    for point in design.curve:
         if (point.family, point.epsilon) == (family, epsilon):
             return point.error
     return math.inf
@@ -301,15 +319,15 @@ def _at(found: Design, family: str, epsilon: float) -> float:
 
 def _round_errors(low: float, high: float) -> list[tuple[float, str]]:
     """Round numbers on a scale of powers of ten."""
-    numbers = [
+    errors = [
         factor * 10.0**power
         for power in range(math.floor(low), math.ceil(high) + 1)
         for factor in (1, 2, 5)
     ]
-    return [(math.log10(x), f"{x:.3g}") for x in numbers if low <= math.log10(x) <= high]
+    return [(math.log10(x), f"{x:.3g}") for x in errors if low <= math.log10(x) <= high]
 
 
-def _method(found: Design) -> str:
+def _method(design: Design) -> str:
     return bullets(
         [
             "Estimates are by maximum likelihood, from all answers together. An error is the root "

@@ -92,7 +92,7 @@ class Estimate:
 class Estimated:
     """Estimates, and how far they can be trusted."""
 
-    what: str
+    description: str
     """What is estimated, and how."""
     estimates: tuple[Estimate, ...]
     confidence: float
@@ -120,9 +120,9 @@ class Estimated:
         names = ("of", "estimate", "standard_error", "lower", "upper", "identified")
         return plain(
             {
-                "what": self.what,
+                "what": self.description,
                 "estimates": [
-                    {name: getattr(each, name) for name in names} for each in self.estimates
+                    {name: getattr(estimate, name) for name in names} for estimate in self.estimates
                 ],
                 "confidence": self.confidence,
                 "subjects": self.subjects,
@@ -138,19 +138,19 @@ class Estimated:
 
 def mean(answers: Answers, key: str, *, confidence: ExactLike = "0.95") -> Estimated:
     """The mean of the score that a query is about."""
-    times, guard = _times(answers, key), answers.filter
-    found = quietly(partial(estimate_mean, answers, key, confidence=confidence))
-    query, asked = answers.queries[key], times > 0
+    times, filter_ = _times(answers, key), answers.filter
+    estimated = quietly(partial(estimate_mean, answers, key, confidence=confidence))
+    query, has_answered = answers.queries[key], times > 0
     low, high = map(float, query.meaning(answers.domain).range)
-    (one,) = rows_of(found)
-    one = replace(one, of=f"{key}: {query_in_words(query, answers.domain)}")
+    (estimate,) = rows_of(estimated)
+    estimate = replace(estimate, of=f"{key}: {query_in_words(query, answers.domain)}")
     return Estimated(
         f"the mean of {key}: unbiased, if everybody was asked alike",
-        (one,),
-        found.confidence,
-        found.subjects,
-        int((~asked).sum()),
-        None if guard is None else _refused(answers, key, guard, ~asked),
+        (estimate,),
+        estimated.confidence,
+        estimated.subjects,
+        int((~has_answered).sum()),
+        None if filter_ is None else _refused(answers, key, filter_, ~has_answered),
         int(times.sum()),
         int(len(answers.codes) - times.sum()),
         (*_ALWAYS, _NAIVE),
@@ -205,15 +205,15 @@ def mean_by_likelihood(
     progress: Callable[[int, int], None] | None = None,
 ) -> Estimated:
     """The same mean, from the likeliest distribution of the values, by all answers."""
-    found = _likeliest(answers, chosen)
-    values = found.domain
+    distribution_ = _likeliest(answers, chosen)
+    values = distribution_.domain
     with at("query"):
         query = answers.queries[key]
         scores = query_scores(query, values)
         low, high = map(float, query.meaning(values).range)
     around = quietly(
         partial(
-            found.intervals,
+            distribution_.intervals,
             scores,
             confidence=confidence,
             repetitions=repetitions,
@@ -221,25 +221,25 @@ def mean_by_likelihood(
             progress=progress,
         )
     )
-    (one,) = rows_of(around)
-    one = replace(one, of=f"{key}: {query_in_words(query, values)}")
-    what = f"the mean of {key}, {how_found(found)}"
-    return estimated_by_likelihood(answers, what, (one,), around, (low, high))
+    (estimate,) = rows_of(around)
+    estimate = replace(estimate, of=f"{key}: {query_in_words(query, values)}")
+    description = f"the mean of {key}, {how_found(distribution_)}"
+    return estimated_by_likelihood(answers, description, (estimate,), around, (low, high))
 
 
 def frequencies(answers: Answers, *, confidence: ExactLike = "0.95") -> Estimated:
     """How frequent each value is: unbiased, if everybody was asked alike."""
     _finite(answers)
     try:
-        found = quietly(partial(estimate_frequencies, answers, confidence=confidence))
+        estimated = quietly(partial(estimate_frequencies, answers, confidence=confidence))
     except InvalidInput as error:
         instead = "leave out --frequencies, for any mixture of queries"
         raise InvalidInput(error.reason.replace(LIKELIHOOD_HINT, instead), error.place) from None
     return Estimated(
         f"the share of each value{_about(answers)}: unbiased, if everybody was asked alike",
-        rows_of(found),
-        found.confidence,
-        found.subjects,
+        rows_of(estimated),
+        estimated.confidence,
+        estimated.subjects,
         0,
         None,
         len(answers.codes),
@@ -266,10 +266,10 @@ def distribution(
     progress: Callable[[int, int], None] | None = None,
 ) -> Estimated:
     """How the values are distributed, by maximum likelihood, with intervals."""
-    found = _likeliest(answers, chosen)
+    distribution_ = _likeliest(answers, chosen)
     around = quietly(
         partial(
-            found.intervals,
+            distribution_.intervals,
             confidence=confidence,
             repetitions=repetitions,
             seed=seed,
@@ -277,8 +277,8 @@ def distribution(
         )
     )
     about = _about(answers) if chosen is None else _of(*chosen)
-    what = f"the distribution{about}, {how_found(found)}"
-    return estimated_by_likelihood(answers, what, rows_of(around), around, (0.0, 1.0))
+    description = f"the distribution{about}, {how_found(distribution_)}"
+    return estimated_by_likelihood(answers, description, rows_of(around), around, (0.0, 1.0))
 
 
 def _likeliest(answers: Answers, chosen: Chosen | None) -> Distribution:
@@ -289,15 +289,15 @@ def _likeliest(answers: Answers, chosen: Chosen | None) -> Distribution:
     return quietly(partial(estimate_distribution, answers, about=names, at=step))
 
 
-def how_found(found: Distribution) -> str:
+def how_found(distribution: Distribution) -> str:
     """By which method, and of which model."""
-    model = "" if found.model is None else f" of {found.model}"
+    model = "" if distribution.model is None else f" of {distribution.model}"
     return f"by maximum likelihood{model}"
 
 
 def estimated_by_likelihood(
     answers: Answers,
-    what: str,
+    description: str,
     rows: tuple[Estimate, ...],
     around: Intervals,
     ends: tuple[float, float],
@@ -307,43 +307,49 @@ def estimated_by_likelihood(
     if left_out := _left_out(answers):
         doubts.append(left_out)
     if len(answers) < _FEW:
-        few = f"Only {format_count(len(answers), 'subject')}: too few for intervals"
-        doubts.append(f"{few}{'' if around.repetitions is None else ' by resampling them'}.")
+        too_few = f"Only {format_count(len(answers), 'subject')}: too few for intervals"
+        doubts.append(f"{too_few}{'' if around.repetitions is None else ' by resampling them'}.")
     unknown = sum(not row.identified for row in rows)
     if unknown:
         doubts.append(f"The responses do not determine {unknown:,} of {len(rows):,} numbers.")
     doubts += around.doubts
-    asked = _LIKELIHOOD if answers.complete else (_NAIVE,)
+    assumptions = _LIKELIHOOD if answers.complete else (_NAIVE,)
     return Estimated(
-        what, rows, around.confidence, len(answers), 0, None, len(answers.codes), 0,
-        (*_ALWAYS, *asked), " ".join(doubts) or None, ends,
+        description, rows, around.confidence, len(answers), 0, None, len(answers.codes), 0,
+        (*_ALWAYS, *assumptions), " ".join(doubts) or None, ends,
     )  # fmt: skip
 
 
-def of_a_part(found: Estimated) -> Estimated:
+def of_a_part(estimated: Estimated) -> Estimated:
     """The same, where it is known that responses are missing that a filter may have looked at."""
     # What it says against a bias, such as to use the likelihood, does not help here.
-    others = None if found.doubtful else found.warning
-    warning = " ".join(filter(None, (_MISSING, others)))
-    return replace(found, assumes=(*_ALWAYS, _NAIVE), warning=warning)
+    warning_of_rest = None if estimated.doubtful else estimated.warning
+    warning = " ".join(filter(None, (_MISSING, warning_of_rest)))
+    return replace(estimated, assumes=(*_ALWAYS, _NAIVE), warning=warning)
 
 
-def rows_of(found: Mean | Frequencies | Intervals) -> tuple[Estimate, ...]:
+def rows_of(estimate: Mean | Frequencies | Intervals) -> tuple[Estimate, ...]:
     """The numbers of an estimate, each with its interval."""
-    if isinstance(found, Mean):
-        return (Estimate("mean", found.mean, found.standard_error, found.lower, found.upper),)
-    middle = found.frequency if isinstance(found, Frequencies) else found.estimate
-    columns = (middle, found.standard_error, found.lower, found.upper)
-    known = [True] * len(middle)
-    if isinstance(found, Intervals):
-        known = np.isfinite(found.standard_error).tolist()  # what is not determined has no error
-    domain = found.domain
+    if isinstance(estimate, Mean):
+        return (
+            Estimate(
+                "mean", estimate.mean, estimate.standard_error, estimate.lower, estimate.upper
+            ),
+        )
+    middle = estimate.frequency if isinstance(estimate, Frequencies) else estimate.estimate
+    columns = (middle, estimate.standard_error, estimate.lower, estimate.upper)
+    identified = [True] * len(middle)
+    if isinstance(estimate, Intervals):
+        identified = np.isfinite(
+            estimate.standard_error
+        ).tolist()  # what is not determined has no error
+    domain = estimate.domain
     names, labels = ["mean"], ["mean"]
     if domain is not None:
         names = [value_text(value, domain) for value in domain.values]
         labels = [value_label(value) for value in domain.values]
-    numbers = [column.tolist() for column in columns]
-    return tuple(Estimate(*row) for row in zip(names, *numbers, known, labels, strict=True))
+    values = [column.tolist() for column in columns]
+    return tuple(Estimate(*row) for row in zip(names, *values, identified, labels, strict=True))
 
 
 def _finite(answers: Answers) -> FiniteSet:
@@ -406,17 +412,19 @@ def quietly(estimate: Callable[[], T]) -> T:
 
 def _times(answers: Answers, key: str) -> NDArray[np.intp]:
     """How often each subject answered a query."""
-    about = np.array([asked == key for asked, _ in answers.given])
+    about = np.array([query == key for query, _ in answers.given])
     return np.add.reduceat(about[answers.codes].astype(np.intp), answers.starts[:-1])
 
 
-def _refused(answers: Answers, key: str, guard: Filter, rest: NDArray[np.bool_]) -> int:
+def _refused(answers: Answers, key: str, filter_: Filter, unasked: NDArray[np.bool_]) -> int:
     """To how many of the rest the filter refuses the query, after what they have answered."""
     tallies = answers.tallies()
     refused = 0
-    for tally, times in zip(*np.unique(tallies.of_subject[rest], return_counts=True), strict=True):
+    for tally, times in zip(
+        *np.unique(tallies.of_subject[unasked], return_counts=True), strict=True
+    ):
         odometer = Odometer(answers.transcript_of(tallies.responses(tally)))
-        if not guard.accepts(odometer, answers.queries[key]):
+        if not filter_.accepts(odometer, answers.queries[key]):
             refused += int(times)
     return refused
 
@@ -457,12 +465,12 @@ def mean_on_support(
     with at("query"):
         query = answers.queries[key]
         scores = point_scores(query, support)
-    found = quietly(partial(estimate_distribution, answers, support=support))
+    distribution_ = quietly(partial(estimate_distribution, answers, support=support))
     fresh = Samples.uniform(support.box, max(2, min(len(support), _MOST_FRESH)), seed=seed)
-    beyond = quietly(partial(beyond_support, answers, found, fresh))
+    beyond = quietly(partial(beyond_support, answers, distribution_, fresh))
     around = quietly(
         partial(
-            found.intervals,
+            distribution_.intervals,
             scores,
             confidence=confidence,
             repetitions=repetitions,
@@ -470,12 +478,12 @@ def mean_on_support(
             progress=progress,
         )
     )
-    (one,) = rows_of(around)
-    one = replace(one, of=f"{key}: {query_in_words(query, answers.domain)}")
+    (estimate,) = rows_of(around)
+    estimate = replace(estimate, of=f"{key}: {query_in_words(query, answers.domain)}")
     other = beyond.wider.mean(point_scores(query, _points(beyond.wider)))
     ends = (float(scores.min()), float(scores.max()))
     result = estimated_by_likelihood(
-        answers, f"the mean of {key}, {how_found(found)}", (one,), around, ends
+        answers, f"the mean of {key}, {how_found(distribution_)}", (estimate,), around, ends
     )
     assumed = (
         f"values are distributed over these points; with {len(fresh):,} more, drawn from all of "
@@ -485,6 +493,6 @@ def mean_on_support(
     return replace(result, assumes=(*result.assumes, assumed))
 
 
-def _points(found: Distribution) -> Samples:
-    assert isinstance(found.domain, Points)
-    return found.domain.samples
+def _points(distribution: Distribution) -> Samples:
+    assert isinstance(distribution.domain, Points)
+    return distribution.domain.samples

@@ -33,7 +33,15 @@ from expost.report._formatting import (
 from expost.report._sentences import breach, in_odds
 from expost.transcript import Exchange
 
-__all__ = ["Explanation", "Told", "change_text", "closing", "explain", "row_of", "sentences"]
+__all__ = [
+    "ExplainedExchange",
+    "Explanation",
+    "change_text",
+    "closing",
+    "explain",
+    "row_of",
+    "sentences",
+]
 
 _SHOWN = 5
 """How many exchanges at either end of a long transcript are always shown."""
@@ -45,11 +53,11 @@ Change = Literal["up", "down", "same", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ExplainedExchange:
     """One exchange of an explanation, and what it did to the loss."""
 
-    number: int
-    asked: str
+    index: int
+    question: str
     exchange: Exchange
     before: Enclosure
     loss: Enclosure
@@ -62,8 +70,8 @@ class Told:
         """The exchange as JSON."""
         return plain(
             {
-                "number": self.number,
-                "asked": self.asked,
+                "number": self.index,
+                "asked": self.question,
                 "response": self.exchange.response,
                 "loss": self.loss,
                 "change": self.change,
@@ -80,7 +88,7 @@ class Explanation:
 
     domain: str
     exchanges: int
-    steps: tuple[Told, ...]
+    steps: tuple[ExplainedExchange, ...]
     """If there are many: the first and the last few, the peak and the first refused exchange."""
     loss: Enclosure
     basic: float
@@ -91,7 +99,7 @@ class Explanation:
     """What the filter holds against its budget; the loss, if there is no filter."""
     used: Enclosure | None
     """That, as a share of the budget; above 1 if it was not respected, and more is held."""
-    apart: Apart | None
+    most_different: Apart | None
     parts: tuple[PartLoss, ...]
     """Of records: the losses about attributes that no question ties together."""
 
@@ -114,13 +122,13 @@ class Explanation:
             every=True,
         )
         first, last = (
-            "".join(f"<p>{escape(sentence)}</p>" for sentence in told)
-            for told in (breach(self.replay), closing(self))
+            "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences_)
+            for sentences_ in (breach(self.replay), closing(self))
         )
         return first + table + last
 
     @property
-    def guard(self) -> Filter | None:
+    def filter(self) -> Filter | None:
         return self.replay.filter
 
     @property
@@ -129,7 +137,7 @@ class Explanation:
 
     def tree(self) -> dict[str, Any]:
         """The explanation as JSON."""
-        apart = self.apart
+        apart = self.most_different
         parts = {"parts": [asdict(part) for part in self.parts]} if self.parts else {}
         return plain(
             {
@@ -138,7 +146,7 @@ class Explanation:
                 "steps": [step.tree() for step in self.steps],
                 "loss": self.loss,
                 "basic": self.basic,
-                "budget": None if self.guard is None else self.guard.budget.nearest,
+                "budget": None if self.filter is None else self.filter.budget.nearest,
                 "used": self.used,
                 **self.replay.course(),
                 **parts,
@@ -147,7 +155,7 @@ class Explanation:
         )
 
 
-def explain(asked: object) -> Explanation:
+def explain(subject: object) -> Explanation:
     """Explain a transcript. Over a box this searches for the loss after each step that is shown.
 
     ``asked`` is a transcript, a session, an odometer, or the replay of one.
@@ -156,55 +164,59 @@ def explain(asked: object) -> Explanation:
     >>> query = xp.randomized_response(epsilon="1/2")
     >>> transcript = xp.Transcript(xp.FiniteSet(["no", "yes"])).add(query, "yes").add(query, "no")
     >>> found = xp.report.explain(transcript)
-    >>> [(step.asked, step.change) for step in found.steps]
+    >>> [(step.question, step.change) for step in found.steps]
     [('the value itself, at epsilon 0.5', 'up'), ('the value itself, at epsilon 0.5', 'down')]
     """
-    replay = asked if isinstance(asked, Replay) else replay_of(asked)
-    guard, known = replay.filter, replay.odometer
-    odometer = known.with_effort(known.effort.with_work_limit()).knowing(known)
+    replay = subject if isinstance(subject, Replay) else replay_of(subject)
+    filter_, odometer_of_replay = replay.filter, replay.odometer
+    odometer = odometer_of_replay.with_effort(odometer_of_replay.effort.with_work_limit()).knowing(
+        odometer_of_replay
+    )
     transcript, exchanges = odometer.transcript, len(odometer)
     # Where the budget was respected no loss on the way exceeded it, wherever the searches stop.
-    respected = guard is not None and guard.pure and replay.respected
-    told = list(range(1, exchanges + 1))
+    respected = filter_ is not None and filter_.pure and replay.respected
+    shown_exchanges = list(range(1, exchanges + 1))
     if exchanges > 2 * _SHOWN + 1:
         notable = {replay.peak_exchange, replay.first_refused or 0} - {0}
-        told = sorted({*told[:_SHOWN], *notable, *told[-_SHOWN:]})
+        shown_exchanges = sorted({*shown_exchanges[:_SHOWN], *notable, *shown_exchanges[-_SHOWN:]})
     losses: dict[int, Enclosure] = {exchanges: replay.loss}
-    for number in told:
-        for answered in (number - 1, number):
+    for exchange in shown_exchanges:
+        for answered in (exchange - 1, exchange):
             if answered not in losses:
                 loss = odometer.with_effort(odometer.effort.with_share(_EACH)).loss_after(answered)
-                losses[answered] = guard.capped(loss) if guard is not None and respected else loss
+                losses[answered] = (
+                    filter_.capped(loss) if filter_ is not None and respected else loss
+                )
     held = replay.loss
-    if guard is not None and not (guard.pure and guard.by_loss and odometer.searched):
-        held = guard.loss(odometer)  # elsewhere that is what the replay has searched for
+    if filter_ is not None and not (filter_.pure and filter_.by_loss and odometer.searched):
+        held = filter_.loss(odometer)  # elsewhere that is what the replay has searched for
     share = part_of if replay.respected else share_between
     return Explanation(
         domain=domain_in_words(transcript.domain),
         exchanges=exchanges,
         steps=tuple(
-            Told(
-                number,
-                query_in_words(transcript.exchanges[number - 1].query, transcript.domain),
-                transcript.exchanges[number - 1],
-                losses[number - 1],
-                losses[number],
-                _change(odometer, number, losses[number - 1], losses[number]),
-                number - previous - 1,
+            ExplainedExchange(
+                exchange,
+                query_in_words(transcript.exchanges[exchange - 1].query, transcript.domain),
+                transcript.exchanges[exchange - 1],
+                losses[exchange - 1],
+                losses[exchange],
+                _change(odometer, exchange, losses[exchange - 1], losses[exchange]),
+                exchange - previous - 1,
             )
-            for previous, number in pairwise([0, *told])
+            for previous, exchange in pairwise([0, *shown_exchanges])
         ),
         loss=replay.loss,
         basic=replay.basic.nearest,
         replay=replay,
         held=held,
-        used=None if guard is None else share(held, guard.budget.enclosure),
-        apart=odometer.log_likelihood.most_apart(odometer.effort),
+        used=None if filter_ is None else share(held, filter_.budget.enclosure),
+        most_different=odometer.log_likelihood.most_apart(odometer.effort),
         parts=odometer.log_likelihood.by_part,
     )
 
 
-def _change(odometer: Odometer, number: int, before: Enclosure, after: Enclosure) -> Change:
+def _change(odometer: Odometer, exchange: int, before: Enclosure, after: Enclosure) -> Change:
     """Which way the loss really went at an exchange."""
     if after.lower > before.upper:
         return "up"
@@ -213,62 +225,62 @@ def _change(odometer: Odometer, number: int, before: Enclosure, after: Enclosure
     if odometer.searched:
         # Two enclosures that overlap are no proof that nothing changed, unless both are one number.
         return "same" if before.lower == before.upper == after.lower == after.upper else "unknown"
-    was, became = odometer.exact_loss_after(number - 1), odometer.exact_loss_after(number)
+    was, became = odometer.exact_loss_after(exchange - 1), odometer.exact_loss_after(exchange)
     return "same" if was == became else "up" if became > was else "down"
 
 
 _CHANGES = {"up": "up", "down": "down", "same": "as before", "unknown": "not told apart"}
 
 
-def sentences(found: Explanation) -> Iterator[str]:
+def sentences(explanation: Explanation) -> Iterator[str]:
     """What was asked, and what came of it; a breach comes first."""
-    n, domain = found.exchanges, found.replay.odometer.domain
-    if broken := list(breach(found.replay)):
+    n, domain = explanation.exchanges, explanation.replay.odometer.domain
+    if broken := list(breach(explanation.replay)):
         yield from (*broken, "")
-    yield f"The subject's value is {found.domain}."
+    yield f"The subject's value is {explanation.domain}."
     if not n:
         yield "Nothing was asked so far."
     else:
         yield f"{n:,} quer{'ies were' if n > 1 else 'y was'} answered, with noise:"
         yield ""
-        yield from _table(found, domain)
+        yield from _table(explanation, domain)
         yield ""
-    yield from closing(found)
+    yield from closing(explanation)
 
 
-def closing(found: Explanation) -> Iterator[str]:
+def closing(explanation: Explanation) -> Iterator[str]:
     """What somebody has learned, what is left, and which values are far apart.
 
     Of a budget that was not respected it says no more: :func:`breach` does that, before all else.
     """
-    transcript = found.replay.odometer.transcript
-    n, domain = found.exchanges, transcript.domain
+    transcript = explanation.replay.odometer.transcript
+    n, domain = explanation.exchanges, transcript.domain
     if n:
-        peak, loss = found.replay.peak, found.loss
+        peak, loss = explanation.replay.peak, explanation.loss
         yield (
             f"Somebody who sees all of these responses has learned at most {in_nats(shown(loss))}; "
-            f"basic composition says {basic_text(found.basic, transcript)}."
+            f"basic composition says {basic_text(explanation.basic, transcript)}."
         )
         # On a box the search for the peak may have gone further than the one for the loss.
         higher = peak.upper > loss.upper and shown(peak) != shown(loss)
-        if found.replay.respected is not False:
-            yield from in_odds(found.replay)
+        if explanation.replay.respected is not False:
+            yield from in_odds(explanation.replay)
             if higher:
                 first = f"at most {shown(peak)}, the peak"
                 yield f"Somebody who saw only the first ones has learned {first}."
-        yield from _parts(found)
-    yield from _budget(found)
+        yield from _parts(explanation)
+    yield from _budget(explanation)
     if n:
-        yield from _apart(found, domain)
+        yield from _apart(explanation, domain)
 
 
-def _table(found: Explanation, domain: Domain) -> Iterator[str]:
+def _table(explanation: Explanation, domain: Domain) -> Iterator[str]:
     """A row per exchange, in columns, with a gap where some are left out."""
     head = ("", "asked", "response", "loss", "")
-    rows = [row_of(step, domain) for step in found.steps]
+    rows = [row_of(step, domain) for step in explanation.steps]
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
     yield _line(head, widths)
-    for step, row in zip(found.steps, rows, strict=True):
+    for step, row in zip(explanation.steps, rows, strict=True):
         if step.skipped:
             yield f"{'…':<{widths[0]}}  {step.skipped:,} more"
         yield _line(row, widths)
@@ -279,80 +291,83 @@ def _line(row: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join(cells).rstrip()
 
 
-def row_of(step: Told, domain: Domain) -> tuple[str, str, str, str, str]:
+def row_of(step: ExplainedExchange, domain: Domain) -> tuple[str, str, str, str, str]:
     """One exchange: its number, what was asked, the response, and what became of the loss."""
     response = response_text(step.exchange.response, step.exchange.query, domain)
-    return f"{step.number}.", step.asked, response, shown(step.loss), change_text(step)
+    return f"{step.index}.", step.question, response, shown(step.loss), change_text(step)
 
 
-def change_text(step: Told) -> str:
+def change_text(step: ExplainedExchange) -> str:
     """Which way the loss went, and that it did where the digits do not show it."""
     hidden = step.change in ("up", "down") and shown(step.before) == shown(step.loss)
     return _CHANGES[step.change] + (", by less than is shown" if hidden else "")
 
 
-def _parts(found: Explanation) -> Iterator[str]:
-    if len(found.parts) > 1:
-        largest = sorted(found.parts, key=lambda part: part.loss.upper, reverse=True)
-        each = [f"{' with '.join(part.names)} {shown(part.loss)}" for part in largest]
+def _parts(explanation: Explanation) -> Iterator[str]:
+    if len(explanation.parts) > 1:
+        largest = sorted(explanation.parts, key=lambda part: part.loss.upper, reverse=True)
+        losses = [f"{' with '.join(part.names)} {shown(part.loss)}" for part in largest]
         yield (
             "Answers about different attributes do not cancel, and their losses add up: "
-            f"{some(each)}."
+            f"{some(losses)}."
         )
 
 
-def _budget(found: Explanation) -> Iterator[str]:
-    if found.guard is None or found.used is None:
+def _budget(explanation: Explanation) -> Iterator[str]:
+    filter_ = explanation.filter
+    if filter_ is None or explanation.used is None:
         yield "The transcript names no filter, so there is no budget."
         return
-    if is_large(found.guard.budget):
-        yield f"The budget of {found.guard.limit} is very large: {sure_text(found.guard.budget)}."
-    budget = f"The budget of {found.guard.limit} ({found.guard.kind} filter)"
-    replay, used = found.replay, shown(found.held)
-    if not found.exchanges:
+    if is_large(filter_.budget):
+        yield f"The budget of {filter_.limit} is very large: {sure_text(filter_.budget)}."
+    budget = f"The budget of {filter_.limit} ({filter_.kind} filter)"
+    replay, used = explanation.replay, shown(explanation.held)
+    if not explanation.exchanges:
         yield f"{budget} is untouched."
     elif replay.respected:
-        share = "0 %" if found.held.negligible else f"{100 * found.used.upper:.3g} %"
+        share = "0 %" if explanation.held.negligible else f"{100 * explanation.used.upper:.3g} %"
         yield f"{budget} was respected at every exchange; now {used} of it is used: {share}."
     elif replay.respected is None:
         yield f"{budget}: whether it was respected at every exchange was not decided; more nodes"
         yield f"may tell (--nodes). At the end {used} is held against it."
 
 
-def _apart(found: Explanation, domain: Domain) -> Iterator[str]:
-    apart = found.apart
-    if apart is None:
-        possible = found.loss.lower < math.inf
+def _apart(explanation: Explanation, domain: Domain) -> Iterator[str]:
+    extremes = explanation.most_different
+    if extremes is None:
+        possible = explanation.loss.lower < math.inf
         yield (
             "Nothing was found that tells two values apart."
             if possible
             else "No value can have given all of these responses."
         )
         return
-    if isinstance(apart.likeliest, dict) and isinstance(apart.unlikeliest, dict):
-        above, below = records_text(apart.likeliest, apart.unlikeliest)
+    if isinstance(extremes.likeliest, dict) and isinstance(extremes.unlikeliest, dict):
+        above, below = records_text(extremes.likeliest, extremes.unlikeliest)
     else:
-        above = _value(apart.likeliest, domain, apart.others and apart.others[0])
-        below = _value(apart.unlikeliest, domain, apart.others and apart.others[1])
-    if apart.difference == math.inf:
+        above = _value(extremes.likeliest, domain, extremes.others and extremes.others[0])
+        below = _value(extremes.unlikeliest, domain, extremes.others and extremes.others[1])
+    if extremes.difference == math.inf:
         yield f"The responses are likeliest for {above}, and impossible for {below}."
-    elif apart.example:
-        yield f"For example, the responses are {_times(apart)} as likely at {above}"
+    elif extremes.example:
+        yield f"For example, the responses are {_times(extremes)} as likely at {above}"
         yield f"as at {below}."
     else:
         yield (
-            f"The responses are {_times(apart)} as likely for {above} as for {below}; "
+            f"The responses are {_times(extremes)} as likely for {above} as for {below}; "
             "no two values are further apart."
         )
 
 
-def _value(value: Value | Record, domain: Domain, others: int | None) -> str:
+def _value(value: Value | Record, domain: Domain, others_alike: int | None) -> str:
     assert not isinstance(value, dict), "of records there are two"
     text = value_text(value, domain)
-    return f"{text} (and {format_count(others, 'other value')} alike)" if others else text
+    return (
+        f"{text} (and {format_count(others_alike, 'other value')} alike)" if others_alike else text
+    )
 
 
-def _times(apart: Apart) -> str:
-    if apart.difference > 700:
-        return f"e^{apart.difference:.6g} times"
-    return f"{math.exp(apart.difference):.4g} times"
+def _times(extremes: Apart) -> str:
+    if extremes.difference > 700:
+        return f"e^{extremes.difference:.6g} times"
+    return f"{math.exp(extremes.difference):.4g} times"

@@ -164,7 +164,7 @@ def estimates_chart(
         estimates = [estimate for estimate in estimates if estimate in largest]
     size = 4 if len(estimates) <= _MOST_WITH_DOTS else 2
     of_mean = len(estimates) == 1 and estimates[0].label == "mean"
-    known, unknown = (
+    determined, undetermined = (
         [
             (estimate.estimate, float(row))
             for row, estimate in enumerate(estimates)
@@ -174,12 +174,12 @@ def estimates_chart(
     )
     marks: list[Mark] = [
         Rows([(estimate.lower, estimate.upper) for estimate in estimates], "allowed", "", 0.3),
-        Dots(known, "realized", size=size),
-        Dots(unknown, "realized", shape="hollow", size=size),
+        Dots(determined, "realized", size=size),
+        Dots(undetermined, "realized", shape="hollow", size=size),
     ]
     noun = "mean" if of_mean else "share"
     lines = [f"{noun}, {confidence_text(confidence)} interval{'' if of_mean else 's'}", *notes]
-    lines += ["hollow: not determined by them"] if unknown else []
+    lines += ["hollow: not determined by them"] if undetermined else []
     ends = [end for estimate in estimates for end in (estimate.lower, estimate.upper)]
     if not of_mean:
         marks.append(Upright(0, "ink", width=1))

@@ -43,9 +43,9 @@ __all__ = [
 _LONGEST = 40
 
 
-def shown(number: Enclosure | float) -> str:
+def shown(amount: Enclosure | float) -> str:
     """A number for people; of an enclosure its upper end, or 0 if it is negligible."""
-    return number.shown() if isinstance(number, Enclosure) else f"{number:.6g}"
+    return amount.shown() if isinstance(amount, Enclosure) else f"{amount:.6g}"
 
 
 def in_nats(amount: str) -> str:
@@ -59,12 +59,12 @@ def basic_text(basic: float, transcript: Transcript) -> str:
     return f"{shown(basic)}{', without any delta' if approximate else ''}"
 
 
-def budget_text(guard: Filter | None) -> str:
+def budget_text(filter_: Filter | None) -> str:
     """The budget of a filter, and which filter it is."""
-    if guard is None:
+    if filter_ is None:
         return "none: the transcript names no filter"
-    large = f", very large: {sure_text(guard.budget)}" if is_large(guard.budget) else ""
-    return f"{guard.limit} ({guard.kind} filter){large}"
+    large = f", very large: {sure_text(filter_.budget)}" if is_large(filter_.budget) else ""
+    return f"{filter_.limit} ({filter_.kind} filter){large}"
 
 
 def query_in_words(query: Query, domain: Domain) -> str:
@@ -133,23 +133,23 @@ _DIFFERENCES = 6
 
 def record_in_words(domain: Domain) -> str:
     """What a record can be: its attributes, what they are and how they change."""
-    each = [
+    attributes = [
         f"{name} {_attribute(kind)}"
         for name, kind in zip(domain.called(""), domain.kinds, strict=True)
     ]
-    if len(each) > _LISTED + 1:
-        each = [*each[:_LISTED], f"and {len(each) - _LISTED:,} more attributes"]
-    return f"a record: {'; '.join(each)}"
+    if len(attributes) > _LISTED + 1:
+        attributes = [*attributes[:_LISTED], f"and {len(attributes) - _LISTED:,} more attributes"]
+    return f"a record: {'; '.join(attributes)}"
 
 
 def _attribute(kind: Attribute) -> str:
     values = kind.values.values
-    what = (
+    description = (
         f"an integer from {values[0]} to {values[-1]}"
         if kind.integers
         else f"one of {format_list(values, 'or')}"
     )
-    return what if kind.change is None else f"{what}, changing {_change(kind.change)}"
+    return description if kind.change is None else f"{description}, changing {_change(kind.change)}"
 
 
 def _change(change: Change) -> str:

@@ -18,41 +18,41 @@ from expost.report._sentences import NOISY, breach, factor_text
 __all__ = ["learned_page", "learned_sentences"]
 
 
-def learned_sentences(found: ConfidenceChange, replay: Replay) -> Iterator[str]:
+def learned_sentences(learned: ConfidenceChange, replay: Replay) -> Iterator[str]:
     """How sure they were, are and may be, and why; a breach of the budget comes first."""
     yield from breach(replay)
-    yield _sentence(found)
-    yield from _reasons(found)
+    yield _sentence(learned)
+    yield from _reasons(learned)
 
 
-def _sentence(found: ConfidenceChange) -> str:
-    floor, ceiling = format_percent(found.allowed.lower), format_percent(found.allowed.upper)
-    who = {
+def _sentence(learned: ConfidenceChange) -> str:
+    floor, ceiling = format_percent(learned.allowed.lower), format_percent(learned.allowed.upper)
+    allowance = {
         "respected": "The budget allows",
         "respected with a delta": "A budget with a delta bounds no single outcome; "
         "a loss as large as that of these answers allows",
-        "not respected": f"A loss as large as at its peak, {shown(found.peak)}, allows",
+        "not respected": f"A loss as large as at its peak, {shown(learned.peak)}, allows",
         "undecided": "Whether the budget was respected is undecided; "
         "the loss of these answers allows",
         "none": "There is no budget; a loss as large as that of these answers allows",
-    }[found.state]
+    }[learned.state]
     return (
-        f"Before: {format_percent(float(found.before))}. "
-        f"After these answers: {format_percent(found.after)}. "
-        f"{who} between {floor} and {ceiling}."
+        f"Before: {format_percent(float(learned.before))}. "
+        f"After these answers: {format_percent(learned.after)}. "
+        f"{allowance} between {floor} and {ceiling}."
     )
 
 
-def _reasons(found: ConfidenceChange) -> Iterator[str]:
-    if found.gain is None:
+def _reasons(learned: ConfidenceChange) -> Iterator[str]:
+    if learned.gain is None:
         yield "The prior rules the statement out, and no answer changes that."
-    elif found.gain == -math.inf:
+    elif learned.gain == -math.inf:
         yield "The answers rule the statement out."
     else:
-        error = found.standard_error
+        error = learned.standard_error
         about = "" if error is None else f" (standard error {error:.2g}, from the samples)"
-        yield f"The knowledge gain is {_signed(found.gain)}{about}.{_odds(found)}"
-    loss = found.loss.upper
+        yield f"The knowledge gain is {_signed(learned.gain)}{about}.{_odds(learned)}"
+    loss = learned.loss.upper
     if loss < math.inf:
         yield (
             "For somebody who sees all of these answers, no statement about this person can have "
@@ -61,10 +61,10 @@ def _reasons(found: ConfidenceChange) -> Iterator[str]:
         )
     else:
         yield "The answers rule some value out, so there are statements that lost everything."
-    if shown(found.peak) != shown(found.loss):
-        yield f"For somebody who saw only the first ones it is {shown(found.peak)}, the peak."
-    if found.assumed:
-        yield printable(found.assumed)
+    if shown(learned.peak) != shown(learned.loss):
+        yield f"For somebody who saw only the first ones it is {shown(learned.peak)}, the peak."
+    if learned.assumed:
+        yield printable(learned.assumed)
 
 
 def _signed(gain: float) -> str:
@@ -77,9 +77,9 @@ def _signed(gain: float) -> str:
     return f"{amount}: {'' if factor == '1' else f'{factor} times '}as sure as before"
 
 
-def _odds(found: ConfidenceChange) -> str:
+def _odds(learned: ConfidenceChange) -> str:
     """By which factor the odds changed, which is what a loss limits."""
-    before, after = float(found.before), found.after
+    before, after = float(learned.before), learned.after
     if not (0 < before < 1 and 0 < after < 1):
         return ""
     factor = f"{after / (1 - after) * ((1 - before) / before):.3g}"
@@ -89,36 +89,36 @@ def _odds(found: ConfidenceChange) -> str:
 
 
 def learned_page(
-    found: ConfidenceChange, replay: Replay, *, name: str, prior: str, date: str
+    learned: ConfidenceChange, replay: Replay, *, name: str, prior: str, date: str
 ) -> str:
     """A page that needs nothing from anywhere else.
 
     ``name`` is that of the transcript's file, and ``prior`` says where the prior comes from.
     """
-    transcript, guard = replay.odometer.transcript, replay.filter
+    transcript, filter_ = replay.odometer.transcript, replay.filter
     header = Header(
-        about=f"How sure is somebody of this: {printable(found.statement)}",
-        summary=_sentence(found),
+        about=f"How sure is somebody of this: {printable(learned.statement)}",
+        summary=_sentence(learned),
         first=list(breach(replay)),
         file=printable(name),
         date=printable(date),
         content_id=transcript.content_id,
-        budget=budget_text(guard),
+        budget=budget_text(filter_),
         facts=[
-            *([] if guard is None else [("budget respected", replay.respected_text)]),
+            *([] if filter_ is None else [("budget respected", replay.respected_text)]),
             ("prior", printable(prior)),
-            ("realized loss", shown(found.loss)),
-            ("at its peak", shown(found.peak)),
+            ("realized loss", shown(learned.loss)),
+            ("at its peak", shown(learned.peak)),
             ("queries answered", f"{len(transcript):,}"),
         ],
     )
     # Only a budget that was respected allows anything.
     between = {"respected": "allowed", "not respected": "with the loss at its peak"}.get(
-        found.state, "with such a loss"
+        learned.state, "with such a loss"
     )
-    before, after = float(found.before), found.after
-    floor, ceiling = found.allowed.lower, found.allowed.upper
-    numbers = [
+    before, after = float(learned.before), learned.after
+    floor, ceiling = learned.allowed.lower, learned.allowed.upper
+    rows = [
         ("before", format_percent(before)),
         ("after", format_percent(after)),
         (f"{between}, at least", format_percent(floor)),
@@ -129,6 +129,6 @@ def learned_page(
         alt=f"Before {format_percent(before)}, after {format_percent(after)}, {between} between "
         f"{format_percent(floor)} and {format_percent(ceiling)}.",
         caption="How sure somebody is, from 0 to 100 %.",
-        numbers=table(["", "how sure"], numbers),
+        data_table=table(["", "how sure"], rows),
     )
-    return page(header, drawn, *map(paragraph, _reasons(found)), paragraph(NOISY))
+    return page(header, drawn, *map(paragraph, _reasons(learned)), paragraph(NOISY))

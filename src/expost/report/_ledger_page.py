@@ -12,9 +12,16 @@ from expost.audits.result import Audit
 from expost.errors import printable
 from expost.ledger import Round
 from expost.numbers import Enclosure
-from expost.report._audit_page import histogram, people, promise
+from expost.report._audit_page import (
+    histogram,
+    people,
+    promise,
+    scope_notes,
+    verdict,
+    verdict_facts,
+)
 from expost.report._explanation import Explanation, closing
-from expost.report._formatting import budget_text, shown
+from expost.report._formatting import budget_text
 from expost.report._page import (
     Header,
     beside,
@@ -44,7 +51,7 @@ class OneSubject:
     """A subject whose odometer is to be on the page."""
 
     name: str
-    found: Explanation
+    explanation: Explanation
     losses: Sequence[Enclosure]
     #: At the start and after each exchange.
 
@@ -62,11 +69,11 @@ def ledger_page(
         file=printable(name),
         date=printable(date),
         content_id=study.root,
-        budget=budget_text(study.guard),
+        budget=budget_text(study.filter),
         facts=list(_facts(study)),
         first=list(_alarms(study)),
     )
-    promised = section("What the budget promises", *promise(study.guard))
+    promised = section("What the budget promises", *promise(study.filter))
     happened = [*_happened(study)]
     if not study.people:
         return page(header, *happened, promised)
@@ -74,7 +81,7 @@ def ledger_page(
         header,
         section("Remaining budgets", strip(budget_shares(study))),
         section("What was asked", *_asked(study)),
-        *([] if study.found is None else [_losses(study.found)]),
+        *([] if study.audit is None else [_losses(study.audit)]),
         *([] if subject is None else [_subject(subject)]),
         section("Quarantined messages", *_quarantined(study)),
         *happened,
@@ -84,45 +91,27 @@ def ledger_page(
 
 
 def _alarms(study: StudySummary) -> Iterator[str]:
-    if study.found is not None and study.found.broken:
-        yield _verdict(study.found)
+    if study.audit is not None and study.audit.broken:
+        yield verdict(study.audit)
     if study.lost_imports:
-        number = study.lost_imports
+        lost = study.lost_imports
         yield (
-            f"{number:,} imported {'answer is' if number == 1 else 'answers are'} lost: a restored "
+            f"{lost:,} imported {'answer is' if lost == 1 else 'answers are'} lost: a restored "
             "backup does not have them. The losses on this page are without them."
         )
-
-
-def _verdict(found: Audit) -> str:
-    """Say in one to three sentences whose budgets were respected."""
-    if found.respected == len(found):
-        all_ = f"The budgets of all {people(len(found))} who answered were"
-        whose = "The budget was" if len(found) == 1 else all_
-        return f"{whose} respected, at every question that was answered."
-    parts = []
-    if found.broken:
-        was = "budget was" if found.broken == 1 else "budgets were"
-        parts.append(
-            f"{found.broken:,} {was} not respected: a question was answered that had to be refused."
-        )
-    if found.undecided:
-        parts.append(f"For {people(found.undecided)} it could not be decided.")
-    parts.append(f"For {found.respected:,} of {people(len(found))} the budget was respected.")
-    return " ".join(parts)
 
 
 def _summary(study: StudySummary) -> str:
     over = "The study has ended." if study.ended else "The study is open."
     if not study.people:
         return f"No one is registered so far. {over}"
-    if study.found is None:
+    if study.audit is None:
         return " ".join([*_unconfirmed(study), f"No one has answered anything so far. {over}"])
     parts = []
-    if len(study.found) < study.people:
-        parts.append(f"{len(study.found):,} of {people(study.people)} have answered something.")
-    if not study.found.broken:
-        parts.append(_verdict(study.found))
+    if len(study.audit) < study.people:
+        parts.append(f"{len(study.audit):,} of {people(study.people)} have answered something.")
+    if not study.audit.broken:
+        parts.append(verdict(study.audit))
     used_up = budget_shares(study).used_up
     if used_up:
         have = "has used up the" if used_up == 1 else "have used up their"
@@ -131,10 +120,10 @@ def _summary(study: StudySummary) -> str:
 
 
 def _unconfirmed(study: StudySummary) -> Iterator[str]:
-    number = len(study.unconfirmed)
-    if number:
+    count = len(study.unconfirmed)
+    if count:
         yield (
-            f"{people(number)} {'is' if number == 1 else 'are'} unconfirmed: their devices have to "
+            f"{people(count)} {'is' if count == 1 else 'are'} unconfirmed: their devices have to "
             "sync before anything else is asked, and may have answers that this ledger lacks."
         )
 
@@ -145,10 +134,10 @@ def _facts(study: StudySummary) -> Iterator[tuple[str, str]]:
     yield "people", f"{study.people:,}"
     yield "suspended", people(len(study.suspended))
     yield "unconfirmed", people(len(study.unconfirmed))
-    found = study.found
-    if found is None:
+    audit = study.audit
+    if audit is None:
         return
-    frame = found.frame
+    frame = audit.frame
     yield "answers", f"{int(frame['exchanges'].sum()) - study.extras:,}"
     if study.extras:
         yield "extras", f"{study.extras:,}"
@@ -156,13 +145,7 @@ def _facts(study: StudySummary) -> Iterator[tuple[str, str]]:
     yield "refusals", f"{refused:,}"
     if waiting:
         yield "not answered yet", f"{waiting:,}"
-    yield "respected", people(found.respected)
-    yield "not respected", people(found.broken)
-    if found.undecided:
-        yield "undecided", people(found.undecided)
-    for label, column in (("loss now", "upper"), ("peak", "peak")):
-        yield f"largest {label}", shown(float(frame[column].to_numpy().max()))
-    yield "basic composition", f"at most {shown(float(frame['basic'].to_numpy().max()))}"
+    yield from verdict_facts(audit)
 
 
 def _asked(study: StudySummary) -> Iterator[str]:
@@ -171,34 +154,34 @@ def _asked(study: StudySummary) -> Iterator[str]:
         return
     yield rounds_figure(study.rounds)
     by_query: dict[str, list[Round]] = {}
-    for each in study.rounds:
-        by_query.setdefault(each.query, []).append(each)
+    for round_ in study.rounds:
+        by_query.setdefault(round_.query, []).append(round_)
     rows = [
         (
             query_text(query),
-            printable(study.asked[query]),
+            printable(study.query_texts[query]),
             *(f"{count:,}" for count in totals(same)),
         )
         for query, same in by_query.items()
     ]
     head = ["query", "asked about", *OUTCOMES]
     yield table(
-        head, rows, caption="Every query, by its name or the beginning of its id.", words=True
+        head, rows, caption="Every query, by its name or the beginning of its id.", of_text=True
     )
 
 
-def _losses(found: Audit) -> str:
+def _losses(audit: Audit) -> str:
     drawn = beside(
         histogram(
-            found,
-            found.histogram("upper", "basic"),
+            audit,
+            audit.histogram("upper", "basic"),
             "loss now (nats)",
             "What anyone who sees all answers of a person can have learned, at most. An observer "
             "of only the first answers may have learned more, up to the peak.",
         ),
         histogram(
-            found,
-            found.histogram("basic", "upper"),
+            audit,
+            audit.histogram("basic", "upper"),
             "basic composition (nats)",
             "The sum of the epsilons of the same answers, whatever these are.",
             "basic",
@@ -208,22 +191,22 @@ def _losses(found: Audit) -> str:
 
 
 def _subject(subject: OneSubject) -> str:
-    found = subject.found
-    if not found.exchanges:
+    audit = subject.explanation
+    if not audit.exchanges:
         body = [paragraph("Nothing was answered so far.")]
     else:
         body = [
-            paragraph(*breach(found.replay)),
-            paragraph(*closing(found)),
-            odometer_figure(found, subject.losses),
-            paragraph(f"Budget respected: {found.replay.respected_text}. {NOISY}"),
-            learned_table(found),
+            paragraph(*breach(audit.replay)),
+            paragraph(*closing(audit)),
+            odometer_figure(audit, subject.losses),
+            paragraph(f"Budget respected: {audit.replay.respected_text}. {NOISY}"),
+            learned_table(audit),
         ]
     return section(f"One person: {printable(subject.name)}", *body)
 
 
 def _quarantined(study: StudySummary) -> Iterator[str]:
-    messages, suspended = sum(each.messages for each in study.quarantined), len(study.suspended)
+    messages, suspended = sum(group.messages for group in study.quarantined), len(study.suspended)
     if not messages and not suspended:
         yield paragraph("None: every message fit, and no one is suspended.")
         return
@@ -251,7 +234,7 @@ def _quarantined(study: StudySummary) -> Iterator[str]:
             "and verdict on this page."
         )
     if study.quarantined:
-        rows = [(printable(each.reason), f"{each.messages:,}") for each in study.quarantined]
+        rows = [(printable(group.reason), f"{group.messages:,}") for group in study.quarantined]
         yield table(["reason", "messages"], rows)
 
 
@@ -278,7 +261,6 @@ def _scope(study: StudySummary) -> Iterator[str]:
         "before the first answer. The content id is the digest of everything that was recorded, "
         "in order."
     )
-    yield "All numbers are bounds: losses are rounded up, and what remains is rounded down."
     yield (
         "The promise assumes honest devices. This page does not check whether a device draws with "
         "the probabilities that the query states: expost check-client does."
@@ -287,8 +269,4 @@ def _scope(study: StudySummary) -> Iterator[str]:
         "An answer that never reached this ledger cannot be seen here. A device that is itself "
         "restored from a backup can draw again what the ledger has not received."
     )
-    if study.found is not None and study.found.undecided:
-        yield (
-            "Undecided means that the search for the exact limit was stopped: such a budget may "
-            "have been respected or not. More nodes (--nodes) can decide it."
-        )
+    yield from scope_notes(study.audit)

@@ -177,7 +177,7 @@ def bullets(lines: Iterable[str]) -> str:
     return f"<ul>{''.join(f'<li>{text(line)}</li>' for line in lines)}</ul>"
 
 
-def figure(chart: Chart, *, alt: str, caption: str, numbers: str) -> str:
+def figure(chart: Chart, *, alt: str, caption: str, data_table: str) -> str:
     """A chart with its legend and a line below it.
 
     ``alt`` says in words what is to be seen, ``numbers`` is the table of what is drawn.
@@ -193,7 +193,7 @@ def figure(chart: Chart, *, alt: str, caption: str, numbers: str) -> str:
         f'<svg class="chart {chart.margin}" role="img" aria-label="{escape(alt)}" '
         f'height="{edges.above + chart.height + edges.below}">{chart.plot()}</svg>'
         f"<figcaption>{text(caption)}</figcaption>"
-        f"<details><summary>The numbers</summary>{numbers}</details></figure>"
+        f"<details><summary>The numbers</summary>{data_table}</details></figure>"
     )
 
 
@@ -207,10 +207,10 @@ def table(
     rows: Sequence[Sequence[object]],
     *,
     caption: str = "",
-    words: bool = False,
+    of_text: bool = False,
 ) -> str:
     """A table of numbers, or of ``words``; it scrolls on its own where it is too wide."""
-    kind = ' class="words"' if words else ""
+    kind = ' class="words"' if of_text else ""
     lines = "".join(f"<tr>{_cells(row, 'td')}</tr>" for row in rows)
     above = f"<figcaption>{text(caption)}</figcaption>" if caption else ""
     name = escape(caption or ", ".join(filter(None, head)))
@@ -221,15 +221,15 @@ def table(
     )
 
 
-def text(words: object) -> str:
+def text(content: object) -> str:
     """Text as HTML; a number stays on one line with its sign."""
-    return escape(str(words)).replace(" %", "&nbsp;%").replace("ε = ", "ε&nbsp;=&nbsp;")
+    return escape(str(content)).replace(" %", "&nbsp;%").replace("ε = ", "ε&nbsp;=&nbsp;")
 
 
 def _facts(pairs: Iterable[tuple[str, str]]) -> str:
     """Names and what they are, in two columns; a long word is broken where the screen ends."""
     rows = (
-        f'<tr><th scope="row">{text(name)}</th><td>{text(what)}</td></tr>' for name, what in pairs
+        f'<tr><th scope="row">{text(name)}</th><td>{text(fact)}</td></tr>' for name, fact in pairs
     )
     return f'<table class="facts"><tbody>{"".join(rows)}</tbody></table>'
 

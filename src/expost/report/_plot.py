@@ -62,7 +62,7 @@ _POINTS = 0.75
 _NO_MATPLOTLIB = "a picture needs the extra: pip install 'expost[plot]'"
 
 
-def plot(thing: object, ax: Axes | None = None, *, delta: ExactLike | None = None) -> Axes:
+def plot(result: object, ax: Axes | None = None, *, delta: ExactLike | None = None) -> Axes:
     """Draw a result, on given axes of matplotlib or on new ones, and return the axes.
 
     - a transcript, a session, an odometer or a replay: the loss after each response, beside basic
@@ -82,24 +82,24 @@ def plot(thing: object, ax: Axes | None = None, *, delta: ExactLike | None = Non
     >>> axes.get_xlabel()
     'responses given'
     """
-    if delta is not None and isinstance(thing, Losses | GroupEstimate | Comparison):
+    if delta is not None and isinstance(result, Losses | GroupEstimate | Comparison):
         raise InvalidInput("is for a transcript, a session or an odometer", "delta")
-    if isinstance(thing, Losses):
-        chart = losses_chart(thing)
-    elif isinstance(thing, GroupEstimate):
-        chart = _estimate_chart(thing)
-    elif isinstance(thing, Comparison):
-        chart = comparison_chart(thing)
+    if isinstance(result, Losses):
+        chart = losses_chart(result)
+    elif isinstance(result, GroupEstimate):
+        chart = _estimate_chart(result)
+    elif isinstance(result, Comparison):
+        chart = comparison_chart(result)
     else:
-        odometer = _odometer(thing)
+        odometer = _odometer(result)
         filter_ = odometer.transcript.filter
         with_rules = delta is not None or (filter_ is not None and not filter_.pure)
         costs = costs_within_budget(odometer, delta) if with_rules else None
         chart = odometer_chart(odometer, odometer.history, costs=costs)
     axes = _new_axes(chart) if ax is None else ax
     _draw_chart(axes, chart)
-    if isinstance(thing, Comparison):
-        _put_standings(axes, thing)
+    if isinstance(result, Comparison):
+        _put_standings(axes, result)
     return axes
 
 
@@ -129,12 +129,12 @@ def save_chart(chart: Chart, path: Path, *, alt: str) -> None:
         raise InvalidInput(f"the picture cannot be saved: {error}", str(path)) from None
 
 
-def _odometer(thing: object) -> Odometer:
+def _odometer(result: object) -> Odometer:
     try:
-        odometer = account_of(thing)
+        odometer = account_of(result)
     except InvalidInput:
-        known = "a transcript, a session, an odometer, losses, an estimate or a comparison"
-        raise InvalidInput(f"must be {known}, not {type(thing).__name__}") from None
+        expected = "a transcript, a session, an odometer, losses, an estimate or a comparison"
+        raise InvalidInput(f"must be {expected}, not {type(result).__name__}") from None
     assert isinstance(odometer, Odometer)
     return odometer
 
@@ -277,6 +277,6 @@ def _put_standings(axes: Axes, comparison: Comparison) -> None:
     """Write the numbers of accounting methods to the right of the axes, where no bar is."""
     beside = axes.get_yaxis_transform()
     for row, standing in enumerate(comparison.standings.values()):
-        count = f"{standing.more.count:,}{' or more' if standing.more.undecided else ''}"
+        count = f"{standing.repeats.count:,}{' or more' if standing.repeats.undecided else ''}"
         text = f"{shown(standing.spent)}; accepts {count} more"
         axes.text(1.02, row, text, transform=beside, verticalalignment="center")

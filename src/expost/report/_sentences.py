@@ -33,7 +33,7 @@ def factor_text(nats: float) -> str:
 
 def in_odds(replay: Replay) -> Iterator[str]:
     """What the loss means, beside what the budget allows; if that was not respected, the peak's."""
-    broken, guard = replay.respected is False, replay.filter
+    broken, filter_ = replay.respected is False, replay.filter
     loss = replay.peak if broken else replay.loss
     if loss.upper == math.inf:
         return
@@ -45,19 +45,19 @@ def in_odds(replay: Replay) -> Iterator[str]:
         change, sure = "no odds change", "as undecided as before"
     budget = ""
     # A budget with a delta bounds no single outcome.
-    if guard is not None and guard.pure and replay.respected is not None:
-        most = allowed_confidence(_UNDECIDED, guard.budget).upper
+    if filter_ is not None and filter_.pure and replay.respected is not None:
+        most = allowed_confidence(_UNDECIDED, filter_.budget).upper
         budget = f"; the budget allows {format_percent(most)}"
     yield f"That is, {change}: somebody undecided (50 %) {was} {sure}{budget}."
 
 
 def breach(replay: Replay) -> Iterator[str]:
     """What comes first if a budget was not respected; nothing otherwise."""
-    guard = replay.filter
-    if guard is None or replay.respected is not False:
+    filter_ = replay.filter
+    if filter_ is None or replay.respected is not False:
         return
     reason = breach_reason(replay.first_refused)
-    yield f"The budget of {guard.limit} ({guard.kind} filter) was not respected: {reason}."
+    yield f"The budget of {filter_.limit} ({filter_.kind} filter) was not respected: {reason}."
     peak, loss = peak_shown(replay.peak, replay.loss), shown(replay.loss)
     now = "" if peak == loss else f"; that it is {loss} now is no excuse"
     yield f"At its peak the loss was {in_nats(peak)}{now}."
@@ -67,13 +67,13 @@ def breach(replay: Replay) -> Iterator[str]:
 
 def viewers(replay: Replay) -> Iterator[tuple[str, str]]:
     """Who has learned at most how much, as docs/explanation/who_sees_what.md says it."""
-    guard = replay.filter
+    filter_ = replay.filter
     yield "all of these responses", shown(replay.loss)
     yield "only the first ones, however many", _most(replay.peak)
     part = _sum(replay)
-    if guard is not None and replay.respected is not False:
-        part = f"the budget, {guard.limit}{'' if replay.respected else ', if it was respected'}"
-        if not guard.pure:
+    if filter_ is not None and replay.respected is not False:
+        part = f"the budget, {filter_.limit}{'' if replay.respected else ', if it was respected'}"
+        if not filter_.pure:
             part += "; with a delta it bounds no single outcome"
     yield "a part of them, or only that a query was refused", part
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from expost._format import format_percent
+from expost._format import format_count, format_percent
 from expost.answers import Subject
 from expost.audits.result import Audit
 from expost.errors import printable
@@ -38,15 +38,15 @@ OUTCOMES = ("answered", "refused", "not answered yet")
 """The possible outcomes of a request."""
 
 
-def outcomes(each: Round) -> tuple[int, int, int]:
+def outcomes(round_: Round) -> tuple[int, int, int]:
     """Return how many requests of a round were answered, refused (or declined), or wait."""
-    return each.answered, each.refused + each.declined, each.waiting
+    return round_.answered, round_.refused + round_.declined, round_.waiting
 
 
 def totals(rounds: Iterable[Round]) -> tuple[int, int, int]:
     """Add up the outcomes of several rounds."""
-    several = [(0, 0, 0), *map(outcomes, rounds)]
-    answered, refused, waiting = map(sum, zip(*several, strict=True))
+    counts = [(0, 0, 0), *map(outcomes, rounds)]
+    answered, refused, waiting = map(sum, zip(*counts, strict=True))
     return answered, refused, waiting
 
 
@@ -68,16 +68,16 @@ class StudySummary:
     root: str
     #: The digest of everything that was ever recorded, in order.
     ended: bool
-    guard: Filter
+    filter: Filter
     people: int
     #: How many are registered, whether they answered anything or not.
-    found: Audit | None
+    audit: Audit | None
     #: The audit of all subjects with an answer; None if there is none.
     suspended: frozenset[Subject]
     unconfirmed: frozenset[Subject]
     #: Subjects whose devices have to sync before anything else is asked.
     rounds: Sequence[Round]
-    asked: Mapping[str, str]
+    query_texts: Mapping[str, str]
     #: The queries of the rounds by their names, in words.
     quarantined: Sequence[Quarantined] = ()
     held: int = 0
@@ -93,7 +93,7 @@ class StudySummary:
     @property
     def good(self) -> bool:
         """Whether every budget was respected, and no imported answer is lost."""
-        return not self.lost_imports and (self.found is None or not self.found.broken)
+        return not self.lost_imports and (self.audit is None or not self.audit.broken)
 
 
 def summary_of(ledger: Ledger) -> StudySummary:
@@ -108,13 +108,13 @@ def summary_of(ledger: Ledger) -> StudySummary:
         commits=tip.commit_number,
         root=tip.root.hex(),
         ended=ledger.status(()).ended,
-        guard=ledger.filter,
+        filter=ledger.filter,
         people=len(ledger),
-        found=found.audit,
+        audit=found.audit,
         suspended=frozenset(found.suspended),
         unconfirmed=frozenset(found.unconfirmed),
         rounds=rounds,
-        asked={
+        query_texts={
             name: query_in_words(query, ledger.domain)
             for name, query in ledger.queries.items()
             if name in names
@@ -151,10 +151,10 @@ class BudgetShares:
 def budget_shares(study: StudySummary) -> BudgetShares:
     """Count people by what remains; a budget with less than a thousandth remaining is used up."""
     suspended, unconfirmed = set(map(str, study.suspended)), set(map(str, study.unconfirmed))
-    remaining, budget = np.zeros(0), study.guard.budget.nearest
+    remaining, budget = np.zeros(0), study.filter.budget.nearest
     answered: set[str] = set()
-    if study.found is not None:
-        frame = study.found.frame
+    if study.audit is not None:
+        frame = study.audit.frame
         # An audit writes the names of subjects as strings if some of them are.
         names = [str(name) for name in frame["subject"].to_list()]
         answered = set(names)
@@ -201,10 +201,10 @@ def strip(shares: BudgetShares) -> str:
     ]
     marks: list[Mark] = []
     lower = upper = 0.0
-    for colour, label, number, share in counts:
-        ends = (lower, lower + share), (upper, upper + number / total)
-        if number or share > 0:
-            text = f"{label}: {people(number)}" if number else label
+    for colour, label, count, share in counts:
+        ends = (lower, lower + share), (upper, upper + count / total)
+        if count or share > 0:
+            text = f"{label}: {people(count)}" if count else label
             marks.append(Rows(ends, colour, text, thickness=0.7))
         lower, upper = ends[0][1], ends[1][1]
     chart = Chart(
@@ -214,7 +214,7 @@ def strip(shares: BudgetShares) -> str:
         height=110,
     )
     rows = [
-        *((label, f"{number:,}", format_percent(number / total)) for _, label, number, _ in counts),
+        *((label, f"{count:,}", format_percent(count / total)) for _, label, count, _ in counts),
         ("of all budgets: used", "", format_percent(shares.used)),
         ("of all budgets: remaining", "", format_percent(shares.remaining)),
     ]
@@ -222,14 +222,14 @@ def strip(shares: BudgetShares) -> str:
         f"Of all budgets together, {format_percent(shares.used)} is used and "
         f"{format_percent(shares.remaining)} remains"
     )
-    apart = shares.unconfirmed or shares.suspended
-    others = "; the rest belongs to people who are unconfirmed or suspended" if apart else ""
+    excluded = shares.unconfirmed or shares.suspended
+    rest_note = "; the rest belongs to people who are unconfirmed or suspended" if excluded else ""
     return figure(
         chart,
-        alt=f"{', '.join(f'{label}: {people(number)}' for _, label, number, _ in counts)}. {used}.",
+        alt=f"{', '.join(f'{label}: {people(count)}' for _, label, count, _ in counts)}. {used}.",
         caption="Above, people by what remains of their budgets: used up means less than a "
-        f"thousandth. Below, all budgets together. {used}{others}.",
-        numbers=table(["", "people", "share"], rows),
+        f"thousandth. Below, all budgets together. {used}{rest_note}.",
+        data_table=table(["", "people", "share"], rows),
     )
 
 
@@ -237,26 +237,26 @@ def rounds_figure(rounds: Sequence[Round]) -> str:
     """Draw answers, refusals and open requests as bars, round by round."""
     drawn = rounds[-_DRAWN:]
     first = len(rounds) - len(drawn) + 1
-    edges = [first - 0.5 + place for place in range(len(drawn) + 1)]
+    edges = [first - 0.5 + index for index in range(len(drawn) + 1)]
     together = totals(drawn)
     marks: list[Mark] = []
     floors = [0] * len(drawn)
-    for place, (outcome, colour) in enumerate(zip(OUTCOMES, _COLOURS, strict=True)):
-        heights = [outcomes(each)[place] for each in drawn]
+    for index, (outcome, colour) in enumerate(zip(OUTCOMES, _COLOURS, strict=True)):
+        heights = [outcomes(round_)[index] for round_ in drawn]
         if any(heights):
             marks.append(Bars(edges, heights, colour, outcome, floors))
         floors = [floor + height for floor, height in zip(floors, heights, strict=True)]
     rows = [
         (
-            f"{first + place:,}",
-            _key_text(each.key),
-            query_text(each.query),
-            *(f"{count:,}" for count in outcomes(each)),
+            f"{first + index:,}",
+            _key_text(round_.key),
+            query_text(round_.query),
+            *(f"{count:,}" for count in outcomes(round_)),
         )
-        for place, each in enumerate(drawn)
+        for index, round_ in enumerate(drawn)
     ]
     earlier = f" The first {first - 1:,} rounds are not drawn." if first > 1 else ""
-    told = ", ".join(
+    totals_text = ", ".join(
         f"{count:,} {label}" for label, count in zip(OUTCOMES, together, strict=True) if count
     )
     return figure(
@@ -265,10 +265,10 @@ def rounds_figure(rounds: Sequence[Round]) -> str:
             Axis("people", 0, 1.05 * max(1, *floors)),
             marks,
         ),
-        alt=f"{len(drawn):,} round{'s' * (len(drawn) != 1)}, over all of them: {told}.{earlier}",
+        alt=f"{format_count(len(drawn), 'round')}, over all of them: {totals_text}.{earlier}",
         caption="A round is one query under one key, in the order of the first requests. "
         f"Refusals are decided from earlier answers alone.{earlier}",
-        numbers=table(["round", "key", "query", *OUTCOMES], rows),
+        data_table=table(["round", "key", "query", *OUTCOMES], rows),
     )
 
 

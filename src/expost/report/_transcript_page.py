@@ -25,7 +25,7 @@ _MOST = 1_000
 
 
 def transcript_page(
-    found: Explanation, losses: Sequence[Enclosure], *, name: str, date: str
+    explanation: Explanation, losses: Sequence[Enclosure], *, name: str, date: str
 ) -> str:
     """A page that needs nothing from anywhere else.
 
@@ -34,47 +34,49 @@ def transcript_page(
     """
     header = Header(
         about=f"What was asked of the subject of {printable(name)}",
-        summary=" ".join(closing(found)),
-        first=list(breach(found.replay)),
+        summary=" ".join(closing(explanation)),
+        first=list(breach(explanation.replay)),
         file=printable(name),
         date=printable(date),
-        content_id=found.replay.odometer.transcript.content_id,
-        budget=budget_text(found.guard),
-        facts=list(_facts(found, losses)),
+        content_id=explanation.replay.odometer.transcript.content_id,
+        budget=budget_text(explanation.filter),
+        facts=list(_facts(explanation, losses)),
     )
-    if not found.exchanges:
+    if not explanation.exchanges:
         return page(header)
     return page(
         header,
-        odometer_figure(found, losses),
-        section("What was asked", paragraph(NOISY), _asked(found)),
-        section("Who has learned what", learned_table(found), bullets(_NOT_COVERED)),
+        odometer_figure(explanation, losses),
+        section("What was asked", paragraph(NOISY), _asked(explanation)),
+        section("Who has learned what", learned_table(explanation), bullets(_NOT_COVERED)),
     )
 
 
-def _facts(found: Explanation, losses: Sequence[Enclosure]) -> Iterator[tuple[str, str]]:
-    odometer, guard = found.replay.odometer, found.guard
-    if guard is not None:
-        yield "budget respected", found.replay.respected_text
-    if guard is not None and found.replay.respected is not False:
+def _facts(explanation: Explanation, losses: Sequence[Enclosure]) -> Iterator[tuple[str, str]]:
+    odometer, filter_ = explanation.replay.odometer, explanation.filter
+    if filter_ is not None:
+        yield "budget respected", explanation.replay.respected_text
+    if filter_ is not None and explanation.replay.respected is not False:
         # After a breach nothing remains of a promise, whatever the filter would still accept.
-        yield "remaining", guard.remaining_text(odometer)
-    yield "realized loss", shown(found.loss)
-    yield "at its peak", peak_text(found, losses)
-    yield "basic composition", basic_text(found.basic, odometer.transcript)
-    yield "queries answered", f"{found.exchanges:,}"
-    yield "the value", printable(found.domain)
+        yield "remaining", filter_.remaining_text(odometer)
+    yield "realized loss", shown(explanation.loss)
+    yield "at its peak", peak_text(explanation, losses)
+    yield "basic composition", basic_text(explanation.basic, odometer.transcript)
+    yield "queries answered", f"{explanation.exchanges:,}"
+    yield "the value", printable(explanation.domain)
 
 
-def peak_text(found: Explanation, losses: Sequence[Enclosure]) -> str:
+def peak_text(explanation: Explanation, losses: Sequence[Enclosure]) -> str:
     """The largest loss on the way, and when it was reached, where that is certain."""
-    place, searched = _highest(losses), found.replay.odometer.searched
-    if found.replay.peak.upper <= found.loss.upper and (searched or place == found.exchanges):
-        return f"{shown(found.loss)}, which is the loss now"
-    others = [loss.upper for count, loss in enumerate(losses) if count != place]
-    if searched and max(others) >= losses[place].lower:
-        return shown(found.replay.peak)
-    return f"{shown(found.replay.peak)}, first after query {place:,}"
+    peak, searched = _highest(losses), explanation.replay.odometer.searched
+    if explanation.replay.peak.upper <= explanation.loss.upper and (
+        searched or peak == explanation.exchanges
+    ):
+        return f"{shown(explanation.loss)}, which is the loss now"
+    other_losses = [loss.upper for count, loss in enumerate(losses) if count != peak]
+    if searched and max(other_losses) >= losses[peak].lower:
+        return shown(explanation.replay.peak)
+    return f"{shown(explanation.replay.peak)}, first after query {peak:,}"
 
 
 def _highest(losses: Sequence[Enclosure]) -> int:
@@ -83,59 +85,61 @@ def _highest(losses: Sequence[Enclosure]) -> int:
     return next(count for count, loss in enumerate(losses) if shown(loss) == most)
 
 
-def odometer_figure(found: Explanation, losses: Sequence[Enclosure]) -> str:
+def odometer_figure(explanation: Explanation, losses: Sequence[Enclosure]) -> str:
     """The loss after each response, as a figure with its numbers."""
-    odometer, guard = found.replay.odometer, found.guard
-    limit = "" if guard is None else f", the budget is {guard.limit}"
+    odometer, filter_ = explanation.replay.odometer, explanation.filter
+    limit = "" if filter_ is None else f", the budget is {filter_.limit}"
     return figure(
         odometer_chart(odometer, losses, peak=_highest(losses)),
-        alt=f"The realized loss after each of {found.exchanges:,} responses: "
-        f"{shown(found.replay.peak)} at its peak and {shown(found.loss)} now{limit}.",
+        alt=f"The realized loss after each of {explanation.exchanges:,} responses: "
+        f"{shown(explanation.replay.peak)} at its peak and {shown(explanation.loss)} now{limit}.",
         caption="The loss after each response, beside what basic composition would charge.",
-        numbers=_every_loss(found, losses),
+        data_table=_every_loss(explanation, losses),
     )
 
 
-def _every_loss(found: Explanation, losses: Sequence[Enclosure]) -> str:
+def _every_loss(explanation: Explanation, losses: Sequence[Enclosure]) -> str:
     """The numbers behind the picture; of very many, a selection with the notable ones."""
-    odometer = found.replay.odometer
+    odometer = explanation.replay.odometer
     exchanges, basic = odometer.transcript.exchanges, odometer.basic_history
     step = -(-len(exchanges) // _MOST)
-    notable = {_highest(losses), found.replay.first_refused or 0} - {0}
-    numbers = sorted({*range(step, len(exchanges), step), len(exchanges), *notable})
+    notable = {_highest(losses), explanation.replay.first_refused or 0} - {0}
+    shown_exchanges = sorted({*range(step, len(exchanges), step), len(exchanges), *notable})
     rows = [
         (
-            f"{number:,}",
-            response_text(each.response, each.query, odometer.domain),
-            shown(losses[number]),
-            shown(basic[number]),
+            f"{index:,}",
+            response_text(exchange.response, exchange.query, odometer.domain),
+            shown(losses[index]),
+            shown(basic[index]),
         )
-        for number in numbers
-        for each in (exchanges[number - 1],)
+        for index in shown_exchanges
+        for exchange in (exchanges[index - 1],)
     ]
     caption = (
         "After each response." if step == 1 else f"After every {step:,} responses, and at the peak."
     )
     head = ["query", "response", "loss", "basic composition"]
-    return table(head, rows, caption=caption, words=True)
+    return table(head, rows, caption=caption, of_text=True)
 
 
-def learned_table(found: Explanation) -> str:
+def learned_table(explanation: Explanation) -> str:
     """Who has learned at most how much."""
     caption = "In nats. The loss of a part by itself is no bound on what the part tells."
-    return table(["who sees", "has learned at most"], list(viewers(found.replay)), caption=caption)
+    return table(
+        ["who sees", "has learned at most"], list(viewers(explanation.replay)), caption=caption
+    )
 
 
-def _asked(found: Explanation) -> str:
-    domain = found.replay.odometer.domain
+def _asked(explanation: Explanation) -> str:
+    domain = explanation.replay.odometer.domain
     rows = []
-    for step in found.steps:
+    for step in explanation.steps:
         if step.skipped:
             rows.append(("…", f"{step.skipped:,} more", "", "", ""))
         rows.append(
             (
-                f"{step.number:,}",
-                printable(step.asked),
+                f"{step.index:,}",
+                printable(step.question),
                 response_text(step.exchange.response, step.exchange.query, domain),
                 shown(step.loss),
                 change_text(step),
@@ -146,4 +150,4 @@ def _asked(found: Explanation) -> str:
         "responses up to there. A number in brackets after a name is its weight in the score."
     )
     head = ["", "asked", "response", "loss", "change"]
-    return table(head, rows, caption=caption, words=True)
+    return table(head, rows, caption=caption, of_text=True)

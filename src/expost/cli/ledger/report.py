@@ -57,7 +57,7 @@ def command(
     content = ledger_page(summary, name=_shown(location), date=date or today(), subject=one)
     save(out, lambda: content)
     if as_json:
-        respected = not (summary.found is not None and summary.found.broken)
+        respected = not (summary.audit is not None and summary.audit.broken)
         show_json(
             {
                 "page": str(out),
