@@ -198,9 +198,9 @@ def test_any_junk_in_any_place_is_accepted_or_refused_but_never_crashes(
 
 
 def _readable(transcript: Transcript) -> Any:
-    from expost.transcript import readable
+    from expost.files.canonical import readable_tree
 
-    return readable(transcript.tree())
+    return readable_tree(transcript.tree())
 
 
 @given(transcripts())

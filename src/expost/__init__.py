@@ -34,9 +34,11 @@ __all__ = [*_HOME]
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
-        from expost.errors import meant
+        from expost.errors import did_you_mean
 
-        raise AttributeError(f"module 'expost' has no attribute {name!r}{meant(name, __all__)}")
+        raise AttributeError(
+            f"module 'expost' has no attribute {name!r}{did_you_mean(name, __all__)}"
+        )
     home = _HOME[name]
     value = (
         import_module(f"{home}.{name}") if home == __name__ else getattr(import_module(home), name)

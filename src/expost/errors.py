@@ -18,9 +18,9 @@ __all__ = [
     "LargeBudgetWarning",
     "OutsideDomain",
     "at",
+    "did_you_mean",
     "expect",
-    "meant",
-    "printable",
+    "make_printable",
 ]
 
 
@@ -60,7 +60,7 @@ class InvalidInput(ExpostError, ValueError):
         self.reason = reason
         self.place = place
         message = f"{place}: {reason}" if place else reason
-        super().__init__(printable(message))
+        super().__init__(make_printable(message))
 
     def within(self, place: str, joint: str = ".") -> Self:
         """The same error with a place in front of its own: what ``with at(place)`` raises.
@@ -141,10 +141,10 @@ class BudgetExceeded(ExpostError):
         return self.decision.refusal_message
 
 
-def printable(message: str) -> str:
+def make_printable(message: str) -> str:
     """A message without line breaks and control codes, which names in a file may contain.
 
-    >>> printable("a\\x1b[2Jb")
+    >>> make_printable("a\\x1b[2Jb")
     'a?[2Jb'
     """
     return "".join(c if c.isprintable() else "?" for c in message)
@@ -162,11 +162,13 @@ def expect(value: object, kind: type | UnionType | tuple[type, ...], what: str) 
         raise InvalidInput(f"must be {what}, not {type(value).__name__}")
 
 
-def meant(name: object, known: Iterable[str]) -> str:
+def did_you_mean(name: object, known: Iterable[str]) -> str:
     """What to add to a message about an unknown name: the known one that it looks like.
 
-    >>> meant("randomised_response", ["linear", "randomized_response"]), meant("x", ["linear"])
-    ("; did you mean 'randomized_response'?", '')
+    >>> did_you_mean("randomised_response", ["linear", "randomized_response"])
+    "; did you mean 'randomized_response'?"
+    >>> did_you_mean("x", ["linear"])
+    ''
     """
     from difflib import get_close_matches  # only where something is wrong
 

@@ -14,9 +14,9 @@ from expost.cards import card
 from expost.chain import Chain
 from expost.domains import Domain, Value, domain_from_json
 from expost.errors import InvalidInput, at, expect
-from expost.files.canonical import canonical, map_leaves, readable, value_tree
+from expost.files.canonical import canonical_bytes, readable_tree, value_tree
 from expost.files.durable import save
-from expost.files.kinds import TRANSCRIPT, needed, replaced
+from expost.files.kinds import TRANSCRIPT, explain_wrong_kind, read_replaceable
 from expost.files.reading import NumberText, array, members, parse, scalar
 from expost.files.regular import read_text
 from expost.files.transcript_text import TranscriptText
@@ -34,13 +34,9 @@ from expost.tally import Tally
 __all__ = [
     "Exchange",
     "Transcript",
-    "canonical",
     "check_version",
     "load_transcript",
-    "map_leaves",
     "no_such_response",
-    "read_text",
-    "readable",
     "transcript_of",
     "write",
 ]
@@ -186,7 +182,7 @@ class Transcript:
     @property
     def content_id(self) -> str:
         """SHA-256 of the canonical encoding: equal for equal transcripts, whatever their file."""
-        return hashlib.sha256(canonical(self.tree())).hexdigest()
+        return hashlib.sha256(canonical_bytes(self.tree())).hexdigest()
 
     def to_json(self) -> str:
         """The text of its file; a query that is asked repeatedly is written once."""
@@ -194,7 +190,7 @@ class Transcript:
 
     def growing(self) -> TranscriptText:
         """The same, which :func:`write` can continue."""
-        growing = TranscriptText(readable(self._fixed_tree()))
+        growing = TranscriptText(readable_tree(self._fixed_tree()))
         for exchange in self.exchanges:
             write(exchange, growing)
         return growing
@@ -215,7 +211,7 @@ class Transcript:
         expect(path, (str, os.PathLike), "the name of a file")
         if not overwrite:
             with at(os.fspath(path), ": "):
-                self._check_over(replaced(path, TRANSCRIPT))
+                self._check_over(read_replaceable(path, TRANSCRIPT))
         save(path, self.to_json)
 
     def _check_over(self, document: str) -> None:
@@ -230,7 +226,7 @@ class Transcript:
     def from_json(cls, document: str) -> Transcript:
         """Read the text of a file, strictly; an error names the place."""
         expect(document, str, "the text of a file")
-        with needed(TRANSCRIPT, document):
+        with explain_wrong_kind(TRANSCRIPT, document):
             return cls._from_json(document)
 
     @classmethod
@@ -293,8 +289,8 @@ def write(exchange: Exchange, growing: TranscriptText) -> None:
     query = exchange.query
     growing.add(
         query.content_id,
-        lambda: readable({"kind": query.kind, **query.tree()}),
-        readable(value_tree(exchange.response)),
+        lambda: readable_tree({"kind": query.kind, **query.tree()}),
+        readable_tree(value_tree(exchange.response)),
     )
 
 

@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import expost as xp
+from expost.files.canonical import readable_tree
 from expost.files.reading import parse
 from expost.proof import verify
 from expost.queries import query_from_json
-from expost.transcript import Transcript, readable
+from expost.transcript import Transcript
 from support.random_cases import queries, transcripts
 
 LONG: dict[str, Any] = {
@@ -55,7 +56,7 @@ def test_with_or_without_a_table_a_file_is_the_same_transcript(
     some: Transcript, times: int, data: st.DataObject
 ) -> None:
     transcript = repeated(some, times)
-    tree = readable(transcript.tree())
+    tree = readable_tree(transcript.tree())
     chosen = data.draw(st.sets(st.sampled_from([id_of(SHORT), *map(_name, transcript.exchanges)])))
     for text in (transcript.to_json(), json.dumps(tree), listed(tree, chosen.__contains__)):
         again = Transcript.from_json(text)
@@ -70,7 +71,7 @@ def _name(exchange: xp.transcript.Exchange) -> str:
 
 @given(queries(3), queries(3))
 def test_ids_are_equal_exactly_for_equal_queries(first: Any, second: Any) -> None:
-    again = query_from_json(parse(json.dumps(readable({"kind": first.kind, **first.tree()}))))
+    again = query_from_json(parse(json.dumps(readable_tree({"kind": first.kind, **first.tree()}))))
     assert again.content_id == first.content_id
     assert (first.content_id == second.content_id) == (first == second)
 
@@ -85,7 +86,7 @@ def test_queries_are_listed_exactly_where_that_makes_a_file_shorter(
     asked = list(map(_name, transcript.exchanges))
     assert list(table) == [name for name in dict.fromkeys(asked) if name in table]
     for name, exchange in zip(asked, transcript.exchanges, strict=True):
-        query = readable({"kind": exchange.query.kind, **exchange.query.tree()})
+        query = readable_tree({"kind": exchange.query.kind, **exchange.query.tree()})
         length = len(json.dumps(query, indent=1, ensure_ascii=False).replace("\n", "\n   "))
         count = asked.count(name)
         assert (name in table) == (length + 66 * (count + 1) < count * length)
@@ -238,7 +239,9 @@ FAMILIES: list[dict[str, Any]] = [
 def test_the_checker_works_out_the_same_ids(query: Any) -> None:
     name = id_of(query)
     assert verify.is_id(name, verify.read(json.dumps(query), "transcript"))
-    full = readable({"kind": query["kind"], **query_from_json(parse(json.dumps(query))).tree()})
+    full = readable_tree(
+        {"kind": query["kind"], **query_from_json(parse(json.dumps(query))).tree()}
+    )
     assert verify.is_id(name, verify.read(json.dumps(full), "transcript"))
     other = {**query, "kind": "x"}
     assert not verify.is_id(name, verify.read(json.dumps(other), "transcript"))
@@ -266,7 +269,7 @@ def test_certificates_hold_for_both_ways_to_write_a_file(kind: str) -> None:
         query = asked[i % 2]
         transcript = transcript.add(query, query.on(transcript.domain).responses[i // 2 % 2])
     text = transcript.to_json()
-    plain = json.dumps(readable(transcript.tree()))
+    plain = json.dumps(readable_tree(transcript.tree()))
     assert "queries" in json.loads(text)
     proof = xp.proof.certificate(transcript)
     verdict = verify.verify(text, proof.encode().decode())

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 import expost as xp
-from expost.files.durable import locked
+from expost.files.durable import lock_file
 from support.killed_commands import many_times, stopping_at, together
 
 Run = Callable[..., tuple[int, str, str]]
@@ -301,7 +301,7 @@ def test_whoever_waits_for_another_process_is_told_so(
     for patience in ("expost.files.durable._PATIENCE", "expost.cli._outputs._PATIENCE"):
         monkeypatch.setattr(patience, 0.01)
     with ExitStack() as held:
-        held.enter_context(locked(files.transcript))
+        held.enter_context(lock_file(files.transcript))
         threading.Timer(0.2, held.pop_all().close).start()
         code, out, err = run(*files.arguments)
     assert code == 0

@@ -14,7 +14,7 @@ from conformance.drawing import Tree
 from conformance.sync_model import Bytes, policy_id, read, requests
 from expost.domains import domain_from_json, freeze
 from expost.errors import ExpostError
-from expost.files.canonical import canonical, readable, value_tree
+from expost.files.canonical import canonical_bytes, readable_tree, value_tree
 from expost.filters import filter_from_json
 from expost.queries import FiniteLikelihood, query_from_json
 from expost.sampling import draw
@@ -40,17 +40,17 @@ def policy(given: Tree) -> Tree:
 
 def chain(given: Tree) -> Tree:
     start = {"ledger": 1, "policy": given["policy"], "subject": given["subject"]}
-    heads = [hashlib.sha256(canonical(start))]
+    heads = [hashlib.sha256(canonical_bytes(start))]
     for number, (query_id, response) in enumerate(given["exchanges"], 1):
         value = tuple(response) if isinstance(response, list) else response
         said = {"query": query_id, "response": value_tree(value), "sequence": number}
-        heads.append(hashlib.sha256(canonical(said) + heads[-1].digest()))
+        heads.append(hashlib.sha256(canonical_bytes(said) + heads[-1].digest()))
     return {"heads": [head.hexdigest() for head in heads]}
 
 
 def ticket(given: Tree) -> Tree:
     names = ("key", "ledger", "previous", "query", "sequence", "subject")
-    signed = canonical({"amendment": None, **{name: given[name] for name in names}})
+    signed = canonical_bytes({"amendment": None, **{name: given[name] for name in names}})
     key = bytes.fromhex(given["ticket_key"])
     return {"ticket": hmac.new(key, signed, hashlib.sha256).hexdigest()}
 
@@ -78,7 +78,10 @@ def drawn(given: Tree) -> Tree:
     likelihood = query_from_json(read(given["query"])).on(domain)
     source = Bytes(bytes.fromhex(given["bytes"]))
     position = draw(likelihood.pmf(domain.locate(given["value"])), source)
-    return {"response": readable(value_tree(likelihood.responses[position])), "used": source.used}
+    return {
+        "response": readable_tree(value_tree(likelihood.responses[position])),
+        "used": source.used,
+    }
 
 
 def decision(given: Tree) -> Tree:

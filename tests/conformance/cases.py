@@ -19,7 +19,7 @@ from conformance.drawing import (
     of_pairs,
 )
 from expost.domains import domain_from_json
-from expost.files.canonical import readable, value_tree
+from expost.files.canonical import readable_tree, value_tree
 from expost.queries import query_from_json
 from expost.sampling import InsecureSource, draw
 
@@ -59,7 +59,7 @@ def exchanges_on(rng: Random, domain: Tree, count: int, query: Tree | None = Non
         tree = rng.choice(menu)
         likelihood = query_from_json(read(tree)).on(on)
         position = draw(likelihood.pmf(on.locate(value)), InsecureSource(rng.getrandbits(64)))
-        response = readable(value_tree(likelihood.responses[position]))
+        response = readable_tree(value_tree(likelihood.responses[position]))
         found.append({"query": tree, "response": response})
     return found
 
@@ -190,7 +190,7 @@ def weights(rng: Random) -> Tree:
     likelihood = query_from_json(read(query)).on(domain_from_json(read(domain)))
     size = min(len(likelihood.responses), 1 << 20)
     some = {rng.randrange(size) for _ in range(3)} | {0, size - 1}
-    responses = [readable(value_tree(likelihood.responses[k])) for k in sorted(some)]
+    responses = [readable_tree(value_tree(likelihood.responses[k])) for k in sorted(some)]
     return {"domain": domain, "query": query, "responses": responses}
 
 

@@ -13,7 +13,7 @@ import expost as xp
 from conformance.drawing import Tree
 from expost.domains import domain_from_json
 from expost.errors import ExpostError
-from expost.files.canonical import canonical, readable, value_tree
+from expost.files.canonical import canonical_bytes, readable_tree, value_tree
 from expost.files.reading import parse
 from expost.filters import filter_from_json
 from expost.queries import query_from_json
@@ -60,7 +60,7 @@ def policy_id(policy: Tree) -> str:
         "domain": domain_from_json(fields["domain"]).tree(),
         "filter": {"kind": guard.kind, **guard.tree()},
     }
-    return hashlib.sha256(canonical(tree)).hexdigest()
+    return hashlib.sha256(canonical_bytes(tree)).hexdigest()
 
 
 class Model:
@@ -74,7 +74,7 @@ class Model:
         self.place, self.source = self.domain.locate(given["value"]), source
         self.names = {"ledger": policy_id(policy), "subject": given["subject"]}
         first = {"ledger": 1, "policy": self.names["ledger"], "subject": given["subject"]}
-        self.heads = [hashlib.sha256(canonical(first)).hexdigest()]
+        self.heads = [hashlib.sha256(canonical_bytes(first)).hexdigest()]
         self.messages: list[Tree] = []
         self.documents: Tree = {}
         self.offered: list[int] = []
@@ -128,12 +128,12 @@ class Model:
         position = draw(likelihood.pmf(self.place), self.source)
         response = likelihood.responses[position]
         said = {"query": query.content_id, "response": value_tree(response)}
-        chained = canonical({**said, "sequence": reserved["sequence"]})
+        chained = canonical_bytes({**said, "sequence": reserved["sequence"]})
         head = hashlib.sha256(chained + bytes.fromhex(self.heads[-1])).hexdigest()
         self.transcript = self.transcript.add(query, response)
         self.heads.append(head)
         self.documents[query.content_id] = reserved["query"]
-        self.messages.append({**message, "response": readable(said["response"]), "head": head})
+        self.messages.append({**message, "response": readable_tree(said["response"]), "head": head})
         return self.request(self.messages[-1:])
 
 

@@ -21,7 +21,7 @@ from conformance.drawing import Tree
 from conformance.make import FILES, VECTORS, file_of
 from expost.device import checks, device
 from expost.errors import InvalidInput
-from expost.files.canonical import canonical
+from expost.files.canonical import canonical_bytes
 from expost.proof import verify
 
 NAMES = (*FILES, "refused")
@@ -81,7 +81,7 @@ def test_keys_are_sorted_by_utf_16_code_units_in_all_three_programs() -> None:
     names = ["z", "\U0001d54f", "\ud7ff", "\ue000", "a", "\uff5a", "\U00010000"]
     tree = {"outer": dict.fromkeys(names, "x"), "list": [dict.fromkeys(names, 1)]}
     ordered = ["a", "z", "\ud7ff", "\U00010000", "\U0001d54f", "\ue000", "\uff5a"]
-    for encode in (canonical, device.canonical, verify.canonical):
+    for encode in (canonical_bytes, device.canonical, verify.canonical):
         read = json.loads(encode(tree))
         assert list(read) == ["list", "outer"]
         assert list(read["outer"]) == list(read["list"][0]) == ordered

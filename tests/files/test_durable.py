@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import expost as xp
-from expost.files.durable import locked, replace
+from expost.files.durable import lock_file, replace
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def test_one_holds_a_file_at_a_time_and_whoever_waited_sees_what_it_became(tmp_p
 
     def count() -> None:
         for _ in range(20):
-            with locked(target) as held:
+            with lock_file(target) as held:
                 known = int(held.read())
                 time.sleep(0.0005)
                 replace(target, str(known + 1).__str__, tmp_path / uuid.uuid4().hex, held)
@@ -93,14 +93,14 @@ def test_one_holds_a_file_at_a_time_and_whoever_waited_sees_what_it_became(tmp_p
 
 def test_a_lock_is_let_go_after_an_error(target: Path) -> None:
     for _ in range(2):
-        with pytest.raises(ZeroDivisionError), locked(target):
+        with pytest.raises(ZeroDivisionError), lock_file(target):
             _ = 1 // 0
 
 
 def test_a_system_without_locks_is_told_so(target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "fcntl", None)
     with pytest.raises(xp.InvalidInput, match="cannot be locked: this system has no flock"):
-        locked(target).__enter__()
+        lock_file(target).__enter__()
 
 
 def test_a_disk_without_locks_is_told_so(target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,7 +109,7 @@ def test_a_disk_without_locks_is_told_so(target: Path, monkeypatch: pytest.Monke
 
     monkeypatch.setattr("fcntl.flock", refuse)
     with pytest.raises(xp.InvalidInput, match="cannot be locked: No locks available"):
-        locked(target).__enter__()
+        lock_file(target).__enter__()
 
 
 def test_a_file_that_could_not_be_read_again_is_not_written(tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_a_pipe_or_a_device_is_not_replaced(tmp_path: Path) -> None:
 
 def test_what_another_program_put_there_meanwhile_is_not_replaced(target: Path) -> None:
     temporary = target.with_name("temporary")
-    with locked(target) as held:
+    with lock_file(target) as held:
         other = target.with_name("other")
         other.write_text("by another program")
         other.rename(target)
@@ -153,7 +153,7 @@ def test_the_lock_goes_over_to_the_new_file(target: Path, monkeypatch: pytest.Mo
         real(descriptor, mode)
 
     monkeypatch.setattr("os.fchmod", spy)
-    with locked(target) as held:
+    with lock_file(target) as held:
         replace(target, lambda: "new", target.with_name("temporary"), held)
     assert free == [False]
 
@@ -161,14 +161,14 @@ def test_the_lock_goes_over_to_the_new_file(target: Path, monkeypatch: pytest.Mo
 def test_a_file_with_several_names_is_not_locked(target: Path) -> None:
     target.with_name("other name").hardlink_to(target)
     with pytest.raises(xp.InvalidInput, match=r"has 2 names \(hard links\)"):
-        locked(target).__enter__()
+        lock_file(target).__enter__()
 
 
 def test_a_link_is_not_followed_to_a_lock(target: Path) -> None:
     link = target.with_name("link")
     link.symlink_to(target)
     with pytest.raises(xp.InvalidInput, match="cannot be locked: Too many levels of symbolic"):
-        locked(link).__enter__()
+        lock_file(link).__enter__()
 
 
 def test_waiting_for_longer_than_that_is_told_once(
@@ -178,13 +178,13 @@ def test_waiting_for_longer_than_that_is_told_once(
     told: list[str] = []
 
     def wait() -> None:
-        with locked(target, lambda: told.append("waiting")):
+        with lock_file(target, lambda: told.append("waiting")):
             told.append("locked")
 
     for held_for, expected in [(0.1, ["waiting", "locked"]), (0.0, ["locked"])]:
         told.clear()
         thread = threading.Thread(target=wait)
-        with locked(target):
+        with lock_file(target):
             if held_for:
                 thread.start()
                 time.sleep(held_for)

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import expost as xp
-from expost.files.tables import Table, as_array, column_names, is_frame
+from expost.files.tables import ResultTable, as_array, column_names, is_frame
 from support.missing_packages import run_without
 
 COLUMNS = {"age": [34, 52], "sex": [0, 1]}
@@ -70,7 +70,7 @@ EACH = pytest.mark.parametrize("table", TABLES, ids=lambda table: type(table).__
 
 
 @EACH
-def test_a_result_goes_into_frames_of_either_kind_and_through_arrow(table: Table) -> None:
+def test_a_result_goes_into_frames_of_either_kind_and_through_arrow(table: ResultTable) -> None:
     columns = table.columns()
     polars, pandas, arrow = table.to_polars(), table.to_pandas(), pl.DataFrame(table)
     assert list(columns) == polars.columns == list(pandas) == arrow.columns
@@ -112,7 +112,7 @@ def test_an_estimate_of_several_attributes_has_a_column_for_each(make: str) -> N
 
 
 @EACH
-def test_a_result_shows_numbers_as_text_and_as_html(table: Table) -> None:
+def test_a_result_shows_numbers_as_text_and_as_html(table: ResultTable) -> None:
     name = type(table).__name__
     title, head, *rows = repr(table).splitlines()
     assert title.startswith(f"{name}(")

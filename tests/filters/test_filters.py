@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import expost as xp
-from expost.files.canonical import json_text
+from expost.files.canonical import json_text, readable_tree
 from expost.files.reading import parse
 from expost.filters import (
     OVER_ANY_BUDGET,
@@ -28,7 +28,6 @@ from expost.filters import (
 from expost.loss import Odometer
 from expost.numbers import Nats, exact
 from expost.queries import Query
-from expost.transcript import readable
 from support import oracles
 from support.paper_example import ELEVEN, power
 from support.random_cases import Menu, columns, menus
@@ -279,7 +278,7 @@ def test_a_decision_is_the_same_after_any_number_of_dry_runs(kind: type[Filter])
 
 
 def _document(odometer: Odometer) -> object:
-    return readable(odometer.transcript.tree())
+    return readable_tree(odometer.transcript.tree())
 
 
 def _bytes(decision: Decision) -> bytes:
@@ -289,7 +288,9 @@ def _bytes(decision: Decision) -> bytes:
 @pytest.mark.parametrize("kind", FILTERS)
 def test_a_filter_is_read_as_it_was_written(kind: type[Filter]) -> None:
     for guard in (kind("0.7"), kind(ratio="9/4")):
-        again = filter_from_json(parse(json_text(readable({"kind": kind.kind, **guard.tree()}))))
+        again = filter_from_json(
+            parse(json_text(readable_tree({"kind": kind.kind, **guard.tree()})))
+        )
         assert again == guard
         assert type(again) is kind
 

@@ -17,12 +17,12 @@ from dp_accounting.pld.privacy_loss_distribution import from_randomized_response
 from dp_accounting.rdp import RdpAccountant
 
 import expost as xp
+from expost.files.canonical import readable_tree
 from expost.files.reading import parse
 from expost.filters.rules import RULES, Total, rule_from_json
 from expost.filters.rules._martingale import Exponential, least_budget
 from expost.numbers import Enclosure, Nats
 from expost.queries import Query, RandomizedResponse, randomized_response_cumulant
-from expost.transcript import readable
 from support import oracles
 
 PAIR = xp.FiniteSet([0, 1])
@@ -395,7 +395,7 @@ def test_deltas_are_held_against_a_part_that_is_fixed_in_advance() -> None:
     ids=repr,
 )
 def test_a_rule_survives_its_file(rule: xp.filters.Rule) -> None:
-    document = json.dumps({"kind": rule.kind, **readable(rule.tree())})
+    document = json.dumps({"kind": rule.kind, **readable_tree(rule.tree())})
     again = rule_from_json(parse(document))
     assert again == rule
     assert hash(again) == hash(rule)

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import expost as xp
 import expost.proof.verify as checker
+from expost.files.canonical import readable_tree
 from expost.filters import FILTERS
 from expost.numbers import double_above
 from expost.proof.verify import (
@@ -33,14 +34,13 @@ from expost.proof.verify import (
     verify,
 )  # fmt: skip
 from expost.solver import GAP
-from expost.transcript import readable
 from support.box_cases import Examined, complaints, some_case
 from support.category_box_cases import some_study
 from support.json_paths import places
 
 
 def text_of(transcript: xp.Transcript) -> str:
-    return json.dumps(readable(transcript.tree()))
+    return json.dumps(readable_tree(transcript.tree()))
 
 
 def checked(transcript: xp.Transcript, proof: xp.proof.Certificate) -> Verdict:

@@ -21,8 +21,8 @@ import mpmath
 import pytest
 
 import expost as xp
+from expost.files.canonical import readable_tree
 from expost.proof import verify
-from expost.transcript import readable
 from support import oracles
 from support.box_cases import some_case
 from support.category_box_cases import some_study
@@ -35,7 +35,7 @@ def parsed(tree: Any) -> Any:
 
 
 def columns_and_terms(transcript: xp.Transcript) -> tuple[list[verify.Column], list[verify.Term]]:
-    statement = parsed(readable(transcript.tree()))
+    statement = parsed(readable_tree(transcript.tree()))
     columns = verify.read_domain(statement["domain"])
     assert isinstance(columns, list)
     terms = [

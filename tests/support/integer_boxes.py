@@ -18,10 +18,10 @@ from typing import Any
 
 import expost as xp
 from expost.domains import FiniteSet
+from expost.files.canonical import readable_tree
 from expost.filters._filter import Filter
 from expost.queries import About, FiniteLikelihood, Query, TableLikelihood, query_from_json
 from expost.terms import as_weights
-from expost.transcript import readable
 
 NAMES = "abc"
 EPSILONS = ["0.1", "0.5", "1/3", "1", "2"]
@@ -68,7 +68,7 @@ class Guarded:
         weights = dict(tree["weights"])
         for label, weight in weights.pop("d", {}).items():
             weights[f"d={label}"] = weight
-        return query_from_json(readable({**tree, "weights": weights}))
+        return query_from_json(readable_tree({**tree, "weights": weights}))
 
     def on(self, query: Query, domain: xp.Box | xp.FiniteSet) -> Query:
         return query if isinstance(domain, xp.Box) else self.flat(query)

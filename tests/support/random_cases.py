@@ -13,12 +13,12 @@ from typing import Any
 from hypothesis import strategies as st
 
 import expost as xp
+from expost.files.canonical import readable_tree
 from expost.files.reading import parse
 from expost.loss import Odometer
 from expost.loss._on_set import SetLogLikelihood
 from expost.numbers import Nats
 from expost.queries import Query, query_from_json
-from expost.transcript import readable
 
 EPSILONS = [Fraction(1, 10), Fraction(1, 3), Fraction(1, 2), Fraction(1), Fraction(5, 2)]
 
@@ -165,7 +165,7 @@ def table(query: Query, domain: xp.FiniteSet) -> dict[Any, list[Fraction]]:
 
 def read_back(query: Query) -> Query:
     """A query after it was written to a file and read again."""
-    return query_from_json(parse(json.dumps(readable({"kind": query.kind, **query.tree()}))))
+    return query_from_json(parse(json.dumps(readable_tree({"kind": query.kind, **query.tree()}))))
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,14 @@
 """The answers of many subjects, as a table."""
 
 from expost.answers._answers import Answers, Subject, no_such_query
-from expost.answers._attempts import HIDDEN, REFUSED, Attempt, View, views_of
+from expost.answers._attempts import HIDDEN, REFUSED, Attempt, PartialView, views_of
 from expost.answers._columns import (
     COLUMNS,
-    distinct,
-    listed,
-    read_each,
+    column_values,
+    encode_column,
+    encode_parsed_column,
+    parse_spelling,
     response_position,
-    written,
 )
 from expost.answers._queries_file import queries_from_json, queries_to_json
 
@@ -18,15 +18,15 @@ __all__ = [
     "REFUSED",
     "Answers",
     "Attempt",
+    "PartialView",
     "Subject",
-    "View",
-    "distinct",
-    "listed",
+    "column_values",
+    "encode_column",
+    "encode_parsed_column",
     "no_such_query",
+    "parse_spelling",
     "queries_from_json",
     "queries_to_json",
-    "read_each",
     "response_position",
     "views_of",
-    "written",
 ]

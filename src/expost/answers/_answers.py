@@ -15,15 +15,15 @@ from expost._format import format_count
 from expost._types import Indices
 from expost.answers._columns import (
     check_spelled,
-    columns_of,
-    distinct,
-    read_each,
+    encode_column,
+    encode_parsed_column,
+    read_columns,
     response_position,
 )
 from expost.cards import card
-from expost.domains import Attributes, Box, Domain, FiniteSet, Part, some
-from expost.errors import InvalidInput, at, expect, meant
-from expost.files.reading import items
+from expost.domains import Attributes, Box, Domain, FiniteSet, Part, join_names
+from expost.errors import InvalidInput, at, did_you_mean, expect
+from expost.files.reading import as_list
 from expost.filters import Filter
 from expost.queries import About, Likelihood, Query, check_query, read_about
 from expost.tally import TallyIndex
@@ -118,16 +118,20 @@ class Answers:
         with at("filter"):
             expect(filter, Filter | None, "a filter, such as BayesianFilter(epsilon=1)")
         likelihoods = likelihoods_of(domain, queries)
-        subject_column, query_column, response_column = columns_of(table)
-        of_row, subjects = read_each(subject_column, read_subject, "subject")
-        asked, keys = read_each(query_column, partial(read_key, likelihoods=likelihoods), "query")
-        answered, responses = distinct(response_column, "response")
+        subject_column, query_column, response_column = read_columns(table)
+        of_row, subjects = encode_parsed_column(subject_column, read_subject, "subject")
+        asked, keys = encode_parsed_column(
+            query_column, partial(read_key, likelihoods=likelihoods), "query"
+        )
+        answered, responses = encode_column(response_column, "response")
 
         def response_of(pair: int) -> tuple[str, int]:
             key, response = keys[pair // len(responses)], responses[pair % len(responses)]
             return key, response_position(likelihoods[key], response, f"query {key!r}")
 
-        codes, given = read_each(asked * len(responses) + answered, response_of, "response")
+        codes, given = encode_parsed_column(
+            asked * len(responses) + answered, response_of, "response"
+        )
         rank = {key: place for place, key in enumerate(likelihoods)}
         order = sorted(range(len(given)), key=lambda code: (rank[given[code][0]], given[code][1]))
         codes = np.argsort(order)[codes]
@@ -281,7 +285,7 @@ class Answers:
         per_subject = np.add.reduceat(rows, self.starts[:-1], dtype=np.intp)
         asked = per_subject > 0
         if not asked.any():
-            raise InvalidInput(f"nobody answered about {some(names)}", "about")
+            raise InvalidInput(f"nobody answered about {join_names(names)}", "about")
         others = (asked & (per_subject < self.exchanges)).any()
         result = object.__new__(Answers)
         result._set(
@@ -392,7 +396,7 @@ def likelihoods_of(domain: Domain, queries: Mapping[str, Query]) -> dict[str, Li
 def _pairs(given: Any) -> list[tuple[Query, Any]]:
     with at("answers"):
         try:
-            pairs = [(query, response) for query, response in items(given)]
+            pairs = [(query, response) for query, response in as_list(given)]
             for query, _ in pairs:
                 check_query(query)
         except (InvalidInput, TypeError, ValueError):
@@ -439,7 +443,7 @@ def _refusals(
 def no_such_query(name: str, queries: Mapping[str, Any]) -> InvalidInput:
     """The error about an id that no query has."""
     known = ", ".join(list(queries)[:6]) + (", …" if len(queries) > 6 else "") or "none"
-    hint = meant(name, queries)
+    hint = did_you_mean(name, queries)
     return InvalidInput(f"there is no query with this id; there are {known}{hint}")
 
 
@@ -497,7 +501,7 @@ def _touched_on_attributes(
         variables = set(queries[key].on(domain).variables)
         if variables & wanted:
             more = [name for name, _ in sorted(variables - wanted)]
-            touched[key] = f"{some(more)}; name that too, or " if more else ""
+            touched[key] = f"{join_names(more)}; name that too, or " if more else ""
     return part, touched
 
 

@@ -8,10 +8,10 @@ from functools import partial
 from typing import Any
 
 from expost.answers._answers import Answers, Subject, read_key, read_subject
-from expost.answers._columns import columns_of, read_each
+from expost.answers._columns import encode_parsed_column, read_columns
 from expost.errors import InvalidInput, at
 
-__all__ = ["ANSWERED", "HIDDEN", "REFUSED", "Attempt", "View", "views_of"]
+__all__ = ["ANSWERED", "HIDDEN", "REFUSED", "Attempt", "PartialView", "views_of"]
 
 ANSWERED, HIDDEN, REFUSED = "answered", "hidden", "refused"
 _OUTCOMES = (ANSWERED, HIDDEN, REFUSED)
@@ -29,11 +29,11 @@ class Attempt:
     """Of the response, if it is known."""
 
 
-View = tuple[Attempt, ...]
+PartialView = tuple[Attempt, ...]
 """What an analyst knows of one subject, in the order in which it happened."""
 
 
-def views_of(answers: Answers, table: Any) -> Counter[View]:
+def views_of(answers: Answers, table: Any) -> Counter[PartialView]:
     """How many subjects each view is of.
 
     ``table`` has a row per attempt, in their order, with the columns ``subject``, ``query`` and
@@ -41,12 +41,12 @@ def views_of(answers: Answers, table: Any) -> Counter[View]:
     the order of the table of answers.
     """
     with at("attempts", ": "):
-        columns = columns_of(table, _COLUMNS)
-        subject_of, subjects = read_each(columns[0], read_subject, "subject")
-        key_of, keys = read_each(
+        columns = read_columns(table, _COLUMNS)
+        subject_of, subjects = encode_parsed_column(columns[0], read_subject, "subject")
+        key_of, keys = encode_parsed_column(
             columns[1], partial(read_key, likelihoods=answers.queries), "query"
         )
-        outcome_of, outcomes = read_each(columns[2], _outcome, "outcome")
+        outcome_of, outcomes = encode_parsed_column(columns[2], _outcome, "outcome")
         made: dict[Subject, list[tuple[str, str]]] = {subject: [] for subject in subjects}
         rows = zip(subject_of.tolist(), key_of.tolist(), outcome_of.tolist(), strict=True)
         for subject, key, outcome in rows:

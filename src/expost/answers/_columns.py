@@ -10,21 +10,21 @@ import numpy as np
 
 from expost._types import Indices
 from expost.domains import Domain
-from expost.errors import InvalidInput, at, meant
-from expost.files.reading import NumberText, items, number, parse, scalar
-from expost.files.tables import as_array, column_names, separated
+from expost.errors import InvalidInput, at, did_you_mean
+from expost.files.reading import NumberText, as_list, number, parse, scalar
+from expost.files.tables import as_array, column_names, separator_hint
 from expost.queries import Likelihood, Query
 from expost.transcript import no_such_response
 
 __all__ = [
     "COLUMNS",
     "check_spelled",
-    "columns_of",
-    "distinct",
-    "listed",
-    "read_each",
+    "column_values",
+    "encode_column",
+    "encode_parsed_column",
+    "parse_spelling",
+    "read_columns",
     "response_position",
-    "written",
 ]
 
 COLUMNS = ("subject", "query", "response")
@@ -32,7 +32,7 @@ COLUMNS = ("subject", "query", "response")
 T = TypeVar("T", bound=Hashable)
 
 
-def columns_of(table: Any, wanted: Sequence[str] = COLUMNS) -> list[Any]:
+def read_columns(table: Any, wanted: Sequence[str] = COLUMNS) -> list[Any]:
     """The columns of a table, by default of answers: integer arrays, or else lists."""
     names = column_names(table)
     columns: list[Any] = []
@@ -40,7 +40,7 @@ def columns_of(table: Any, wanted: Sequence[str] = COLUMNS) -> list[Any]:
         if names.count(name) != 1:
             problem = "is there twice" if name in names else "is missing"
             known = ", ".join(repr(str(each)) for each in names)
-            hint = separated(names) or meant(name, map(str, names))
+            hint = separator_hint(names) or did_you_mean(name, map(str, names))
             raise InvalidInput(f"column {name!r} {problem}; there are {known}{hint}")
         with at(name):
             columns.append(_column(table[name]))
@@ -54,7 +54,7 @@ def columns_of(table: Any, wanted: Sequence[str] = COLUMNS) -> list[Any]:
 def _column(values: Any) -> Any:
     values = as_array(values)
     if not isinstance(values, np.ndarray):
-        return items(values)
+        return as_list(values)
     if values.ndim != 1:
         raise InvalidInput("must be a column")
     # Unsigned 64-bit integers do not fit into int64; they are rare, and a list will do.
@@ -62,19 +62,21 @@ def _column(values: Any) -> Any:
     return values.astype(np.int64) if fits else values.tolist()
 
 
-def listed(column: Any) -> list[Any]:
+def column_values(column: Any) -> list[Any]:
     """A column as a list: an array, or one of a frame, or anything that has items."""
     values = as_array(column)
     column_like = isinstance(values, np.ndarray) and values.ndim > 0
-    return values.tolist() if column_like else items(values)
+    return values.tolist() if column_like else as_list(values)
 
 
-def read_each(column: Any, read: Callable[[Any], T], place: str) -> tuple[Indices, list[T]]:
+def encode_parsed_column(
+    column: Any, read: Callable[[Any], T], place: str
+) -> tuple[Indices, list[T]]:
     """For each row the index of its entry, and the distinct entries as ``read`` returns them.
 
     Entries come in the order of their first rows. An error names the first row with the entry.
     """
-    codes, entries = distinct(column, place)
+    codes, entries = encode_column(column, place)
     seen: dict[T, int] = {}
     merged: list[int] = []
     try:
@@ -87,7 +89,7 @@ def read_each(column: Any, read: Callable[[Any], T], place: str) -> tuple[Indice
     return (np.array(merged)[codes] if len(seen) < len(merged) else codes), list(seen)
 
 
-def distinct(column: Any, place: str) -> tuple[Indices, list[Any]]:
+def encode_column(column: Any, place: str) -> tuple[Indices, list[Any]]:
     """For each row the index of its entry, and the distinct entries as they are written."""
     if isinstance(column, np.ndarray):
         values, inverse = np.unique(column, return_inverse=True)
@@ -109,7 +111,7 @@ _PLAIN = {int, float, str, NumberText}
 
 def _hashable(value: Any, row: int, place: str) -> Any:
     """An entry that can be a dictionary key. Booleans are refused: True would be found as 1."""
-    entry = tuple(items(value)) if isinstance(value, (list, tuple, np.ndarray)) else value
+    entry = tuple(as_list(value)) if isinstance(value, (list, tuple, np.ndarray)) else value
     parts = entry if isinstance(entry, tuple) else (entry,)
     if any(isinstance(part, (bool, np.bool_)) for part in parts):
         raise InvalidInput("is true or false, not a label or a number", _row(row, place))
@@ -133,7 +135,7 @@ def response_position(likelihood: Likelihood[Any], response: Any, query: str) ->
 
     ``query`` is what it is called. An error shows the response, for responses are public.
     """
-    tried = [response, written(response)] if isinstance(response, str) else [response]
+    tried = [response, parse_spelling(response)] if isinstance(response, str) else [response]
     found = {place for place in map(likelihood.position, tried) if place is not None}
     if len(found) > 1:
         raise InvalidInput(f"is a label of {query}, and also writes a number of it")
@@ -155,10 +157,10 @@ def check_spelled(domain: Domain, pairs: Iterable[tuple[Query, Any]]) -> None:
             raise InvalidInput(f"{_SHORT.repr(response)} {reason}", f"row {row}: response")
 
 
-def written(response: str) -> Any:
+def parse_spelling(response: str) -> Any:
     """The number, or the tuple of numbers and labels, that a text spells; None if neither.
 
-    >>> written("12"), written('["north", 34]'), written("yes")
+    >>> parse_spelling("12"), parse_spelling('["north", 34]'), parse_spelling("yes")
     (12, ('north', 34), None)
     """
     try:

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from expost.answers._answers import likelihoods_of
 from expost.domains import Domain, domain_from_json
 from expost.errors import at, expect
-from expost.files.canonical import json_text, readable
-from expost.files.kinds import QUERIES, needed
+from expost.files.canonical import json_text, readable_tree
+from expost.files.kinds import QUERIES, explain_wrong_kind
 from expost.files.reading import members, parse
 from expost.queries import Query, query_from_json
 from expost.transcript import VERSION, check_version
@@ -26,7 +26,7 @@ def queries_from_json(document: str) -> tuple[Domain, dict[str, Query]]:
     >>> domain, list(queries)
     (FiniteSet(2 values: 'no', 'yes'), ['smokes'])
     """
-    with needed(QUERIES, document):
+    with explain_wrong_kind(QUERIES, document):
         fields = members(parse(document), required=("version", "domain", "queries"))
     check_version(fields["version"])
     with at("domain"):
@@ -47,4 +47,4 @@ def queries_to_json(domain: Domain, queries: Mapping[str, Query]) -> str:
     likelihoods_of(domain, queries)
     trees = {key: {"kind": query.kind, **query.tree()} for key, query in queries.items()}
     whole = {"version": VERSION, "domain": domain.tree(), "queries": trees}
-    return json_text(readable(whole), indent=1) + "\n"
+    return json_text(readable_tree(whole), indent=1) + "\n"

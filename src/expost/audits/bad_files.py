@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from expost.errors import InvalidInput, printable
+from expost.errors import InvalidInput, make_printable
 
 __all__ = ["BadFile", "BadFiles", "is_hidden", "unread"]
 
@@ -21,7 +21,7 @@ class BadFile:
     reason: str
 
     def __str__(self) -> str:
-        return printable(f"{self.file}: {self.reason}")
+        return make_printable(f"{self.file}: {self.reason}")
 
 
 class BadFiles(InvalidInput):

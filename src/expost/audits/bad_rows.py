@@ -15,7 +15,7 @@ from expost.answers import no_such_query, response_position
 from expost.audits.json_lines import json_problems
 from expost.audits.log import read
 from expost.audits.plan import Plan
-from expost.errors import InvalidInput, printable
+from expost.errors import InvalidInput, make_printable
 
 if TYPE_CHECKING:
     from polars import DataFrame, LazyFrame
@@ -38,7 +38,7 @@ class BadRow:
     reason: str
 
     def __str__(self) -> str:
-        places = [printable(self.file)] if self.file else []
+        places = [make_printable(self.file)] if self.file else []
         places += [] if self.row is None else [f"row {self.row}"]
         return ": ".join([*places, self.reason])
 

@@ -13,7 +13,7 @@ from expost.answers import Answers, Subject
 from expost.audits.losses import Losses
 from expost.cards import View
 from expost.errors import InvalidInput, expect
-from expost.files.tables import Table
+from expost.files.tables import ResultTable
 from expost.filters import Filter
 from expost.loss import Odometer
 from expost.numbers import Enclosure
@@ -25,7 +25,7 @@ _WORDS = {True: "yes", False: "no", None: "undecided"}
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class AgainstBudget(Table):
+class AgainstBudget(ResultTable):
     """Who is over a budget after all of their responses, as the filter counts.
 
     A verdict about the end only: a loss can fall, so whoever is within the budget now may have been

@@ -6,9 +6,9 @@ import os
 from typing import Any
 
 from expost.errors import at
-from expost.files.canonical import json_text, readable
+from expost.files.canonical import json_text, readable_tree
 from expost.files.durable import save
-from expost.files.kinds import FILTER_FILE, needed, replaced
+from expost.files.kinds import FILTER_FILE, explain_wrong_kind, read_replaceable
 from expost.files.reading import members, parse
 from expost.files.regular import read_text
 from expost.filters import FILTERS, Filter, filter_from_json
@@ -33,11 +33,11 @@ def filter_file_from_json(document: str) -> Filter:
     >>> filter_file_from_json('{"kind": "bayesian", "epsilon": "1"}')
     BayesianFilter(epsilon=1)
     """
-    with needed(FILTER_FILE, document):
+    with explain_wrong_kind(FILTER_FILE, document):
         tree = parse(document)
     if isinstance(tree, dict) and "version" not in tree and tree.get("kind") in FILTERS:
         return filter_from_json(tree)
-    with needed(FILTER_FILE, document):
+    with explain_wrong_kind(FILTER_FILE, document):
         fields = members(tree, required=("version", "filter"))
     check_version(fields["version"])
     with at("filter"):
@@ -52,7 +52,7 @@ def filter_file_to_json(guard: Filter) -> str:
 
 def filter_to_json(guard: Filter) -> Any:
     """Return the filter as a tree, as in a transcript file."""
-    return readable({"kind": guard.kind, **guard.tree()})
+    return readable_tree({"kind": guard.kind, **guard.tree()})
 
 
 def load_filter(path: Path_) -> Filter:
@@ -73,5 +73,5 @@ def save_filter(guard: Filter, path: Path_, *, overwrite: bool = False) -> None:
     text = filter_file_to_json(guard)
     with at(os.fspath(path), ": "):
         if not overwrite:
-            replaced(path, FILTER_FILE)
+            read_replaceable(path, FILTER_FILE)
         save(path, lambda: text)

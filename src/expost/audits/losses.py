@@ -16,8 +16,8 @@ from expost.answers import Answers, Subject
 from expost.cards import View
 from expost.domains import Attributes, Box, Domain, FiniteSet
 from expost.errors import expect
-from expost.files.canonical import plain
-from expost.files.tables import Table, as_lists
+from expost.files.canonical import plain_tree
+from expost.files.tables import ResultTable, as_lists
 from expost.loss import realized_loss
 from expost.loss._realized import basic_loss
 from expost.numbers import Enclosure
@@ -43,7 +43,7 @@ _MOST_SUBJECTS = 1 << 15
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Losses(Table):
+class Losses(ResultTable):
     """A certified loss for every subject, in nats, between ``lower`` and ``upper``.
 
     :func:`realized_losses` returns it. Act on ``upper``. Arrays are in the order of ``subjects``.
@@ -102,7 +102,7 @@ class Losses(Table):
 
     def summary(self) -> dict[str, Any]:
         """All subjects together, as JSON, by the upper ends of their losses."""
-        return plain(
+        return plain_tree(
             {
                 "subjects": len(self),
                 "exchanges": int(self.exchanges.sum()),
@@ -115,7 +115,7 @@ class Losses(Table):
 
     def tree(self) -> dict[str, Any]:
         """The same, and the losses subject by subject."""
-        return {**self.summary(), "losses": [plain(row) for row in self.rows()]}
+        return {**self.summary(), "losses": [plain_tree(row) for row in self.rows()]}
 
 
 def realized_losses(

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from expost._format import format_nats
 from expost.audits.filter_file import filter_to_json
 from expost.cards import View
-from expost.files.canonical import plain
-from expost.files.tables import Table
+from expost.files.canonical import plain_tree
+from expost.files.tables import ResultTable
 from expost.filters import Filter
 from expost.filters._outcomes import respected_cell
 from expost.numbers import Enclosure
@@ -75,7 +75,7 @@ class FilesRead:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Audit(Table):
+class Audit(ResultTable):
     """Whether everybody's budget was respected at every exchange, and what each has lost.
 
     :func:`audit` returns it. Subjects are in ascending order. Losses are in nats.
@@ -178,7 +178,7 @@ class Audit(Table):
         """All subjects together, as JSON."""
         frame, spread = self.frame, self.histogram()
         read = {} if self.files is None else self.files.tree()
-        return plain(
+        return plain_tree(
             {
                 **read,
                 "subjects": len(self),
@@ -211,7 +211,10 @@ class Audit(Table):
 
     def tree(self) -> dict[str, Any]:
         """The same, and subject by subject."""
-        return {**self.summary(), "audit": [plain(row) for row in self.frame.iter_rows(named=True)]}
+        return {
+            **self.summary(),
+            "audit": [plain_tree(row) for row in self.frame.iter_rows(named=True)],
+        }
 
     def _view(self) -> View:
         def row(place: int) -> tuple[object, ...]:

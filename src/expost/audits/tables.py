@@ -18,7 +18,7 @@ from expost.domains import Domain
 from expost.errors import InvalidInput, at, expect
 from expost.files.canonical import json_text
 from expost.files.durable import save
-from expost.files.kinds import QUERIES, replaced
+from expost.files.kinds import QUERIES, read_replaceable
 from expost.files.regular import read_text
 from expost.files.tables import read_table, write_table
 from expost.filters import Filter
@@ -110,7 +110,7 @@ def save_queries(
     text = queries_to_json(domain, queries)
     with at(os.fspath(path), ": "):
         if not overwrite:
-            replaced(path, QUERIES)
+            read_replaceable(path, QUERIES)
         save(path, lambda: text)
 
 

@@ -16,11 +16,11 @@ import click
 from expost.answers import Answers, no_such_query, queries_from_json
 from expost.cli import _parsing
 from expost.cli._outputs import Line, warn
-from expost.domains import Domain, domain_from_json, some
-from expost.errors import InvalidInput, at, meant
-from expost.files.kinds import QUERY, needed
-from expost.files.reading import members, parse, repeats
-from expost.files.regular import contents, opened, others_may_read, read_text
+from expost.domains import Domain, domain_from_json, join_names
+from expost.errors import InvalidInput, at, did_you_mean
+from expost.files.kinds import QUERY, explain_wrong_kind
+from expost.files.reading import has_duplicate_key, members, parse
+from expost.files.regular import open_for_reading, others_may_read, read_contents, read_text
 from expost.queries import About, Query
 from expost.session import HistoryFile
 
@@ -52,7 +52,7 @@ def read_query(path: Path, domain: Domain) -> Query:
         file = path.with_name(name)
     with at(str(file), ": "):
         text = read_text(file)
-        with needed(QUERY, text):
+        with explain_wrong_kind(QUERY, text):
             tree = parse(text)
         if not (isinstance(tree, dict) and "queries" in tree):
             if key is not None:
@@ -95,7 +95,7 @@ def read_many(data: Path, queries: Path | None, line: Line) -> Gathered:
             list_files(error)
             raise
     if queries is None:
-        with at(str(data), ": "), opened(data, most=sys.maxsize):
+        with at(str(data), ": "), open_for_reading(data, most=sys.maxsize):
             raise InvalidInput("a table needs --queries QUERIES too")
     return Gathered(load_answers(data, queries), 0, (None,))
 
@@ -141,7 +141,7 @@ def _read(file: Path | None, option: str, what: str, example: str) -> Any:
     with at(option if file is None else str(file), ": "):
         text = _prompted(what, option) if file is None else _kept(file)
         value = _parsed(text)
-        if value is None and repeats(text):
+        if value is None and has_duplicate_key(text):
             raise InvalidInput("gives a name twice (which one is not shown here)")
         if value is None:
             raise InvalidInput(f"must be JSON, such as {example} (what it is is not shown here)")
@@ -157,10 +157,10 @@ def _parsed(text: str) -> Any:
 
 
 def _kept(file: Path) -> str:
-    with opened(file) as stream:
+    with open_for_reading(file) as stream:
         if others_may_read(os.fstat(stream.fileno())):
             warn(f"others may read {file}; chmod 600 leaves it to its owner")
-        return contents(stream)
+        return read_contents(stream)
 
 
 def _prompted(what: str, option: str) -> str:
@@ -216,14 +216,16 @@ def _names(asked: Mapping[str, About], text: str | None, key: str | None) -> tup
         names = read_attributes(text)
         for name in names:
             if name not in known:
-                reason = f"nobody was asked about {name!r}; they were asked about {some(known)}"
-                raise InvalidInput(reason + meant(name, known), "--about")
+                reason = (
+                    f"nobody was asked about {name!r}; they were asked about {join_names(known)}"
+                )
+                raise InvalidInput(reason + did_you_mean(name, known), "--about")
         return names
     if key is not None and key in asked:
         return asked[key].names
     if len(known) > 1:
         raise InvalidInput(
-            f"say about which attribute, of {some(known)}; or about some of them together, "
+            f"say about which attribute, of {join_names(known)}; or about some of them together, "
             f"such as {','.join(known[:2])}",
             "--about",
         )
@@ -235,8 +237,10 @@ def _step(asked: Mapping[str, About], names: tuple[str, ...], key: str | None) -
         return asked[key].step
     steps = {query.step for query in asked.values() if set(names) & set(query.names)} - {None}
     if len(steps) > 1:
-        told = some([str(each) for each in sorted(filter(None, steps))])
-        raise InvalidInput(f"say at which step; {some(names)} was asked about at {told}", "--at")
+        told = join_names([str(each) for each in sorted(filter(None, steps))])
+        raise InvalidInput(
+            f"say at which step; {join_names(names)} was asked about at {told}", "--at"
+        )
     return next(iter(steps), None)
 
 

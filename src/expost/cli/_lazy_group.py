@@ -36,9 +36,11 @@ class Lazily(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] not in self.listed and not args[0].startswith("-"):
-            from expost.errors import meant
+            from expost.errors import did_you_mean
 
-            raise click.UsageError(f"there is no command {args[0]!r}{meant(args[0], self.listed)}")
+            raise click.UsageError(
+                f"there is no command {args[0]!r}{did_you_mean(args[0], self.listed)}"
+            )
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

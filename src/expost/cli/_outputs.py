@@ -13,10 +13,10 @@ from typing import Any
 
 import click
 
-from expost.errors import InvalidInput, at, printable
+from expost.errors import InvalidInput, at, make_printable
 from expost.files.canonical import json_text
 from expost.files.kinds import PICTURE, check_replaceable
-from expost.files.regular import check_apart
+from expost.files.regular import check_not_input
 from expost.solver import Effort, Progress
 
 __all__ = [
@@ -36,7 +36,7 @@ __all__ = [
 
 def warn(message: str) -> None:
     """Print a warning on standard error, and continue."""
-    click.echo(printable(f"expost: warning: {message}"), err=True)
+    click.echo(make_printable(f"expost: warning: {message}"), err=True)
 
 
 def show_json(tree: Any) -> None:
@@ -49,7 +49,7 @@ def show_lines(lines: Iterable[tuple[str, str]]) -> None:
     rows = list(lines)
     width = max((len(name) for name, _ in rows), default=0)
     for name, value in rows:
-        click.echo(printable(f"{name:<{width}}  {value}"))
+        click.echo(make_printable(f"{name:<{width}}  {value}"))
 
 
 _PATIENCE = 1.0
@@ -135,7 +135,7 @@ def check_output(out: Path, kind: str, *read: Path | None) -> None:
 
     Call it before the work. A new file, an empty one, and one of the same kind may be written.
     """
-    check_apart(out, *(path for path in read if path is not None))
+    check_not_input(out, *(path for path in read if path is not None))
     with at(str(out), ": "):
         check_replaceable(out, kind)
 
@@ -155,7 +155,7 @@ def check_picture(picture: Path, *read: Path | None) -> None:
 
 def where(picture: Path) -> str:
     """The line that says where it is."""
-    return printable(f"The picture is in {picture}.")
+    return make_printable(f"The picture is in {picture}.")
 
 
 def written(file: Path) -> str:

@@ -14,7 +14,7 @@ from expost.cli._outputs import Line, progress_line, show_json, show_lines
 from expost.cli.decide import read_question
 from expost.domains import Domain
 from expost.errors import BudgetExceeded, InvalidInput
-from expost.files.canonical import plain
+from expost.files.canonical import plain_tree
 from expost.report._formatting import response_text
 from expost.session._file_session import FileSession
 from expost.solver import Effort
@@ -54,7 +54,7 @@ def command(file: Path, query: Path, secret: Path | None, effort: Effort, as_jso
             raise
     answered = len(session.transcript)
     if as_json:
-        show_json(plain({"answered": True, "response": response, "exchanges": answered}))
+        show_json(plain_tree({"answered": True, "response": response, "exchanges": answered}))
     else:
         shown = response_text(response, asked, transcript.domain)
         show_lines([("response", shown), ("exchanges", str(answered))])

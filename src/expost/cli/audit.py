@@ -26,7 +26,7 @@ from expost.cli._outputs import (
     show_lines,
     written,
 )
-from expost.errors import InvalidInput, at, printable
+from expost.errors import InvalidInput, at, make_printable
 from expost.files.canonical import json_text
 from expost.files.durable import save
 from expost.files.kinds import AUDIT_SUMMARY, LOSSES, PAGE
@@ -237,7 +237,7 @@ def audit_lines(found: Audit) -> Iterator[tuple[str, str]]:
     for number, row in enumerate(found.worst(5)):
         verdict = verdict_text(row["budget_respected"], row["first_refused"])
         now = Enclosure(row["lower"], row["upper"]).shown()
-        who = printable(str(row["subject"]))
+        who = make_printable(str(row["subject"]))
         text = f"{who}: {shown(row['peak'])}, now {now}, {verdict}"
         yield "" if number else "largest peaks", text
 
@@ -258,7 +258,7 @@ def _some(names: list[str]) -> str:
     """How many subjects, and the first of them."""
     more = ", …" if len(names) > _NAMED else ""
     first = ", ".join(names[:_NAMED])
-    return f"{_subjects(len(names))}: {printable(first)}{more}"
+    return f"{_subjects(len(names))}: {make_printable(first)}{more}"
 
 
 def _subjects(number: int) -> str:

@@ -21,7 +21,7 @@ from expost.cli._outputs import (
 from expost.designs import Design, designed, load_study
 from expost.designs.designing import REPETITIONS
 from expost.designs.study import LEAST_EPSILON
-from expost.errors import printable
+from expost.errors import make_printable
 from expost.files.durable import save
 from expost.files.kinds import PAGE
 from expost.filters._large_budgets import large_text
@@ -106,7 +106,7 @@ def _show(found: Design) -> None:
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for row in cells:
         line = "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))
-        click.echo(printable(line.rstrip()))
+        click.echo(make_printable(line.rstrip()))
     click.echo()
     show_lines(_lines(found))
 

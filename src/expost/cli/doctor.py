@@ -21,7 +21,7 @@ import click
 from expost import __version__
 from expost.cli._outputs import show_json, show_lines
 from expost.errors import InvalidInput
-from expost.files.regular import can_be_written, opened, others_may_read, others_may_write
+from expost.files.regular import can_be_written, open_for_reading, others_may_read, others_may_write
 
 __all__ = ["command"]
 
@@ -156,7 +156,7 @@ def transcript_problems(path: Path) -> Iterator[Problem]:
 def secret_problems(path: Path) -> Iterator[Problem]:
     """Who else may read a subject's value, which is not looked at."""
     try:
-        with opened(path) as file:
+        with open_for_reading(path) as file:
             status = os.fstat(file.fileno())
     except InvalidInput as error:
         yield Problem(f"{path}: {error}", "name a file that has the subject's value")

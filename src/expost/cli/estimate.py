@@ -14,7 +14,7 @@ from expost.answers import Answers
 from expost.cli._inputs import about_options, find_attributes, read_many
 from expost.cli._options import about, as_json, path, step
 from expost.cli._outputs import Line, check_picture, progress_line, show_json, show_lines, where
-from expost.errors import InvalidInput, printable
+from expost.errors import InvalidInput, make_printable
 from expost.knowledge import Samples, load_prior
 from expost.report._estimates import (
     Estimated,
@@ -197,7 +197,7 @@ def _show_table(found: Estimated) -> None:
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for each in cells:
         line = "  ".join(f"{cell:<{width}}" for cell, width in zip(each, widths, strict=True))
-        click.echo(printable(line.rstrip()))
+        click.echo(make_printable(line.rstrip()))
     if len(rows) < len(found.estimates):
         click.echo(f"… and {len(found.estimates) - len(rows):,} smaller ones (--json has all)")
     click.echo()

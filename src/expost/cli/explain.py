@@ -8,7 +8,7 @@ import click
 
 from expost.cli._options import as_json, page_date, path, searching, transcript_file
 from expost.cli._outputs import Line, check_output, show_json, watched, written
-from expost.errors import InvalidInput, printable
+from expost.errors import InvalidInput, make_printable
 from expost.files.kinds import PAGE
 from expost.knowledge import confidence_change, load_prior
 from expost.loss._replay import replayed
@@ -97,13 +97,13 @@ def _show_explanation(
     if as_json:
         show_json(found.tree())
         return
-    click.echo("\n".join(map(printable, sentences(found))))
+    click.echo("\n".join(map(make_printable, sentences(found))))
     _say_where(html)
 
 
 def _say_where(html: Path | None) -> None:
     if html is not None:
-        click.echo(f"\n{printable(f'The page is in {html}.')}")
+        click.echo(f"\n{make_printable(f'The page is in {html}.')}")
 
 
 def _draw(found: Explanation, file: Path, html: Path, date: str | None, line: Line) -> None:

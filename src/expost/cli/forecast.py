@@ -16,7 +16,7 @@ from expost.cli._outputs import progress_line, show_json, show_lines
 from expost.cli.ledger._options import checkpoint_file, find_query
 from expost.designs import Forecast, forecast
 from expost.errors import InvalidInput, at
-from expost.files.regular import opened
+from expost.files.regular import open_for_reading
 from expost.knowledge import load_prior
 from expost.ledger import Ledger
 from expost.ledger.database_url import is_database_url
@@ -98,7 +98,7 @@ def command(
 def _is_ledger(place: Path) -> bool:
     if not place.is_file():
         return False
-    with at(str(place), ": "), opened(place, most=sys.maxsize) as file:
+    with at(str(place), ": "), open_for_reading(place, most=sys.maxsize) as file:
         return file.read(len(_DATABASE)) == _DATABASE
 
 

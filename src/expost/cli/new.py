@@ -9,7 +9,7 @@ import click
 from expost.cli._domain_options import Fix, fixed
 from expost.cli._options import as_json, path
 from expost.cli._outputs import show_json
-from expost.errors import InvalidInput, at, printable
+from expost.errors import InvalidInput, at, make_printable
 from expost.files.durable import create
 from expost.report._formatting import domain_in_words
 from expost.transcript import Transcript
@@ -37,8 +37,8 @@ def command(file: Path, fix: Fix, as_json: bool) -> None:
     if as_json:
         show_json({"file": str(file), "content_id": transcript.content_id})
         return
-    click.echo(printable(f"The subject's value is {domain_in_words(told)}."))
+    click.echo(make_printable(f"The subject's value is {domain_in_words(told)}."))
     if numbers:
         click.echo(numbers)
     click.echo(f"The budget is {guard.limit} ({guard.kind} filter). Nothing was asked so far.")
-    click.echo(printable(f"The transcript is in {file}."))
+    click.echo(make_printable(f"The transcript is in {file}."))

@@ -8,7 +8,7 @@ import click
 
 from expost.cli._options import as_json, composition_delta, path, searching, transcript_file
 from expost.cli._outputs import check_picture, show_json, watched, where
-from expost.files.canonical import plain
+from expost.files.canonical import plain_tree
 from expost.loss import Odometer
 from expost.report._comparison import costs_within_budget
 from expost.report._figures import odometer_chart
@@ -54,6 +54,6 @@ def command(file: Path, out: Path, delta: str | None, effort: Effort, as_json: b
         chart = odometer_chart(odometer, losses, costs=rules)
         save_chart(chart, out, alt=f"The loss after each of {answered:,} responses.")
     if as_json:
-        show_json(plain({"picture": str(out), "exchanges": answered, "loss": losses[-1]}))
+        show_json(plain_tree({"picture": str(out), "exchanges": answered, "loss": losses[-1]}))
     else:
         click.echo(where(out))

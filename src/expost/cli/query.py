@@ -15,9 +15,9 @@ from expost.cli import _parsing
 from expost.cli._inputs import read_attributes, read_domain
 from expost.cli._options import about, as_json, path, step
 from expost.cli._outputs import show_json, warn
-from expost.domains import Domain, some
-from expost.errors import InvalidInput, at, meant, printable
-from expost.files.canonical import json_text
+from expost.domains import Domain, join_names
+from expost.errors import InvalidInput, at, did_you_mean, make_printable
+from expost.files.canonical import json_text, readable_tree
 from expost.files.durable import create
 from expost.files.reading import NumberText
 from expost.filters._large_budgets import large_text
@@ -25,7 +25,6 @@ from expost.numbers import Nats
 from expost.queries import FAMILIES, About, Query
 from expost.queries.values.unary_encoding import VARIANTS
 from expost.report._formatting import query_in_words
-from expost.transcript import readable
 
 __all__ = ["command"]
 
@@ -65,7 +64,9 @@ class _Kind(click.Choice[str]):
         if value in _KINDS:
             return value
         known = ", ".join(_KINDS)
-        raise InvalidInput(f"there is no kind {value!r}; known: {known}{meant(value, _KINDS)}")
+        raise InvalidInput(
+            f"there is no kind {value!r}; known: {known}{did_you_mean(value, _KINDS)}"
+        )
 
 
 class _Listing(click.Command):
@@ -140,7 +141,7 @@ def command(
         raise InvalidInput("goes with --about", "--at")
     if query.epsilon is not None and (large := large_text("an epsilon of", Nats(query.epsilon))):
         warn(large)
-    tree = readable({"kind": query.kind, **query.tree()})
+    tree = readable_tree({"kind": query.kind, **query.tree()})
     fits = ""
     if asked_of is not None:
         with at(str(asked_of), ": "):
@@ -155,13 +156,15 @@ def command(
     if as_json:
         show_json({"file": str(out), "query": tree, "content_id": query.content_id})
     else:
-        click.echo(printable(f"The query is in {out}{fits}."))
+        click.echo(make_printable(f"The query is in {out}{fits}."))
 
 
 def _check_fits(query: Query, domain: Domain) -> None:
     """Refuse a query that does not work on a domain, in the words of the command line."""
     if domain.kinds and not isinstance(query, About):
-        raise InvalidInput(f"say about which attribute, of {some(domain.names or ())}", "--about")
+        raise InvalidInput(
+            f"say about which attribute, of {join_names(domain.names or ())}", "--about"
+        )
     try:
         query.on(domain)
     except InvalidInput as error:

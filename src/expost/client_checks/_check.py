@@ -26,7 +26,7 @@ from expost.client_checks._events import Event, events
 from expost.client_checks._reports import inputs, read_reports
 from expost.domains import Domain, Value
 from expost.errors import expect
-from expost.files.canonical import plain
+from expost.files.canonical import plain_tree
 from expost.numbers import ExactLike, Nats, double_above, double_below, down, read_confidence
 from expost.queries import Query, check_query
 
@@ -120,7 +120,7 @@ class ClientCheck:
     def tree(self) -> dict[str, Any]:
         """The outcome as JSON."""
         best = self.shown
-        return plain(
+        return plain_tree(
             {
                 "refuted": self.refuted,
                 "confidence": float(self.confidence),

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from expost.answers import response_position, written
-from expost.domains import Categories, Domain, Part, records, some
+from expost.answers import parse_spelling, response_position
+from expost.domains import Categories, Domain, Part, join_names, require_attributes
 from expost.errors import InvalidInput, at
-from expost.files.reading import items
+from expost.files.reading import as_list
 from expost.files.tables import as_array, column_names
 from expost.queries import About, LazyResponses, Likelihood, Query
 
@@ -41,11 +41,13 @@ def inputs(query: Query, domain: Domain, table: Any) -> Domain:
     """
     if not isinstance(query, About):
         return domain
-    domain = records(domain, "only a domain of attributes can be asked about some of them", "about")
+    domain = require_attributes(
+        domain, "only a domain of attributes can be asked about some of them", "about"
+    )
     others = {*column_names(table)} - {*query.names, *_FURTHER}
     part = domain.part((*query.names, *(name for name in domain.names if name in others)))
     responses = query.on(part).responses
-    more = some(part.about[len(query.names) :])
+    more = join_names(part.about[len(query.names) :])
     if more and isinstance(responses, LazyResponses) and responses.size > _MOST:
         raise InvalidInput(
             f"{query.kind} has too many responses to look at other attributes; leave out {more}"
@@ -95,7 +97,7 @@ def _column(table: Any, name: str) -> list[Any]:
         raise InvalidInput(f"column {name!r} is missing")
     column = as_array(table[name])
     with at(name):
-        return items(column.tolist() if isinstance(column, np.ndarray) else column)
+        return as_list(column.tolist() if isinstance(column, np.ndarray) else column)
 
 
 def _each(entries: Iterable[Any], what: str, read: Callable[[Any], Any]) -> list[Any]:
@@ -124,7 +126,7 @@ def _place(domain: Domain, row: Sequence[Any]) -> Any:
         return domain.place([_place(values, [entry]) for values, entry in pairs])
     sides = domain.sides or (None,) * len(row)
     options = [
-        [entry, written(entry)]
+        [entry, parse_spelling(entry)]
         if isinstance(entry, str) and not isinstance(side, Categories)
         else [entry]
         for entry, side in zip(row, sides, strict=True)

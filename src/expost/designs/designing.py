@@ -16,7 +16,7 @@ from expost.designs.strategies import Simulation, Strategy, strategies_for
 from expost.designs.study import Study
 from expost.domains import Domain
 from expost.errors import at, expect
-from expost.files.reading import whole
+from expost.files.reading import read_integer
 from expost.filters._large_budgets import warn_if_large
 from expost.numbers import Nats
 
@@ -90,9 +90,9 @@ def designed(
     """The same of a study that is put together already."""
     expect(study, Study, "a Study")
     with at("repetitions"):
-        repetitions = whole(repetitions, at_least=8)
+        repetitions = read_integer(repetitions, at_least=8)
     with at("seed"):
-        seed = whole(seed, at_least=0)
+        seed = read_integer(seed, at_least=0)
     others = [study.at(each) for each in budgets]
     total, done = sum(len(strategies_for(each)) for each in (study, *others)), 0
     designs = []

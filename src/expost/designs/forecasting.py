@@ -16,8 +16,8 @@ from expost.designs.support import Support, support_of
 from expost.domains import Attributes, Box, Domain, FiniteSet, Variable
 from expost.errors import InvalidInput, at, expect
 from expost.estimation._mle import fit_mixture
-from expost.files.reading import whole
-from expost.files.tables import Table
+from expost.files.reading import read_integer
+from expost.files.tables import ResultTable
 from expost.filters import Filter
 from expost.panel import Panel
 from expost.queries import Query, check_query
@@ -31,7 +31,7 @@ _STEPS = 300
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Forecast(Table):
+class Forecast(ResultTable):
     """How many subjects answer a query in each of several rounds."""
 
     subjects: int
@@ -106,12 +106,12 @@ def forecast(
         raise InvalidInput("the answers name none; give one", "filter")
     check_query(query)
     with at("rounds"):
-        if (often := whole(rounds, at_least=1)) > _MOST_ROUNDS:
+        if (often := read_integer(rounds, at_least=1)) > _MOST_ROUNDS:
             raise InvalidInput(f"must be at most {_MOST_ROUNDS:,}")
     with at("repetitions"):
-        repeated = whole(repetitions, at_least=1) if often > 1 else 1
+        repeated = read_integer(repetitions, at_least=1) if often > 1 else 1
     with at("seed"):
-        seed = whole(seed, at_least=0)
+        seed = read_integer(seed, at_least=0)
     start = _Past(answers, guard)
     now = int(start.panel(seed).decide(query).accepted.sum())
     if often == 1:

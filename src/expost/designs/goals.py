@@ -14,7 +14,7 @@ from expost.designs.accuracy import Target
 from expost.designs.questions import Group, Question, Score, YesNo, table_on
 from expost.designs.support import Support
 from expost.domains import Attributes, Box, Domain, FiniteSet, Variable
-from expost.errors import InvalidInput, at, printable
+from expost.errors import InvalidInput, at, make_printable
 from expost.files.reading import members, text
 from expost.knowledge import Statement, parse_predicate
 from expost.queries import Query, linear, perturbation, query_from_json
@@ -40,10 +40,10 @@ class Goal:
     def name(self) -> str:
         """What reports call it."""
         if isinstance(self.of, str):
-            return printable(f"{self.kind} of {self.of}" if self.kind != "share" else self.of)
+            return make_printable(f"{self.kind} of {self.of}" if self.kind != "share" else self.of)
         if isinstance(self.of, tuple):
             return f"share of {len(self.of):,} value{'s' if len(self.of) > 1 else ''}"
-        return printable(f"mean of {self.of.asks}")
+        return make_printable(f"mean of {self.of.asks}")
 
     def variables(self, domain: Domain) -> tuple[Variable, ...]:
         """The attributes that it is about, and at which steps."""

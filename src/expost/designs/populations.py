@@ -13,7 +13,7 @@ import numpy as np
 from expost._types import Floats
 from expost.domains import Attributes, Box, Categories, FiniteSet, Integers, Scalar
 from expost.errors import InvalidInput, at
-from expost.files.reading import items, members
+from expost.files.reading import as_list, members
 from expost.knowledge import Belief, RecordBelief, Samples, Statement, read_probability
 
 __all__ = ["Pilot", "Population", "Prior", "Uniform", "read_population"]
@@ -188,14 +188,14 @@ def read_population(given: Any) -> Population:
     if isinstance(given, str):
         raise InvalidInput('must be "uniform", or have probabilities, shares or a sample')
     if not isinstance(given, Mapping):
-        return _pilot(items(given, "a prior, or a sample of values"))
+        return _pilot(as_list(given, "a prior, or a sample of values"))
     fields = members(dict(given), optional=("probabilities", "shares", "changes", "sample"))
     kinds = [kind for kind in ("probabilities", "shares", "sample") if kind in fields]
     if len(kinds) != 1 or ("changes" in fields and kinds != ["shares"]):
         raise InvalidInput('give one of "probabilities", "shares" (with "changes") and "sample"')
     if kinds == ["sample"]:
         with at("sample"):
-            return _pilot(items(fields["sample"]))
+            return _pilot(as_list(fields["sample"]))
     if kinds == ["probabilities"]:
         return Listed(fields["probabilities"])
     with at("shares"):

@@ -11,7 +11,7 @@ from expost.cards import View
 from expost.designs.accuracy import Accuracy
 from expost.designs.strategies import DeclaredPlan, Strategy
 from expost.designs.study import Study
-from expost.files.tables import Table
+from expost.files.tables import ResultTable
 
 __all__ = ["Design", "Point", "Prediction"]
 
@@ -87,7 +87,7 @@ class Point:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Design(Table):
+class Design(ResultTable):
     """Predictions for all strategies, the best first, and the recommended one.
 
     :func:`expost.design` returns it.

@@ -20,7 +20,7 @@ from expost.designs.questions import Question, YesNo
 from expost.designs.support import Support, numbered, support_of
 from expost.domains import Domain, Variable
 from expost.errors import InvalidInput, at, expect
-from expost.files.reading import each, whole
+from expost.files.reading import read_integer, read_list
 from expost.numbers import ExactLike, positive
 from expost.queries import LARGEST_EPSILON, read_delta
 
@@ -93,7 +93,7 @@ class Study:
             many = _within(subjects, 10, _MOST_SUBJECTS)
         with at("epsilon"):
             budget = _budget(epsilon)
-        wanted = each(goals, read_goal, "goals")
+        wanted = read_list(goals, read_goal, "goals")
         if not 1 <= len(wanted) <= _MOST_GOALS:
             raise InvalidInput(f"there must be 1 to {_MOST_GOALS} of them", "goals")
         with at("population"):
@@ -156,7 +156,7 @@ def _budget(epsilon: ExactLike) -> Fraction:
 
 
 def _within(value: Any, least: int, most: int) -> int:
-    found = whole(value, at_least=least)
+    found = read_integer(value, at_least=least)
     if found > most:
         raise InvalidInput(f"must be at most {most:,}")
     return found

@@ -8,7 +8,7 @@ from typing import Any
 from expost.designs.study import Study
 from expost.domains import domain_from_json
 from expost.errors import at
-from expost.files.kinds import STUDY, needed
+from expost.files.kinds import STUDY, explain_wrong_kind
 from expost.files.reading import array, members, parse, text
 from expost.files.regular import read_text
 from expost.transcript import check_version
@@ -37,7 +37,7 @@ def study_from_json(document: str, *, population: Any = None) -> Study:
     ... )
     Study(1,000 subjects, 2 goals, sequential, budget 1)
     """
-    with needed(STUDY, document):
+    with explain_wrong_kind(STUDY, document):
         fields = members(parse(document), required=_REQUIRED, optional=_OPTIONAL).copy()
     check_version(fields.pop("version"))
     with at("domain"):

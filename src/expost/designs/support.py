@@ -14,7 +14,7 @@ from typing import Any, assert_never
 
 from expost._types import Floats, Indices
 from expost.designs.populations import Population
-from expost.domains import Attributes, Box, Domain, FiniteSet, Scalar, Variable, some
+from expost.domains import Attributes, Box, Domain, FiniteSet, Scalar, Variable, join_names
 from expost.errors import InvalidInput
 from expost.knowledge import named_rows
 
@@ -77,7 +77,7 @@ def _record_support(
     steps = {name: tuple(sorted(s for s in own if s is not None)) for name, own in by_name.items()}
     histories = [_histories(domain, name, steps[name]) for name in by_name]
     size = math.prod(map(len, histories))
-    _check(size, f"combinations of {some(list(by_name))}")
+    _check(size, f"combinations of {join_names(list(by_name))}")
     rows = []
     for combination in product(*histories):
         row: dict[Any, Scalar] = {}

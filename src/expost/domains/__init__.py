@@ -21,11 +21,19 @@ from expost.domains._attributes import (
     Variable,
     changing,
 )
-from expost.domains._box import Box, by_name
+from expost.domains._box import Box, format_coordinates
 from expost.domains._coordinates import Categories, Integers, Real, Side, categories, integers
-from expost.domains._finite_set import FiniteSet, Point, Scalar, Value, amiss, coordinates_of, some
+from expost.domains._finite_set import (
+    FiniteSet,
+    Point,
+    Scalar,
+    Value,
+    coordinates_of,
+    describe_mismatch,
+    join_names,
+)
 from expost.domains._freezing import Frozen, freeze, freeze_columns
-from expost.domains._json import Domain, domain_from_json, finite, records
+from expost.domains._json import Domain, domain_from_json, require_attributes, require_finite
 
 __all__ = [
     "MOST_COMBINATIONS",
@@ -46,16 +54,16 @@ __all__ = [
     "Side",
     "Value",
     "Variable",
-    "amiss",
-    "by_name",
     "categories",
     "changing",
     "coordinates_of",
+    "describe_mismatch",
     "domain_from_json",
-    "finite",
+    "format_coordinates",
     "freeze",
     "freeze_columns",
     "integers",
-    "records",
-    "some",
+    "join_names",
+    "require_attributes",
+    "require_finite",
 ]

@@ -15,9 +15,16 @@ from typing import Any, ClassVar, overload
 
 from expost.cards import card
 from expost.domains._coordinates import Categories, Integers, Side
-from expost.domains._finite_set import FiniteSet, Scalar, Value, coordinates_of, names_of, some
-from expost.errors import InvalidInput, at, meant
-from expost.files.reading import whole
+from expost.domains._finite_set import (
+    FiniteSet,
+    Scalar,
+    Value,
+    coordinates_of,
+    join_names,
+    read_names,
+)
+from expost.errors import InvalidInput, at, did_you_mean
+from expost.files.reading import read_integer
 from expost.numbers import ExactLike, decimal_text, exact
 
 __all__ = [
@@ -92,7 +99,7 @@ class Attribute:
 def _no_attribute(name: str, names: Sequence[str]) -> InvalidInput:
     """The error about an attribute that is not there."""
     return InvalidInput(
-        f"there is no attribute {name!r}; there are {some(names)}{meant(name, names)}"
+        f"there is no attribute {name!r}; there are {join_names(names)}{did_you_mean(name, names)}"
     )
 
 
@@ -132,7 +139,7 @@ class Attributes:
 
     def __init__(self, given: dict[str, Any] | None = None, /, **named: Any) -> None:
         named = {**(given or {}), **named}
-        names = names_of(list(named))
+        names = read_names(list(named))
         if len(names) > _MOST_ATTRIBUTES:
             raise InvalidInput(f"{len(names):,} attributes; at most {_MOST_ATTRIBUTES:,} are taken")
         kinds = []
@@ -144,7 +151,7 @@ class Attributes:
 
     def __repr__(self) -> str:
         shown = [f"{name}={kind!r}" for name, kind in self._by_name.items()]
-        return f"Attributes({some(shown)})"
+        return f"Attributes({join_names(shown)})"
 
     def _repr_html_(self) -> str:
         return card(
@@ -153,7 +160,7 @@ class Attributes:
             columns=("attribute", "values", ""),
             items=list(self._by_name.items()),
             row=lambda _number, named: (
-                named[0], repr(named[1]), some([str(value) for value in named[1].values.values]),
+                named[0], repr(named[1]), join_names(list(map(str, named[1].values.values))),
             ),
         )  # fmt: skip
 
@@ -205,7 +212,7 @@ class Attributes:
         if changing and step is None:
             raise InvalidInput(f"{changing[0]} changes from step to step; say at which", "at")
         if not changing and step is not None:
-            raise InvalidInput(f"{some(about)} does not change, so there are no steps", "at")
+            raise InvalidInput(f"{join_names(about)} does not change, so there are no steps", "at")
         return tuple((name, step if name in changing else None) for name in about)
 
     def places(self, about: Sequence[str]) -> list[int]:
@@ -268,7 +275,7 @@ class Part(FiniteSet):
         size = math.prod(map(len, sets))
         if size > MOST_COMBINATIONS:
             raise InvalidInput(
-                f"{some(about)} have {size:,} combinations; a question can be about at most "
+                f"{join_names(about)} have {size:,} combinations; a question can be about at most "
                 f"{MOST_COMBINATIONS:,}"
             )
         object.__setattr__(self, "about", about)
@@ -277,7 +284,7 @@ class Part(FiniteSet):
         object.__setattr__(self, "values", Combinations(sets) if len(sets) > 1 else sets[0].values)
 
     def __repr__(self) -> str:
-        return f"Part({some(self.about)}: {len(self)} values)"
+        return f"Part({join_names(self.about)}: {len(self)} values)"
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -367,7 +374,7 @@ class Change:
             raise InvalidInput("give either times or max_step, not both")
         if self.times is not None:
             with at("times"):
-                times = whole(self.times, at_least=0)
+                times = read_integer(self.times, at_least=0)
                 if times > _MOST_TIMES:
                     raise InvalidInput(
                         f"must be at most {_MOST_TIMES:,}; leave it out for no limit"

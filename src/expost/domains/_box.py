@@ -21,17 +21,17 @@ from expost.domains._finite_set import (
     Scalar,
     Value,
     coordinates_of,
-    names_of,
-    some,
+    join_names,
+    read_names,
 )
-from expost.errors import InvalidInput, at, meant
-from expost.files.reading import items
+from expost.errors import InvalidInput, at, did_you_mean
+from expost.files.reading import as_list
 from expost.numbers import over_one, up
 
 if TYPE_CHECKING:
     from expost.domains._attributes import Attribute
 
-__all__ = ["Box", "by_name"]
+__all__ = ["Box", "format_coordinates"]
 
 # The work of a search over a box grows with the square of this number.
 _MOST_COLUMNS = 300
@@ -70,8 +70,8 @@ class Box:
             raise InvalidInput("a box needs sides, either all named or all plain")
         if isinstance(sides, Mapping):
             raise InvalidInput("named sides are arguments: Box(age=(10, 100)), or Box(**sides)")
-        names = names_of(list(named)) if named else None
-        entries = list(named.values()) if sides is None else items(sides)
+        names = read_names(list(named)) if named else None
+        entries = list(named.values()) if sides is None else as_list(sides)
         if not entries:
             raise InvalidInput("a box needs at least one coordinate")
         checked: list[Side] = []
@@ -210,9 +210,9 @@ class Box:
             )
         (name,) = about
         if name not in self.names:
-            hint = meant(name, self.names)
+            hint = did_you_mean(name, self.names)
             raise InvalidInput(
-                f"there is no coordinate {name!r}; there are {some(self.names)}{hint}"
+                f"there is no coordinate {name!r}; there are {join_names(self.names)}{hint}"
             )
         side = self.sides[self.names.index(name)]
         if not isinstance(side, Categories):
@@ -265,10 +265,10 @@ class Box:
         return {"box": shapes if self.names is None else dict(zip(self.names, shapes, strict=True))}
 
 
-def by_name(names: Sequence[str], coordinates: Sequence[Scalar]) -> str:
+def format_coordinates(names: Sequence[str], coordinates: Sequence[Scalar]) -> str:
     """Coordinates on one line, each with its name.
 
-    >>> by_name(["age", "region"], [34, "north"])
+    >>> format_coordinates(["age", "region"], [34, "north"])
     'age=34, region=north'
     """
     return ", ".join(

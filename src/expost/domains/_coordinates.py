@@ -8,7 +8,7 @@ from typing import Any
 
 from expost.domains._finite_set import Point
 from expost.errors import InvalidInput
-from expost.files.reading import double, each, number, text
+from expost.files.reading import double, number, read_list, text
 
 __all__ = ["Categories", "Integers", "Real", "Side", "categories", "integers"]
 
@@ -72,7 +72,7 @@ class Categories:
     labels: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        labels = tuple(each(self.labels, text))
+        labels = tuple(read_list(self.labels, text))
         object.__setattr__(self, "labels", labels)
         if not labels or "" in labels:
             raise InvalidInput("must have labels, and none that is empty")

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.cards import card
-from expost.errors import InvalidInput, meant
-from expost.files.reading import each, items, number, scalar, text
+from expost.errors import InvalidInput, did_you_mean
+from expost.files.reading import as_list, number, read_list, scalar, text
 from expost.files.tables import as_array, column_names, is_frame
 
 if TYPE_CHECKING:
@@ -24,10 +24,10 @@ __all__ = [
     "Point",
     "Scalar",
     "Value",
-    "amiss",
     "coordinates_of",
-    "names_of",
-    "some",
+    "describe_mismatch",
+    "join_names",
+    "read_names",
 ]
 
 _LISTED = 8
@@ -68,17 +68,17 @@ class FiniteSet:
         if is_frame(values):
             names = column_names(values) if names is None else names
             values = as_array(values).tolist()
-        rows = items(values, 'a list of values, such as ["no", "yes"]')
+        rows = as_list(values, 'a list of values, such as ["no", "yes"]')
         if not rows:
             raise InvalidInput("a domain needs at least one value")
         if names is None and isinstance(rows[0], Mapping):
             names = list(rows[0])
-        checked = None if names is None else names_of(names)
+        checked = None if names is None else read_names(names)
         result: Sequence[Value]
         if checked is None:
-            place, result = "values", each(rows, _scalar, "values")
+            place, result = "values", read_list(rows, _scalar, "values")
         else:
-            place, result = "rows", each(rows, lambda row: _point(row, checked), "rows")
+            place, result = "rows", read_list(rows, lambda row: _point(row, checked), "rows")
         object.__setattr__(self, "values", tuple(result))
         object.__setattr__(self, "names", checked)
         if len(self._index) < len(result):
@@ -89,7 +89,7 @@ class FiniteSet:
         return len(self.values)
 
     def __str__(self) -> str:
-        coordinates = "" if self.names is None else f" of {some(self.names)}"
+        coordinates = "" if self.names is None else f" of {join_names(self.names)}"
         return f"FiniteSet({len(self)} value{'s' if len(self) > 1 else ''}{coordinates})"
 
     def __repr__(self) -> str:
@@ -122,7 +122,7 @@ class FiniteSet:
             if isinstance(value, str):
                 raise InvalidInput(f"a score needs numbers, and values[{index}] is a label")
             if isinstance(value, tuple) and any(isinstance(x, str) for x in value):
-                names = some(self.called(""))
+                names = join_names(self.called(""))
                 raise InvalidInput(f"a score needs numbers, and there are labels among {names}")
         rows = np.array(self.values, dtype=np.float64).reshape(len(self), -1)
         columns = np.ascontiguousarray(rows.T)
@@ -180,9 +180,9 @@ def _scalar(value: Any) -> Scalar:
     return scalar(value)
 
 
-def names_of(names: Any) -> tuple[str, ...]:
+def read_names(names: Any) -> tuple[str, ...]:
     """Names of coordinates, checked: texts, none of them empty, none twice."""
-    result = tuple(each(names, text, "names"))
+    result = tuple(read_list(names, text, "names"))
     if not result or "" in result:
         raise InvalidInput("must be non-empty", "names")
     if len(set(result)) < len(result):
@@ -202,32 +202,32 @@ def coordinates_of(row: Any, names: tuple[str, ...]) -> list[Any]:
     """
     if isinstance(row, Mapping):
         if set(row) != set(names):
-            raise InvalidInput(f"must have the coordinates {some(names)}")
+            raise InvalidInput(f"must have the coordinates {join_names(names)}")
         row = [row[name] for name in names]
-    coordinates = items(row)
+    coordinates = as_list(row)
     if len(coordinates) != len(names):
         raise InvalidInput(f"must have {len(names)} coordinates")
     return coordinates
 
 
-def amiss(value: Any, names: Sequence[str]) -> str:
+def describe_mismatch(value: Any, names: Sequence[str]) -> str:
     """What is wrong with the names of a subject's coordinates, or with their number.
 
     Names are no secret and values are. A name that only the subject has may be a value in the wrong
     place, so it is shown only where it looks like one that is missing.
 
-    >>> amiss({"agee": 34}, ("age", "sex"))
+    >>> describe_mismatch({"agee": 34}, ("age", "sex"))
     "it has no age, sex; 'agee' is not known; did you mean 'age'?"
-    >>> amiss((34,), ("age", "sex"))
+    >>> describe_mismatch((34,), ("age", "sex"))
     'it has 1 coordinate, not 2'
     """
     if isinstance(value, Mapping):
         missing = [name for name in names if name not in value]
         others = [name for name in value if name not in names]
-        slips = [f"{name!r} is not known{meant(name, missing)}" for name in others]
+        slips = [f"{name!r} is not known{did_you_mean(name, missing)}" for name in others]
         shown = [slip for slip in slips if slip.endswith("?")][:_LISTED]
         hidden = len(others) - len(shown)
-        parts = [f"it has no {some(missing)}"] if missing else []
+        parts = [f"it has no {join_names(missing)}"] if missing else []
         parts += shown
         parts += (
             [f"{hidden} of its names {'are' if hidden > 1 else 'is'} not known"] if hidden else []
@@ -242,10 +242,10 @@ def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
-def some(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     """Names on one line: the first eight, and how many more there are.
 
-    >>> some(["age", "sex"])
+    >>> join_names(["age", "sex"])
     'age, sex'
     """
     shown = ", ".join(names[:_LISTED])

@@ -9,21 +9,21 @@ from expost.domains._box import Box
 from expost.domains._coordinates import Categories, Integers, Real, Side
 from expost.domains._finite_set import FiniteSet
 from expost.errors import InvalidInput, at
-from expost.files.reading import array, each, members, text
+from expost.files.reading import array, members, read_list, text
 
-__all__ = ["Domain", "domain_from_json", "finite", "records"]
+__all__ = ["Domain", "domain_from_json", "require_attributes", "require_finite"]
 
 Domain = FiniteSet | Attributes | Box
 
 
-def finite(domain: Domain, reason: str, place: str = "") -> FiniteSet:
+def require_finite(domain: Domain, reason: str, place: str = "") -> FiniteSet:
     """A domain that has to be finite, or an error that says why."""
     if not isinstance(domain, FiniteSet):
         raise InvalidInput(reason, place)
     return domain
 
 
-def records(domain: Domain, reason: str, place: str = "") -> Attributes:
+def require_attributes(domain: Domain, reason: str, place: str = "") -> Attributes:
     """A domain that has to have attributes, or an error that says why."""
     if not isinstance(domain, Attributes):
         raise InvalidInput(reason, place)
@@ -49,7 +49,7 @@ def domain_from_json(value: Any) -> Domain:
         with at("points"):
             points = members(fields["points"], required=("names", "rows"))
             with at("rows"):
-                rows = each(array(points["rows"]), array)
+                rows = read_list(array(points["rows"]), array)
             with at("names"):
                 names = [text(name) for name in array(points["names"])]
             return FiniteSet(rows, names=names)

@@ -18,8 +18,8 @@ from expost.cards import View
 from expost.domains import FiniteSet
 from expost.estimation._mle import EstimatedMixture
 from expost.estimation._validity import Provenance, confidence_text
-from expost.files.canonical import plain
-from expost.files.tables import Table, as_lists
+from expost.files.canonical import plain_tree
+from expost.files.tables import ResultTable, as_lists
 
 __all__ = [
     "LEAST_REPETITIONS",
@@ -35,7 +35,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Intervals(Table):
+class Intervals(ResultTable):
     """Intervals around estimates, from :meth:`Distribution.intervals`.
 
     By default they are likelihood-ratio intervals; with ``repetitions``, they have the share
@@ -107,7 +107,7 @@ class Intervals(Table):
             "repetitions": self.repetitions,
             "gap": self.gap,
         }
-        return plain({**values, **as_lists(self._estimates()), **options})
+        return plain_tree({**values, **as_lists(self._estimates()), **options})
 
 
 def value_heads(domain: FiniteSet, other_columns: Iterable[str]) -> list[str]:

@@ -21,7 +21,7 @@ from itertools import takewhile
 import numpy as np
 
 from expost._types import Floats
-from expost.answers import HIDDEN, REFUSED, Answers, Attempt, View
+from expost.answers import HIDDEN, REFUSED, Answers, Attempt, PartialView
 from expost.errors import InvalidInput
 from expost.estimation._observations import (
     Observations,
@@ -50,7 +50,7 @@ _MOST_RESPONSES = 1_000
 
 
 def observe_views(
-    answers: Answers, views: Counter[View], filter_: Filter, support: MixtureSupport
+    answers: Answers, views: Counter[PartialView], filter_: Filter, support: MixtureSupport
 ) -> Observations:
     """Tabulate how likely each point makes every view, and count the subjects with each view."""
     check_values(len(support))
@@ -88,9 +88,9 @@ class _HiddenResponses:
     _odometers: dict[Tally, Odometer] = field(default_factory=dict)
     _accepted: dict[tuple[Tally, str], bool] = field(default_factory=dict)
 
-    def states_after(self, views: Iterable[View]) -> Iterator[_ViewState]:
+    def states_after(self, views: Iterable[PartialView]) -> Iterator[_ViewState]:
         """Yield the state after each of some views; sorted views share prefixes, and work."""
-        previous: View = ()
+        previous: PartialView = ()
         states = [_ViewState((), {(): 1})]
         for view in views:
             pairs = zip(view, previous, strict=False)
@@ -175,11 +175,11 @@ def _canonical(tally: Tally) -> Tally:
     return tuple(sorted(tally))
 
 
-def _view_key(view: View) -> list[tuple[str, str, int]]:
+def _view_key(view: PartialView) -> list[tuple[str, str, int]]:
     return [(a.query, a.outcome, -1 if a.position is None else a.position) for a in view]
 
 
-def _possible_responses(answers: Answers, views: Counter[View]) -> list[Response]:
+def _possible_responses(answers: Answers, views: Counter[PartialView]) -> list[Response]:
     """List all responses that are visible or may have been hidden."""
     hidden_queries = {a.query for view in views for a in view if a.outcome == HIDDEN}
     responses = {(a.query, a.position) for view in views for a in view if a.position is not None}

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from expost._format import format_list
 from expost._types import Floats, Indices
 from expost.answers import Answers
-from expost.domains import Attributes, Box, FiniteSet, Part, Variable, some
+from expost.domains import Attributes, Box, FiniteSet, Part, Variable, join_names
 from expost.errors import InvalidInput, at, expect
 from expost.knowledge import Samples, history_factors, states_per_value
 from expost.queries import (
@@ -367,8 +367,8 @@ def _attributes_estimand(
 ) -> Estimand:
     if names is None:
         raise InvalidInput(
-            f"of which attributes? Take answers.about(…) some of {some(domain.names)}, or say "
-            "about=… to estimate them together with all others",
+            f"of which attributes? Take answers.about(…) some of {join_names(domain.names)}, or "
+            "say about=… to estimate them together with all others",
             "domain",
         )
     with at("about"):

@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, assert_never
 
 from expost._format import format_count
-from expost.answers import REFUSED, Answers, View
-from expost.domains import Attributes, Box, FiniteSet, Part, some
+from expost.answers import REFUSED, Answers, PartialView
+from expost.domains import Attributes, Box, FiniteSet, Part, join_names
 from expost.errors import InvalidInput, at, expect
 from expost.filters import Filter
 
@@ -73,7 +73,7 @@ class Provenance:
         )
 
     @classmethod
-    def of_views(cls, answers: Answers, views: Counter[View]) -> Provenance:
+    def of_views(cls, answers: Answers, views: Counter[PartialView]) -> Provenance:
         """Describe an estimate from views with hidden responses, where all attempts are known."""
         refused = sum(
             subjects
@@ -150,7 +150,7 @@ def finite_domain(answers: Answers) -> FiniteSet:
         case FiniteSet():
             return domain
         case Attributes():
-            names = some(domain.names)
+            names = join_names(domain.names)
             message = f"of which attributes? Take answers.about(…) some of {names}"
             raise InvalidInput(message, "domain")
         case Box():

@@ -40,9 +40,9 @@ from expost.estimation._partial_views import observe_views
 from expost.estimation._profile_likelihood import likelihood_ratio_intervals
 from expost.estimation._support import Estimand, Points, PointSupport, read_estimand, read_support
 from expost.estimation._validity import Provenance, read_answers, required_filter
-from expost.files.canonical import plain
-from expost.files.reading import double, each, whole
-from expost.files.tables import Table
+from expost.files.canonical import plain_tree
+from expost.files.reading import double, read_integer, read_list
+from expost.files.tables import ResultTable
 from expost.knowledge import Samples
 from expost.numbers import ExactLike, read_confidence
 
@@ -55,7 +55,7 @@ _ESTIMATES = ("probability", "identified")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Distribution(Table):
+class Distribution(ResultTable):
     """An estimated distribution over the values of a domain, and the quality of the estimate.
 
     :func:`estimate_distribution` returns it.
@@ -134,7 +134,7 @@ class Distribution(Table):
             "identified": self.identified.tolist(),
         }
         quality = {"alike": self.alike.tolist(), "gap": self.gap, **self.provenance.tree()}
-        return plain({**columns, **quality})
+        return plain_tree({**columns, **quality})
 
     def mean(self, scores: Any) -> float:
         """Estimate the mean of a score; ``scores`` has one per value, in their order."""
@@ -170,13 +170,13 @@ class Distribution(Table):
         score_columns = score_columns[self._value_index]
         domain = self.domain if scores is None else None
         with at("seed"):
-            generator = np.random.default_rng(whole(seed, at_least=0))
+            generator = np.random.default_rng(read_integer(seed, at_least=0))
         if repetitions is None:
             return likelihood_ratio_intervals(
                 self._mixture, score_columns, confidence_level, domain, self.provenance, progress
             )
         with at("repetitions"):
-            repetitions = whole(repetitions, at_least=LEAST_REPETITIONS)
+            repetitions = read_integer(repetitions, at_least=LEAST_REPETITIONS)
         result = bootstrap_intervals(
             self._mixture, score_columns, confidence_level, domain, self.provenance,
             repetitions=repetitions, generator=generator, progress=progress,
@@ -186,7 +186,7 @@ class Distribution(Table):
         return result
 
     def _scores(self, scores: Any) -> Floats:
-        result = np.array(each(scores, double, "scores"))
+        result = np.array(read_list(scores, double, "scores"))
         if len(result) != len(self.domain):
             raise InvalidInput(
                 f"needs {len(self.domain)}, one per value, not {len(result)}", "scores"
@@ -276,7 +276,7 @@ def _limits(gap: Any, steps: Any) -> tuple[float, int]:
         if not gap > 0:
             raise InvalidInput("must be above 0")
     with at("steps"):
-        return gap, whole(steps, at_least=1)
+        return gap, read_integer(steps, at_least=1)
 
 
 def _distribution(

@@ -30,8 +30,8 @@ from expost.estimation._intervals import (
 )
 from expost.estimation._support import LARGEST_TABLE, response_probabilities
 from expost.estimation._validity import Provenance, confidence_text, finite_domain, read_answers
-from expost.files.canonical import plain
-from expost.files.tables import Table, as_lists
+from expost.files.canonical import plain_tree
+from expost.files.tables import ResultTable, as_lists
 from expost.numbers import ExactLike, read_confidence
 from expost.queries import FiniteLikelihood, LiftedLikelihood, Pairwise
 
@@ -51,7 +51,7 @@ _LEAST_NOISE = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Frequencies(Table):
+class Frequencies(ResultTable):
     """An unbiased estimate for every value of the domain, in its order, with an interval.
 
     :func:`estimate_frequencies` returns it. Act on ``lower`` and ``upper``, which are between 0
@@ -111,7 +111,7 @@ class Frequencies(Table):
     def tree(self) -> dict[str, Any]:
         """Return the estimate as JSON, with its columns as lists."""
         columns = {"value": list(self.domain.values), **as_lists(self._estimates())}
-        return plain({**columns, "confidence": self.confidence, **self.provenance.tree()})
+        return plain_tree({**columns, "confidence": self.confidence, **self.provenance.tree()})
 
 
 def estimate_frequencies(

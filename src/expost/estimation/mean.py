@@ -17,9 +17,9 @@ from expost.domains import Domain
 from expost.errors import InvalidInput, at, expect
 from expost.estimation._intervals import normal_quantile, score_interval, t_quantile
 from expost.estimation._validity import Provenance, confidence_text, read_answers
-from expost.files.canonical import plain
-from expost.files.reading import items
-from expost.files.tables import Table, as_lists
+from expost.files.canonical import plain_tree
+from expost.files.reading import as_list
+from expost.files.tables import ResultTable, as_lists
 from expost.numbers import ExactLike, read_confidence
 from expost.queries import Query, UnbiasedScore, check_query
 
@@ -31,7 +31,7 @@ _LARGEST = 1e140
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Mean(Table):
+class Mean(ResultTable):
     """An unbiased estimate of a mean, and an interval for it within the range of the score.
 
     :func:`estimate_mean` returns it.
@@ -79,7 +79,7 @@ class Mean(Table):
     def tree(self) -> dict[str, Any]:
         """Return the estimate as JSON."""
         row = {name: column[0] for name, column in as_lists(self.columns()).items()}
-        return plain({**row, "confidence": self.confidence, **self.provenance.tree()})
+        return plain_tree({**row, "confidence": self.confidence, **self.provenance.tree()})
 
 
 def estimate_mean(
@@ -126,7 +126,7 @@ def estimate_mean(
         with at("query"):
             check_query(query)
         with at("answers"):
-            pairs = [(query, response) for response in items(answers)]
+            pairs = [(query, response) for response in as_list(answers)]
         answers, key = read_answers(pairs, domain), "0"
     else:
         key = _key(answers, query)

@@ -11,7 +11,14 @@ from typing import Any
 
 from expost.numbers import Enclosure, decimal_text
 
-__all__ = ["canonical", "json_text", "map_leaves", "plain", "readable", "value_tree"]
+__all__ = [
+    "canonical_bytes",
+    "json_text",
+    "map_leaves",
+    "plain_tree",
+    "readable_tree",
+    "value_tree",
+]
 
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 _UNSORTED = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
@@ -27,7 +34,7 @@ def map_leaves(tree: Any, leaf: Callable[[Any], Any]) -> Any:
     return leaf(tree)
 
 
-def plain(tree: dict[str, Any]) -> dict[str, Any]:
+def plain_tree(tree: dict[str, Any]) -> dict[str, Any]:
     """A result in what JSON can hold: an enclosure by its ends, infinity as ``"inf"``."""
     return {key: map_leaves(value, _plain) for key, value in tree.items()}
 
@@ -38,7 +45,7 @@ def _plain(value: Any) -> Any:
     return str(value) if value in (math.inf, -math.inf) else value
 
 
-def readable(tree: Any) -> Any:
+def readable_tree(tree: Any) -> Any:
     """A tree for people: exact numbers as decimals or "p/q", doubles as JSON numbers."""
     from expost.files.reading import number  # brings numpy along, and a JSON text needs none
 
@@ -59,7 +66,7 @@ def value_tree(value: Any) -> Any:
     return value if isinstance(value, str) else float(value)
 
 
-def canonical(tree: Any) -> bytes:
+def canonical_bytes(tree: Any) -> bytes:
     """A tree as bytes that are equal exactly for equal content.
 
     Keys are sorted by UTF-16 code units, as in RFC 8785.

@@ -16,7 +16,7 @@ from typing import BinaryIO
 from expost.errors import InvalidInput
 from expost.files.regular import LARGEST, open_regular
 
-__all__ = ["create", "followed", "locked", "replace", "save", "sync_directory"]
+__all__ = ["create", "lock_file", "replace", "resolve_path", "save", "sync_directory"]
 
 _PATIENCE = 1.0
 # Not for ever, in case that a disk numbers its files anew each time it is asked.
@@ -47,8 +47,9 @@ def replace(
     Owner, group and mode of the file stay what they were. More than ``most`` bytes are refused, as
     whoever reads the file would refuse them.
 
-    Whoever has the file :func:`locked` gives what is ``held``: then nothing is replaced if the file
-    is not the one that was locked, and the lock is on the new file too until all is done.
+    A caller that has locked the file with :func:`lock_file` passes the open file as ``held``. Then
+    nothing is replaced if the file is no longer the locked one, and the new file is locked too
+    until all is done.
     """
     try:
         old = target.stat() if target.exists() else None
@@ -119,7 +120,7 @@ def _put(
     sync_directory(target.parent)
 
 
-def followed(path: str | os.PathLike[str], *, strict: bool = True) -> Path:
+def resolve_path(path: str | os.PathLike[str], *, strict: bool = True) -> Path:
     """Where a file really is, or will be: one file, one lock, whatever links lead to it."""
     try:
         return Path(os.path.realpath(path, strict=strict))
@@ -147,7 +148,7 @@ def _keep_owner(descriptor: int, old: os.stat_result) -> None:
 
 
 @contextmanager
-def locked(target: Path, waiting: Callable[[], None] | None = None) -> Iterator[BinaryIO]:
+def lock_file(target: Path, waiting: Callable[[], None] | None = None) -> Iterator[BinaryIO]:
     """Wait until no other process holds a file, hold it, and give it, open for reading.
 
     The lock is on the file itself. Whoever waited for one that was replaced meanwhile holds a file

@@ -33,8 +33,8 @@ __all__ = [
     "TRANSCRIPT",
     "check_kind",
     "check_replaceable",
-    "needed",
-    "replaced",
+    "explain_wrong_kind",
+    "read_replaceable",
 ]
 
 TRANSCRIPT = "a transcript"
@@ -149,7 +149,7 @@ def check_kind(document: str, what: str) -> None:
 
 
 @contextmanager
-def needed(what: str, document: str) -> Iterator[None]:
+def explain_wrong_kind(what: str, document: str) -> Iterator[None]:
     """Where a text cannot be read because it is another kind of file, say which."""
     try:
         yield
@@ -179,7 +179,7 @@ def check_replaceable(
         raise InvalidInput(f"already exists and {other}; {remedy}")
 
 
-def replaced(path: str | os.PathLike[str], what: str) -> str:
+def read_replaceable(path: str | os.PathLike[str], what: str) -> str:
     """The text of a file that is to be replaced by one of its kind; any other one is refused.
 
     There is none where nothing is lost. What is no regular file is left to who writes it.

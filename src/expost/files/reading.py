@@ -16,24 +16,24 @@ from typing import Any, Generic, NoReturn, TypeVar
 
 import numpy as np
 
-from expost.errors import InvalidInput, at, meant
+from expost.errors import InvalidInput, at, did_you_mean
 
 __all__ = [
-    "AsWritten",
     "NumberText",
+    "ParseCache",
     "array",
+    "as_list",
     "double",
     "doubles",
-    "each",
-    "items",
+    "has_duplicate_key",
     "members",
     "number",
-    "of_kind",
     "parse",
-    "repeats",
+    "read_integer",
+    "read_list",
     "scalar",
+    "split_kind",
     "text",
-    "whole",
 ]
 
 T = TypeVar("T")
@@ -82,7 +82,7 @@ def parse(document: str) -> Any:
         _too_deep(document)
 
 
-def repeats(document: str) -> bool:
+def has_duplicate_key(document: str) -> bool:
     """Whether a text is a JSON object that gives a name twice."""
     try:
         return isinstance(parse(document), _Repeated)
@@ -101,7 +101,7 @@ def _too_deep(document: str) -> NoReturn:
     raise InvalidInput("nested too deep", f"line {line} column {column}") from None
 
 
-class AsWritten(Generic[T]):
+class ParseCache(Generic[T]):
     """What was made of parts of a document, by how these are written."""
 
     def __init__(self) -> None:
@@ -161,7 +161,7 @@ def members(
         allowed = (*required, *optional)
         if not value.keys() <= set(allowed):
             key = next(key for key in value if key not in allowed)
-            hint = meant(key, allowed)
+            hint = did_you_mean(key, allowed)
             raise InvalidInput(f"unknown field; known here: {', '.join(allowed)}{hint}", key[:60])
     for key in required:
         if key not in value:
@@ -169,7 +169,7 @@ def members(
     return value
 
 
-def of_kind(value: Any, kinds: Mapping[str, T], what: str) -> tuple[T, dict[str, Any]]:
+def split_kind(value: Any, kinds: Mapping[str, T], what: str) -> tuple[T, dict[str, Any]]:
     """What an object names as its kind, and its other members."""
     others = members(value, required=("kind",), optional=None).copy()
     name = others.pop("kind")
@@ -177,7 +177,9 @@ def of_kind(value: Any, kinds: Mapping[str, T], what: str) -> tuple[T, dict[str,
     if kind is None:
         with at("kind"):
             text(name)
-            raise InvalidInput(f"unknown {what}; known: {', '.join(kinds)}{meant(name, kinds)}")
+            raise InvalidInput(
+                f"unknown {what}; known: {', '.join(kinds)}{did_you_mean(name, kinds)}"
+            )
     return kind, others
 
 
@@ -188,7 +190,7 @@ def array(value: Any) -> list[Any]:
     return value
 
 
-def items(values: Any, what: str = "a list") -> list[Any]:
+def as_list(values: Any, what: str = "a list") -> list[Any]:
     """A list of what has an order; a text, a set or a dictionary is more likely a slip.
 
     ``what`` is needed, in words.
@@ -203,7 +205,9 @@ def items(values: Any, what: str = "a list") -> list[Any]:
         raise InvalidInput(f"must be {what}") from None
 
 
-def each(values: Any, read: Callable[[Any], T], place: str = "", what: str = "a list") -> list[T]:
+def read_list(
+    values: Any, read: Callable[[Any], T], place: str = "", what: str = "a list"
+) -> list[T]:
     """Read every entry of a list; an error names the index of the entry."""
     entries = values if type(values) is list else _items_at(values, place, what)
     result: list[T] = []
@@ -217,7 +221,7 @@ def each(values: Any, read: Callable[[Any], T], place: str = "", what: str = "a 
 
 def _items_at(values: Any, place: str, what: str) -> list[Any]:
     with at(place) if place else nullcontext():
-        return items(values, what)
+        return as_list(values, what)
 
 
 def doubles(values: Any) -> list[float] | None:
@@ -265,7 +269,7 @@ def number(value: Any, what: str = "a number") -> int | float:
     return int(result) if result.is_integer() and abs(result) <= LARGEST_INTEGER else result
 
 
-def whole(value: Any, *, at_least: int | None = None) -> int:
+def read_integer(value: Any, *, at_least: int | None = None) -> int:
     """An integer, not below a limit if there is one."""
     result = number(value, "an integer")
     if not isinstance(result, int):

@@ -19,13 +19,13 @@ __all__ = [
     "LARGEST",
     "LARGEST_TABLE",
     "can_be_written",
-    "check_apart",
+    "check_not_input",
     "check_size",
-    "contents",
+    "open_for_reading",
     "open_regular",
-    "opened",
     "others_may_read",
     "others_may_write",
+    "read_contents",
     "read_text",
 ]
 
@@ -58,14 +58,14 @@ def open_regular(
 
 
 @contextmanager
-def opened(path: str | os.PathLike[str], most: int = LARGEST) -> Iterator[BinaryIO]:
+def open_for_reading(path: str | os.PathLike[str], most: int = LARGEST) -> Iterator[BinaryIO]:
     """A regular file, open for reading, of at most so many bytes."""
     with open(open_regular(path), "rb") as file:
         check_size(os.fstat(file.fileno()).st_size, most)
         yield file
 
 
-def contents(file: BinaryIO) -> str:
+def read_contents(file: BinaryIO) -> str:
     """An open file as text; what is not UTF-8, or has grown too large, is bad input."""
     try:
         # One more than may be there, for a file can grow after it was opened.
@@ -81,11 +81,11 @@ def contents(file: BinaryIO) -> str:
 
 def read_text(path: str | os.PathLike[str]) -> str:
     """A file as text."""
-    with opened(path) as file:
-        return contents(file)
+    with open_for_reading(path) as file:
+        return read_contents(file)
 
 
-def check_apart(out: str | os.PathLike[str], *read: str | os.PathLike[str]) -> None:
+def check_not_input(out: str | os.PathLike[str], *read: str | os.PathLike[str]) -> None:
     """Refuse to write over a file that is read: a transcript is all that is known of a budget."""
     for path in read:
         try:

@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING, Any
 
 from expost.cards import View
 from expost.errors import InvalidInput, at, expect
-from expost.files.canonical import json_text, plain
+from expost.files.canonical import json_text, plain_tree
 from expost.files.reading import NumberText, double, members, parse
-from expost.files.regular import LARGEST_TABLE, opened
+from expost.files.regular import LARGEST_TABLE, open_for_reading
 
 if TYPE_CHECKING:
     from types import ModuleType
 
 __all__ = [
-    "Table",
+    "ResultTable",
     "as_array",
     "as_lists",
     "column_names",
@@ -33,7 +33,7 @@ __all__ = [
     "parquet_columns",
     "read_csv",
     "read_table",
-    "separated",
+    "separator_hint",
     "table_format",
     "write_table",
 ]
@@ -72,7 +72,7 @@ def table_format(path: str | os.PathLike[str]) -> str:
 def _opened(path: Path) -> Iterator[Any]:
     try:
         with (
-            opened(path, LARGEST_TABLE) as file,
+            open_for_reading(path, LARGEST_TABLE) as file,
             TextIOWrapper(file, encoding="utf-8-sig", newline="") as text,
         ):
             yield text
@@ -96,7 +96,9 @@ def read_csv(path: Path, names: Sequence[str]) -> Columns:
                     continue  # an empty line
                 done += 1
                 if len(row) != len(header):
-                    reason = f"has {len(row)} cells, the header {len(header)}{separated(header)}"
+                    reason = (
+                        f"has {len(row)} cells, the header {len(header)}{separator_hint(header)}"
+                    )
                     raise InvalidInput(reason, f"row {done}")
                 for place in wanted:
                     columns[place].append(row[place])
@@ -110,7 +112,7 @@ def read_csv(path: Path, names: Sequence[str]) -> Columns:
     return dict(zip(header, columns, strict=True))
 
 
-def separated(header: Sequence[Any]) -> str:
+def separator_hint(header: Sequence[Any]) -> str:
     """What to add to a message about a header that has no commas, but other marks between names."""
     whole = str(header[0]) if len(header) == 1 else ""
     for mark, marks in ((";", "semicolons"), ("\t", "tabs")):
@@ -148,7 +150,7 @@ def _value(value: Any) -> Any:
 def _read_parquet(path: Path, names: Sequence[str]) -> Any:
     polars = _polars()
     try:
-        with opened(path, LARGEST_TABLE) as file:
+        with open_for_reading(path, LARGEST_TABLE) as file:
             # Equal rows take no room in such a file, so its size says nothing of theirs.
             rows = polars.scan_parquet(file).select(polars.len()).collect().item()
             if rows > _MOST_ROWS:
@@ -165,7 +167,7 @@ def parquet_columns(path: str | os.PathLike[str]) -> set[str]:
     """The names of the columns of a Parquet file."""
     polars = _polars()
     try:
-        with opened(path, LARGEST_TABLE) as file:
+        with open_for_reading(path, LARGEST_TABLE) as file:
             return set(polars.read_parquet_schema(file))
     except (OSError, polars.exceptions.PolarsError):
         raise InvalidInput("is not a Parquet file") from None
@@ -193,7 +195,7 @@ def _cell(entry: Any) -> Any:
 def _write_json_lines(columns: Mapping[str, Sequence[Any]], path: Path) -> None:
     with path.open("w", encoding="utf-8") as file:
         for row in zip(*columns.values(), strict=True):
-            file.write(json_text(plain(dict(zip(columns, row, strict=True)))) + "\n")
+            file.write(json_text(plain_tree(dict(zip(columns, row, strict=True)))) + "\n")
 
 
 def _write_parquet(columns: Mapping[str, Sequence[Any]], path: Path) -> None:
@@ -251,7 +253,7 @@ def as_lists(columns: Mapping[str, Any]) -> dict[str, list[Any]]:
     }
 
 
-class Table:
+class ResultTable:
     """A result that is a table: it goes into frames, and its repr and its HTML show numbers.
 
     ``polars.DataFrame(result)``, ``pyarrow.table(result)`` and whatever else knows the Arrow

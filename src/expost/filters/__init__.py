@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from expost.files.reading import of_kind
+from expost.files.reading import split_kind
 from expost.filters._acceptance_limits import Repeats
 from expost.filters._account import OVER_ANY_BUDGET, Account, WorstCase
 from expost.filters._approximate import ApproximateFilter
@@ -72,5 +72,5 @@ def filter_from_json(value: Any) -> Filter:
     >>> filter_from_json({"kind": "bayesian", "epsilon": "1"})
     BayesianFilter(epsilon=1)
     """
-    kind, fields = of_kind(value, FILTERS, "filter")
+    kind, fields = split_kind(value, FILTERS, "filter")
     return kind.from_fields(fields)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from expost._format import format_nats
 from expost.cards import card
 from expost.domains import Value
-from expost.files.canonical import plain
+from expost.files.canonical import plain_tree
 from expost.filters._outcomes import outcome_text, refusal_message
 from expost.numbers import NEGLIGIBLE, Enclosure, Nats, down
 from expost.queries import Query
@@ -133,7 +133,7 @@ class Decision:
 
     def tree(self) -> dict[str, Any]:
         """Return the decision as JSON. This computes everything that it shows."""
-        return plain(
+        return plain_tree(
             {
                 "accepted": self.accepted,
                 "undecided": self.undecided,
@@ -147,7 +147,7 @@ class Decision:
 
     def refusal(self) -> dict[str, Any]:
         """Return the refusal of a query as JSON: why, and what would work."""
-        return plain(
+        return plain_tree(
             {
                 "answered": False,
                 "undecided": self.undecided,

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.domains import FiniteSet, Value, finite
+from expost.domains import FiniteSet, Value, require_finite
 from expost.errors import InvalidInput, at, expect
-from expost.files.reading import each, items
+from expost.files.reading import as_list, read_list
 from expost.knowledge._statement import Statement, read_probability
 from expost.numbers import exact
 from expost.tally import Summand
@@ -175,7 +175,9 @@ class Belief:
 
 def exact_likelihoods(transcript: Transcript) -> tuple[int, ...]:
     """Pr(responses | value) of every value of a finite domain, up to a common factor, exactly."""
-    domain = finite(transcript.domain, "exact likelihoods need a finite set, not records or a box")
+    domain = require_finite(
+        transcript.domain, "exact likelihoods need a finite set, not records or a box"
+    )
     return likelihoods_on(domain, transcript.tally)
 
 
@@ -225,10 +227,10 @@ def _entries(domain: FiniteSet, given: Any, place: str) -> tuple[list[Fraction],
                     result[position] = _amount(given[value])
             entries: list[Any] = list(given.values())
         else:
-            entries = items(given)
+            entries = as_list(given)
             if len(entries) != len(domain):
                 raise InvalidInput(f"{len(entries)} numbers for {len(domain)} values")
-            result = each(entries, _amount)
+            result = read_list(entries, _amount)
     return result, any(isinstance(entry, (float, np.floating)) for entry in entries)
 
 

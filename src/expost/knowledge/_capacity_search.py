@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from expost._types import Floats
 from expost.errors import InvalidInput
-from expost.files.reading import double, whole
+from expost.files.reading import double, read_integer
 from expost.numbers import Enclosure, Nats, double_above, down, up
 
 __all__ = ["Game", "Limits", "search"]
@@ -46,7 +46,7 @@ class Limits:
     def __post_init__(self) -> None:
         if not double(self.gap) >= 1e-9:
             raise InvalidInput("must be at least 1e-9", "gap")
-        whole(self.nodes, at_least=1)
+        read_integer(self.nodes, at_least=1)
 
 
 @dataclass(frozen=True, eq=False)

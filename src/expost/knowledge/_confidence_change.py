@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
-from expost.files.canonical import plain
+from expost.files.canonical import plain_tree
 from expost.knowledge._belief import Belief
 from expost.knowledge._gain import allowed_confidence, nats_of
 from expost.knowledge._record_belief import RecordBelief
@@ -74,7 +74,7 @@ class ConfidenceChange:
             shape["assumed"] = self.assumed
         if self.standard_error is not None:
             shape["standard_error"] = self.standard_error
-        return plain(shape)
+        return plain_tree(shape)
 
 
 def confidence_change(

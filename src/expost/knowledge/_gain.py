@@ -10,7 +10,7 @@ from typing import Any, assert_never
 
 from expost.domains import Attributes, Box, Domain, FiniteSet, Record, Value
 from expost.errors import InvalidInput, at, expect
-from expost.files.canonical import plain
+from expost.files.canonical import plain_tree
 from expost.knowledge._belief import Belief, exact_likelihoods
 from expost.knowledge._record_belief import RecordBelief
 from expost.knowledge._statement import Statement
@@ -205,7 +205,7 @@ class Witness:
 
     def tree(self) -> dict[str, Any]:
         """The witness as JSON; belief and statement follow from the two values."""
-        return plain(
+        return plain_tree(
             {
                 "likeliest": self.likeliest,
                 "unlikeliest": self.unlikeliest,

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from expost.domains import FiniteSet
 from expost.errors import InvalidInput, at
-from expost.files.reading import each, items, whole
+from expost.files.reading import as_list, read_integer, read_list
 from expost.knowledge._capacity_search import Game, Limits, search
 from expost.numbers import Enclosure, ExactLike, Nats, exact
 
@@ -83,7 +83,7 @@ class Tries(GainFunction):
 
     def __post_init__(self) -> None:
         with at("count"):
-            object.__setattr__(self, "count", whole(self.count, at_least=1))
+            object.__setattr__(self, "count", read_integer(self.count, at_least=1))
 
     def on(self, domain: FiniteSet) -> Guesses:
         return _SubsetGuesses(min(self.count, len(domain)))
@@ -108,7 +108,7 @@ class Property(GainFunction):
 
     def __post_init__(self) -> None:
         with at("labels"):
-            labels = tuple(items(self.labels))
+            labels = tuple(as_list(self.labels))
             try:
                 hash(labels)
             except TypeError:
@@ -142,7 +142,10 @@ class GainMatrix(GainFunction):
 
     def __post_init__(self) -> None:
         with at("rows"):
-            read = [each(row, _gain, f"[{i}]") for i, row in enumerate(each(self.rows, items))]
+            read = [
+                read_list(row, _gain, f"[{i}]")
+                for i, row in enumerate(read_list(self.rows, as_list))
+            ]
             if not read or not read[0]:
                 raise InvalidInput("must be rows of numbers, one row per guess")
             for i, row in enumerate(read):

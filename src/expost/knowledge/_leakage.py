@@ -15,9 +15,9 @@ from typing import overload
 
 import numpy as np
 
-from expost.domains import Attributes, FiniteSet, finite
+from expost.domains import Attributes, FiniteSet, require_finite
 from expost.errors import InvalidInput, at, expect
-from expost.files.reading import items
+from expost.files.reading import as_list
 from expost.knowledge._belief import Belief, likelihoods_on
 from expost.knowledge._capacity_search import Limits
 from expost.knowledge._gain_functions import GainFunction, Guesses
@@ -269,7 +269,7 @@ def _values_and_likelihoods(transcript: Transcript) -> tuple[FiniteSet, tuple[in
         part = common_part(queries, domain, "leakage is for finite sets")
         tally = [Summand(_inner_query(s.query), s.position, s.times) for s in transcript.tally]
         return part, likelihoods_on(part, tally)
-    values = finite(domain, "leakage needs a finite domain, not a box")
+    values = require_finite(domain, "leakage needs a finite domain, not a box")
     return values, likelihoods_on(values, transcript.tally)
 
 
@@ -319,7 +319,7 @@ def channel_columns(asked: Query | Sequence[Query], domain: FiniteSet) -> Channe
     {(3, 1): Fraction(1, 4), (1, 3): Fraction(1, 4)}
     """
     expect(domain, FiniteSet, "a FiniteSet: leakage is for finite domains")
-    queries = [asked] if isinstance(asked, Query) else items(asked)
+    queries = [asked] if isinstance(asked, Query) else as_list(asked)
     result: ChannelColumns = {(1,) * len(domain): Fraction(1)}
     for index, query in enumerate(queries):
         with at("" if isinstance(asked, Query) else f"[{index}]", ""):
@@ -341,7 +341,7 @@ def queries_on_part(
     """Queries on a finite set; if they are about a part of records, on that part."""
     if not isinstance(domain, Attributes):
         return asked, domain
-    queries = [asked] if isinstance(asked, Query) else items(asked)
+    queries = [asked] if isinstance(asked, Query) else as_list(asked)
     for query in queries:
         check_query(query)
     part = common_part(queries, domain, "leakage is for finite sets")

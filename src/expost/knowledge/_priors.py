@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any, assert_never
 
-from expost.domains import Attributes, Box, Categories, Domain, FiniteSet, Part, some
+from expost.domains import Attributes, Box, Categories, Domain, FiniteSet, Part, join_names
 from expost.errors import InvalidInput, at, expect
 from expost.files.reading import NumberText, number
 from expost.files.regular import read_text
@@ -67,7 +67,7 @@ def load_prior(path: str | os.PathLike[str], domain: Domain) -> Belief | RecordB
 def _record_belief(domain: Attributes, header: list[str], rows: list[Row]) -> RecordBelief:
     names = tuple(dict.fromkeys(name for name in header if name in domain.names))
     if not names:
-        raise InvalidInput(f"has no column for any of {some(domain.names)}")
+        raise InvalidInput(f"has no column for any of {join_names(domain.names)}")
     _check_columns(header, names)
     belief = _belief(domain.part(names), header, rows)
     shares = [Fraction(weight, belief.total) for weight in belief.weights]

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost._format import format_list
-from expost.domains import Attribute, Attributes, Variable, some
+from expost.domains import Attribute, Attributes, Variable, join_names
 from expost.errors import InvalidInput, at, expect
-from expost.files.reading import each, text, whole
+from expost.files.reading import read_integer, read_list, text
 from expost.knowledge._belief import Belief, likelihoods_on
 from expost.knowledge._statement import Statement
 from expost.loss._elimination import plan, rank
@@ -74,14 +74,14 @@ class RecordBelief:
     ) -> None:
         expect(domain, Attributes, "Attributes (Belief is for a FiniteSet)")
         with at("steps"):
-            known = tuple(sorted(set(each(steps, whole))))
+            known = tuple(sorted(set(read_list(steps, read_integer))))
         with at("tables"):
             expect(tables, Mapping | None, "a mapping from names to probabilities")
             read = _read(domain, tables or {})
         _set(self, domain, read, known, ())
 
     def __repr__(self) -> str:
-        return f"RecordBelief({some(self.domain.names)})"
+        return f"RecordBelief({join_names(self.domain.names)})"
 
     def in_words(self, about: Iterable[str]) -> str:
         """What it takes as equally likely of some attributes, as a sentence; or nothing."""
@@ -161,7 +161,7 @@ class RecordBelief:
         """Refuse steps that the histories do not have."""
         for name, step in variables:
             if self._limited(name) and step not in self.steps:
-                known = some(list(map(str, self.steps))) or "none"
+                known = join_names(list(map(str, self.steps))) or "none"
                 raise InvalidInput(
                     f"the belief has no step {step} of {name}; its steps are {known}", "steps"
                 )
@@ -225,8 +225,8 @@ def _read(domain: Attributes, given: Mapping[Any, Any]) -> dict[tuple[str, ...],
     tables: dict[tuple[str, ...], Belief] = {}
     seen: set[str] = set()
     for key, probabilities in given.items():
-        names = (key,) if isinstance(key, str) else tuple(each(key, text))
-        with at(f"[{some(names)}]"):
+        names = (key,) if isinstance(key, str) else tuple(read_list(key, text))
+        with at(f"[{join_names(names)}]"):
             part = domain.part(names)
             for name in names:
                 if name in seen:

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from expost._types import Floats
 from expost.domains import Box, Categories, Integers, Scalar, Side
 from expost.errors import InvalidInput, at, expect
-from expost.files.canonical import plain
-from expost.files.reading import items, whole
+from expost.files.canonical import plain_tree
+from expost.files.reading import as_list, read_integer
 from expost.files.tables import as_array, column_names, is_frame
 from expost.knowledge._grammar import named_rows, parse_predicate
 from expost.transcript import Transcript
@@ -45,7 +45,7 @@ class Samples:
             names = list(map(str, column_names(rows)))
             rows = [dict(zip(names, row, strict=True)) for row in as_array(rows).tolist()]
         places = []
-        for index, row in enumerate(items(rows)):
+        for index, row in enumerate(as_list(rows)):
             place = box.locate(row)
             if place is None:
                 raise InvalidInput("is not a point of the box", f"rows[{index}]")
@@ -66,9 +66,9 @@ class Samples:
         """
         expect(box, Box, "a Box")
         with at("count"):
-            count = whole(count, at_least=2)
+            count = read_integer(count, at_least=2)
         with at("seed"):
-            draw = np.random.default_rng(whole(seed, at_least=0))
+            draw = np.random.default_rng(read_integer(seed, at_least=0))
         columns = [_drawn(side, count, draw) for side in box.sides]
         return cls(box, list(zip(*columns, strict=True)))
 
@@ -119,7 +119,7 @@ class GainEstimate:
 
     def tree(self) -> dict[str, Any]:
         """The estimate as JSON."""
-        return plain({**asdict(self), "before": float(self.before)})
+        return plain_tree({**asdict(self), "before": float(self.before)})
 
 
 def estimated_gain(samples: Samples, statement: Any, transcript: Transcript) -> GainEstimate:

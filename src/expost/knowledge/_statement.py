@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from expost.domains import MOST_COMBINATIONS, Attributes, FiniteSet, Variable, some
+from expost.domains import MOST_COMBINATIONS, Attributes, FiniteSet, Variable, join_names
 from expost.errors import InvalidInput, at, expect
-from expost.files.reading import each, items
+from expost.files.reading import as_list, read_list
 from expost.knowledge._grammar import named_rows, parse_predicate
 from expost.numbers import exact
 
@@ -113,8 +113,8 @@ def _about(domain: Attributes, definition: Any) -> tuple[tuple[Variable, ...], l
         raise InvalidInput("names no attribute")
     if (size := math.prod(map(len, sets))) > MOST_COMBINATIONS:
         raise InvalidInput(
-            f"is about {some([name for name, _ in variables])}, which have {size:,} combinations; "
-            f"at most {MOST_COMBINATIONS:,} can be looked at"
+            f"is about {join_names([name for name, _ in variables])}, which have {size:,} "
+            f"combinations; at most {MOST_COMBINATIONS:,} can be looked at"
         )
     rows = (dict(zip(keys, values, strict=True)) for values in product(*sets))
     return variables, [Fraction(holds(row)) for row in rows]
@@ -135,10 +135,10 @@ def _probabilities(domain: FiniteSet, definition: Any) -> list[Fraction]:
         return result
     if callable(definition):
         return [read_probability(definition(value)) for value in _arguments(domain)]
-    entries = items(definition)
+    entries = as_list(definition)
     if len(entries) != len(domain):
         raise InvalidInput(f"has {len(entries)} probabilities for {len(domain)} values")
-    return each(entries, read_probability)
+    return read_list(entries, read_probability)
 
 
 def _arguments(domain: FiniteSet) -> list[Any]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from expost._types import Indices, Ints
-from expost.answers import Subject, listed, read_each, response_position
+from expost.answers import Subject, column_values, encode_parsed_column, response_position
 from expost.domains import Domain
 from expost.errors import ExpostError, InvalidInput, at, expect
 from expost.ledger._reader import LedgerReader, Progress
@@ -60,13 +60,13 @@ def read_queries(reader: LedgerReader, query: Any, count: int) -> tuple[list[Que
         if isinstance(query, Query | str):
             return [reader.query(query)], np.zeros(count, dtype=np.int64)
         try:
-            column = listed(query)
+            column = column_values(query)
         except InvalidInput:
             reason = "must be a query, the name of one, or a column of names"
             raise InvalidInput(reason) from None
         if len(column) != count:
             raise InvalidInput(f"got {len(column):,} names for {count:,} subjects")
-    codes, distinct = read_each(
+    codes, distinct = encode_parsed_column(
         column, lambda name: None if name is None else reader.query(name), "query"
     )
     indices = np.cumsum([query is not None for query in distinct], dtype=np.int64) - 1
@@ -131,7 +131,7 @@ def response_positions(
     domain: Domain, queries: list[Query], query_indices: Ints, responses: Any
 ) -> list[int]:
     """Return the positions of responses among those of their queries."""
-    column = listed(responses)
+    column = column_values(responses)
     if len(column) != len(query_indices):
         reason = f"got {len(column):,} for {len(query_indices):,} subjects"
         raise InvalidInput(reason, "responses")

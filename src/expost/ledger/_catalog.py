@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from expost._types import Ints
 from expost.answers import no_such_query
 from expost.errors import InvalidInput
-from expost.files.canonical import json_text, readable, value_tree
+from expost.files.canonical import json_text, readable_tree, value_tree
 from expost.files.reading import parse, scalar
 from expost.ledger._digests import chain_prefix
 from expost.ledger.backend import Backend
@@ -162,7 +162,7 @@ class Catalog:
         if response_number is not None:
             return response_number
         response = self.likelihood(query).responses[position]
-        text = json_text(readable(value_tree(response)))
+        text = json_text(readable_tree(value_tree(response)))
         row = ResponseRow(len(self._entries) + 1, query, text, commit)
         self._pending.append(row)
         self._append_response(row, position)
@@ -235,7 +235,7 @@ def _rows_after(backend: Backend, row: Any, loaded: int) -> Sequence[Any]:
 
 def query_document(query: Query) -> str:
     """Return a query as JSON, as transcripts have it."""
-    return json_text(readable({"kind": query.kind, **query.tree()}))
+    return json_text(readable_tree({"kind": query.kind, **query.tree()}))
 
 
 def response_from_json(text: str) -> Any:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from expost.answers import Subject
-from expost.files.canonical import canonical
+from expost.files.canonical import canonical_bytes
 
 __all__ = ["Tickets", "chain_prefix", "first_head", "first_root", "next_head", "next_root"]
 
@@ -23,12 +23,12 @@ _SHORT = 16
 def first_head(policy_id: str, subject: Subject) -> bytes:
     """Return the head of a chain without exchanges."""
     tree = {"ledger": 1, "policy": policy_id, "subject": subject}
-    return hashlib.sha256(canonical(tree)).digest()
+    return hashlib.sha256(canonical_bytes(tree)).digest()
 
 
 def chain_prefix(query_id: str, response: object) -> bytes:
     """Return the part of the chained bytes that all exchanges with this response share."""
-    return canonical({"query": query_id, "response": response})[:-1] + b',"sequence":'
+    return canonical_bytes({"query": query_id, "response": response})[:-1] + b',"sequence":'
 
 
 def next_head(previous: bytes, prefix: bytes, sequence: int) -> bytes:
@@ -41,7 +41,7 @@ def next_head(previous: bytes, prefix: bytes, sequence: int) -> bytes:
 
 def first_root(policy_id: str) -> bytes:
     """Return the root before the first commit."""
-    return hashlib.sha256(canonical({"ledger": 2, "policy": policy_id})).digest()
+    return hashlib.sha256(canonical_bytes({"ledger": 2, "policy": policy_id})).digest()
 
 
 def next_root(previous: bytes, lines: Iterable[bytes]) -> bytes:
@@ -75,7 +75,7 @@ class Tickets:
             "sequence": sequence,
             "subject": subject,
         }
-        return hmac.digest(self.key, canonical(tree), "sha256").hex()
+        return hmac.digest(self.key, canonical_bytes(tree), "sha256").hex()
 
     def subject_digest(self, name: str) -> str:
         """Return the digest that stands for a subject's name (JSON) in the checkpoint."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from expost.errors import InvalidInput, at
-from expost.files.canonical import canonical, json_text, readable, value_tree
+from expost.files.canonical import canonical_bytes, json_text, readable_tree, value_tree
 from expost.files.durable import sync_directory
 from expost.ledger._batch import subject_from_json
 from expost.ledger._engine import CommitEngine
@@ -66,7 +66,7 @@ def _lines(engine: CommitEngine, progress: Progress) -> Iterator[bytes]:
 def _header(engine: CommitEngine) -> dict[str, Any]:
     tip = engine.backend.tip()
     queries = {
-        query.content_id: readable({"kind": query.kind, **query.tree()})
+        query.content_id: readable_tree({"kind": query.kind, **query.tree()})
         for query in engine.catalog.queries.values()
     }
     return {
@@ -90,7 +90,7 @@ def _subjects(
         query_id = catalog.query_id(entry.query)
         pairs.append((query_id, json.loads(entry.text)))
         response = catalog.likelihood(entry.query).responses[entry.position]
-        sort_keys.append((query_id, canonical(value_tree(response))))
+        sort_keys.append((query_id, canonical_bytes(value_tree(response))))
     responses, starts = history.responses.tolist(), history.starts.tolist()
     for index, row in enumerate(history.subjects):
         recorded = responses[starts[index] : starts[index + 1]]

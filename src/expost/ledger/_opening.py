@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from expost.errors import at, expect
-from expost.files.durable import followed
+from expost.files.durable import resolve_path
 from expost.ledger._checkpoint import Checkpoint, CheckpointFile, CheckpointStore
 from expost.ledger._digests import first_root
 from expost.ledger._policy import StudyPolicy
@@ -59,7 +59,7 @@ def checkpoint_file(database: PathLike, checkpoint: PathLike | None) -> Checkpoi
         return CheckpointFile(Path(checkpoint))
     if is_database_url(database):
         return CheckpointFile(checkpoint_path(str(database)))
-    return CheckpointFile(Path(f"{followed(database, strict=False)}.checkpoint"))
+    return CheckpointFile(Path(f"{resolve_path(database, strict=False)}.checkpoint"))
 
 
 def open_backend(database: PathLike) -> Backend:
@@ -67,7 +67,7 @@ def open_backend(database: PathLike) -> Backend:
         with at(_shown(database), ": "):
             if is_database_url(database):
                 return Postgres.open(str(database))
-            return Sqlite.open(followed(database))
+            return Sqlite.open(resolve_path(database))
     except LedgerDamaged as error:
         raise LedgerDamaged(f"{_shown(database)}: {error}") from None
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from expost.domains import Domain, domain_from_json
 from expost.errors import InvalidInput, at, expect
-from expost.files.canonical import canonical, json_text, readable
+from expost.files.canonical import canonical_bytes, json_text, readable_tree
 from expost.files.reading import members, parse, text
 from expost.filters import Filter, filter_from_json
 from expost.transcript import VERSION, check_version
@@ -55,11 +55,11 @@ class StudyPolicy:
     @cached_property
     def content_id(self) -> str:
         """Its digest, which is the name of the ledger in messages."""
-        return hashlib.sha256(canonical(self._tree())).hexdigest()
+        return hashlib.sha256(canonical_bytes(self._tree())).hexdigest()
 
     def to_json(self) -> str:
         """The document."""
-        return json_text(readable(self._tree()))
+        return json_text(readable_tree(self._tree()))
 
     @classmethod
     def from_json(cls, document: str) -> StudyPolicy:

@@ -18,7 +18,7 @@ from expost._types import Ints
 from expost.answers import Answers, Subject
 from expost.cards import View
 from expost.errors import InvalidInput
-from expost.files.tables import Table
+from expost.files.tables import ResultTable
 from expost.ledger._batch import subject_from_json
 from expost.ledger._digests import first_head, next_head
 from expost.ledger._engine import CommitEngine
@@ -44,7 +44,7 @@ _ROUNDING_SLACK = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Status(Table):
+class Status(ResultTable):
     """Losses, remaining budgets and states of subjects, in their order; amounts are in nats."""
 
     subjects: tuple[Subject, ...]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from expost.errors import ExpostError, InvalidInput, printable
+from expost.errors import ExpostError, InvalidInput, make_printable
 
 __all__ = [
     "LedgerBehind",
@@ -18,7 +18,7 @@ class LedgerStopped(ExpostError):
     """The ledger cannot continue as it is. Everything it released is recorded."""
 
     def __init__(self, reason: str) -> None:
-        super().__init__(printable(reason))
+        super().__init__(make_printable(reason))
 
 
 class LedgerBroken(LedgerStopped):

@@ -8,7 +8,7 @@ from typing import Any
 
 from expost.cards import card
 from expost.errors import at, expect
-from expost.files.canonical import plain
+from expost.files.canonical import plain_tree
 from expost.filters import Filter
 from expost.filters._outcomes import respected_cell, respected_text
 from expost.loss._log_likelihood import check_length
@@ -110,7 +110,7 @@ class Replay:
     def tree(self) -> dict[str, Any]:
         """The loss, the budget and whether it was respected, as JSON."""
         transcript = self.odometer.transcript
-        return plain(
+        return plain_tree(
             {
                 "loss": self.loss,
                 "basic": self.basic.nearest,
@@ -124,7 +124,7 @@ class Replay:
 
     def course(self) -> dict[str, Any]:
         """The part of it that is about the course, not the end."""
-        return plain(
+        return plain_tree(
             {
                 "budget_respected": self.respected,
                 "first_refused": self.first_refused,

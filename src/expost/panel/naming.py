@@ -13,10 +13,10 @@ from expost._types import Indices
 from expost.answers import (
     Answers,
     Subject,
-    distinct,
-    listed,
+    column_values,
+    encode_column,
+    encode_parsed_column,
     no_such_query,
-    read_each,
     response_position,
 )
 from expost.errors import InvalidInput, at, expect
@@ -26,7 +26,7 @@ from expost.panel.kernel import Kernel
 from expost.panel.log import Log
 from expost.queries import Query
 
-__all__ = ["Naming", "check_name", "listed", "subjects_of"]
+__all__ = ["Naming", "check_name", "column_values", "subjects_of"]
 
 _CONTENT_ID = re.compile("[0-9a-f]{64}")
 
@@ -127,12 +127,12 @@ class Naming:
                 return self._number(query)
         with at("query"):
             try:
-                column = listed(query)
+                column = column_values(query)
             except InvalidInput:
                 raise InvalidInput("must be a query, the id of one, or a column of ids") from None
             if len(column) != count:
                 raise InvalidInput(f"{len(column):,} ids for {count:,} subjects")
-        each, numbers = read_each(column, self._number, "query")
+        each, numbers = encode_parsed_column(column, self._number, "query")
         return np.array(numbers, dtype=np.intp)[each]
 
     def _number(self, key: Any) -> int:
@@ -145,7 +145,7 @@ class Naming:
 
     def positions(self, asking: Asking, responses: Any) -> NDArray[Any]:
         """The positions of responses, which are in the order of rows; the result is in that too."""
-        column = listed(responses)
+        column = column_values(responses)
         if len(column) != len(asking):
             message = f"{len(column):,} responses for {len(asking):,} subjects"
             raise InvalidInput(message, "responses")
@@ -156,7 +156,7 @@ class Naming:
         found = np.empty(len(asking), dtype=object)
         for number, entries in asking.groups(np.arange(len(asking))):
             rows, question = asking.rows(entries), self._kernel.questions[number]
-            codes, known = distinct([column[row] for row in rows.tolist()], "response")
+            codes, known = encode_column([column[row] for row in rows.tolist()], "response")
             likelihood = question.query.on(self._kernel.domain)
             positions = []
             for code, response in enumerate(known):
@@ -204,7 +204,7 @@ class Naming:
 def subjects_of(given: Any) -> tuple[Subject, ...]:
     """The names of subjects, which are texts or integers."""
     with at("subjects"):
-        names: Sequence[Any] = given if isinstance(given, range) else listed(given)
+        names: Sequence[Any] = given if isinstance(given, range) else column_values(given)
         kinds = set(map(type, names))
         if not kinds <= {str, int} or "" in names:
             raise InvalidInput("must be texts or integers, and none of them empty")

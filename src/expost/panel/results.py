@@ -14,7 +14,7 @@ from expost._format import format_nats
 from expost._types import Bools, Floats
 from expost.answers import Subject
 from expost.cards import View
-from expost.files.tables import Table
+from expost.files.tables import ResultTable
 from expost.filters._outcomes import outcome_text
 from expost.numbers import Enclosure
 
@@ -37,7 +37,7 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Decisions(Table):
+class Decisions(ResultTable):
     """Whether each subject would answer, with the numbers. Arrays are in the order of subjects.
 
     Decisions are functions of what was answered and of the query, so they can be published.
@@ -81,7 +81,7 @@ class Decisions(Table):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Replies(Table):
+class Replies(ResultTable):
     """What subjects answered, in the order in which they were asked."""
 
     subjects: tuple[Subject, ...]

@@ -14,7 +14,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 from expost._types import Indices
-from expost.answers import listed, read_each
+from expost.answers import column_values, encode_parsed_column
 from expost.errors import InvalidInput, at
 from expost.panel.kernel import Kernel
 from expost.panel.questions import Questions
@@ -57,10 +57,10 @@ def _each(
     if isinstance(given, str) or not hasattr(given, "__len__"):
         return np.zeros(count, dtype=np.intp), [read(given)]
     with at(name):
-        column = listed(given)
+        column = column_values(given)
         if len(column) != count:
             raise InvalidInput(f"there are {len(column):,} for {count:,} subjects")
-    return read_each(column, read, name)
+    return encode_parsed_column(column, read, name)
 
 
 class Saturating:

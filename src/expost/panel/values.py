@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from expost.domains import Attributes, Box, Domain, FiniteSet, freeze_columns
 from expost.errors import ExpostError, InvalidInput, OutsideDomain
-from expost.files.reading import items
+from expost.files.reading import as_list
 from expost.files.tables import as_array, column_names, is_frame
 from expost.queries import Query
 from expost.session._history import located
@@ -118,7 +118,7 @@ class _Columns:
         attribute = self.domain[name]
         if attribute.change is None:
             return _located(attribute.values, _column(self.given[name]), self.count)[None]
-        rows = [items(row) for row in _column(self.given[name])]
+        rows = [as_list(row) for row in _column(self.given[name])]
         _check_count(len(rows), self.count)
         _check_steps(rows, last)
         each = [[row[step] for row in rows] for step in range(last)]
@@ -131,13 +131,13 @@ class _Records:
     __slots__ = ("_domain", "_places")
 
     def __init__(self, domain: Attributes, given: Any, count: int) -> None:
-        rows = items(given)
+        rows = as_list(given)
         _check_count(len(rows), count)
         self._domain = domain
         self._places: list[list[tuple[int, ...]]] = []
         for row, value in enumerate(rows):
             try:
-                records = items(value) if domain.changes else [value]
+                records = as_list(value) if domain.changes else [value]
                 self._places.append([located(domain, record) for record in records])
             except ExpostError as error:
                 raise type(error)(f"row {row + 1}: {error}") from None
@@ -159,7 +159,7 @@ def _rows(given: Any, names: Sequence[str] | None) -> Any:
 
 def _column(given: Any) -> Any:
     values = as_array(given)
-    return values if isinstance(values, np.ndarray) else items(values)
+    return values if isinstance(values, np.ndarray) else as_list(values)
 
 
 def _plain(value: Any) -> Any:

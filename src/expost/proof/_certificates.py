@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from expost.domains import Box
 from expost.errors import InvalidInput
+from expost.files.canonical import readable_tree
 from expost.loss import log_likelihood
 from expost.loss._log_likelihood import check_length
 from expost.proof import verify
@@ -24,7 +25,7 @@ from expost.queries.noise.gaussian import Gaussian
 from expost.solver import GAP, SMALLEST_GAP, Effort
 from expost.tally import Tally
 from expost.terms import ScoreTerm
-from expost.transcript import Transcript, readable, transcript_of
+from expost.transcript import Transcript, transcript_of
 
 if TYPE_CHECKING:
     from expost.proof._search_tree import Block, Leaf, Proof
@@ -169,7 +170,7 @@ class _Draft:
 
     @classmethod
     def of(cls, transcript: Transcript, progress: Callable[[int], None] | None) -> _Draft:
-        tree = readable(transcript.tree())
+        tree = readable_tree(transcript.tree())
         # Its file without spaces: how much work may be done depends on its length.
         text = json.dumps(json.loads(transcript.to_json()))
         box = transcript.domain if isinstance(transcript.domain, Box) else None

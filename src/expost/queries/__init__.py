@@ -10,7 +10,7 @@ import os
 from typing import Any, TypeVar
 
 from expost.errors import InvalidInput, at, expect
-from expost.files.reading import array, of_kind
+from expost.files.reading import array, split_kind
 from expost.files.regular import read_text
 from expost.queries._about import About, LiftedLikelihood, PartLikelihood, common_part, read_about
 from expost.queries._divergences import randomized_response_cumulant
@@ -194,7 +194,7 @@ def query_from_json(value: Any) -> Query:
     >>> query_from_json({"kind": "randomized_response", "epsilon": "1"})
     RandomizedResponse(epsilon=1)
     """
-    kind, fields = of_kind(value, FAMILIES, "query")
+    kind, fields = split_kind(value, FAMILIES, "query")
     if "about" not in fields:
         if "at" in fields:
             raise InvalidInput("a step needs the attributes that the query is about", "at")

@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost._format import format_list
-from expost.domains import Attributes, Box, Domain, FiniteSet, Part, Point, Variable, some
+from expost.domains import Attributes, Box, Domain, FiniteSet, Part, Point, Variable, join_names
 from expost.errors import InvalidInput, at
-from expost.files.reading import each, text, whole
+from expost.files.reading import read_integer, read_list, text
 from expost.numbers import UNIT, Nats, up
 from expost.queries._likelihood import (
     BoxLikelihood,
@@ -54,7 +54,7 @@ _WORK_OF_COMBINATIONS = 16
 def read_about(names: Any, step: Any) -> tuple[tuple[str, ...], int | None]:
     """What a query is about, as a person writes it: attributes, and perhaps a step."""
     with at("about"):
-        result = tuple(each(names, text))
+        result = tuple(read_list(names, text))
         if not result:
             raise InvalidInput("must name at least one attribute")
         if len(set(result)) < len(result):
@@ -62,7 +62,7 @@ def read_about(names: Any, step: Any) -> tuple[tuple[str, ...], int | None]:
     with at("at"):
         if isinstance(step, (list, tuple, dict, set, range)):
             raise InvalidInput("must be one step: a question is never about several of them")
-        number = None if step is None else whole(step)
+        number = None if step is None else read_integer(step)
         if number is not None and number < 1:
             raise InvalidInput(f"steps are numbered from 1; got {number}")
     return result, number
@@ -79,7 +79,7 @@ class About(Query):
 
     def __post_init__(self) -> None:
         if isinstance(self.query, About):
-            raise InvalidInput(f"is already about {some(self.query.names)}", "about")
+            raise InvalidInput(f"is already about {join_names(self.query.names)}", "about")
         names, step = read_about(self.names, self.step)
         for name, value in (
             ("names", names),

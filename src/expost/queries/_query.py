@@ -12,11 +12,11 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self, assert_never, overload
 
-from expost.domains import Attributes, Box, Domain, FiniteSet, some
+from expost.domains import Attributes, Box, Domain, FiniteSet, join_names
 from expost.errors import InvalidInput, at, expect
-from expost.files.canonical import canonical, json_text, readable
+from expost.files.canonical import canonical_bytes, json_text, readable_tree
 from expost.files.durable import save
-from expost.files.kinds import QUERY, needed, replaced
+from expost.files.kinds import QUERY, explain_wrong_kind, read_replaceable
 from expost.files.reading import parse
 from expost.numbers import (
     INFINITE,
@@ -129,7 +129,8 @@ class Query(ABC):
     def on_attributes(self, domain: Attributes) -> PartLikelihood:
         """The same on records: only of a query that says which of their attributes it is about."""
         raise InvalidInput(
-            f"which attributes is it about? Ask it .about(…) some of {some(domain.names)}", "about"
+            f"which attributes is it about? Ask it .about(…) some of {join_names(domain.names)}",
+            "about",
         )
 
     def about(self, *names: str, at: int | None = None) -> About:
@@ -204,7 +205,7 @@ class Query(ABC):
 
     def to_json(self) -> str:
         """The text of a file with this query, as it is in a transcript."""
-        return json_text(readable({"kind": self.kind, **self.tree()}), indent=1) + "\n"
+        return json_text(readable_tree({"kind": self.kind, **self.tree()}), indent=1) + "\n"
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write that file, durably; :func:`load_query` reads it, as do ``decide`` and ``ask``.
@@ -214,7 +215,7 @@ class Query(ABC):
         expect(path, (str, os.PathLike), "the name of a file")
         if not overwrite:
             with at(os.fspath(path), ": "):
-                replaced(path, QUERY)
+                read_replaceable(path, QUERY)
         save(path, self.to_json)
 
     @classmethod
@@ -227,7 +228,7 @@ class Query(ABC):
         from expost.queries import query_from_json  # which knows all families
 
         expect(document, str, "the text of a file")
-        with needed(QUERY, document):
+        with explain_wrong_kind(QUERY, document):
             query = query_from_json(parse(document))
         if not isinstance(query, cls):
             raise InvalidInput(f"must be {cls.kind!r}, not {query.kind!r}", "kind")
@@ -236,7 +237,7 @@ class Query(ABC):
     @cached_property
     def content_id(self) -> str:
         """SHA-256 of the canonical encoding: equal for equal queries."""
-        return hashlib.sha256(canonical({"kind": self.kind, **self.tree()})).hexdigest()
+        return hashlib.sha256(canonical_bytes({"kind": self.kind, **self.tree()})).hexdigest()
 
     @cached_property
     def _nominal(self) -> Nats | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from expost.domains import Domain
 from expost.errors import InvalidInput, at
-from expost.files.reading import AsWritten, NumberText, members
+from expost.files.reading import NumberText, ParseCache, members
 from expost.queries import query_from_json
 from expost.queries._query import Query
 
@@ -23,7 +23,7 @@ class QueryTable:
     """
 
     def __init__(self, table: Any) -> None:
-        self._known: AsWritten[Query] = AsWritten()
+        self._known: ParseCache[Query] = ParseCache()
         self._listed: dict[str, Query] = {}
         with at("queries"):
             for name, entry in members(table, optional=None).items():

@@ -17,8 +17,8 @@ from typing import Any
 from expost._format import format_count, format_list, format_nats
 from expost.cards import View
 from expost.errors import InvalidInput
-from expost.files.canonical import plain
-from expost.files.tables import Table
+from expost.files.canonical import plain_tree, readable_tree
+from expost.files.tables import ResultTable
 from expost.filters import (
     BayesianFilter,
     CompositionFilter,
@@ -43,7 +43,7 @@ from expost.filters.rules import (
 from expost.loss import Odometer
 from expost.numbers import Enclosure, ExactLike, Nats
 from expost.queries import LARGEST_EPSILON, read_delta
-from expost.transcript import Transcript, readable
+from expost.transcript import Transcript
 
 __all__ = [
     "ACCOUNTINGS",
@@ -101,7 +101,7 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Comparison(Table):
+class Comparison(ResultTable):
     """What several accountings say about one transcript and one budget."""
 
     budget: Nats
@@ -175,9 +175,9 @@ class Comparison(Table):
             said = "loss" if isinstance(standing.spent, Enclosure) else "epsilon"
             rows[name] = {said: standing.spent, "more": standing.repeats.count}
             if isinstance(standing.filter, CompositionFilter):
-                rules[name] = readable(standing.filter.rule.tree())
+                rules[name] = readable_tree(standing.filter.rule.tree())
         undecided = [name for name, row in self.standings.items() if row.repeats.undecided]
-        return plain(
+        return plain_tree(
             {
                 **rows,
                 "budget": self.budget.nearest,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from expost.designs import Arrival, Design, Prediction
-from expost.errors import printable
+from expost.errors import make_printable
 from expost.report._chart import Axis, Chart, Dots, Line, Mark, Rows, Upright
 from expost.report._formatting import domain_in_words
 from expost.report._page import Header, bullets, figure, page, paragraph, section, table
@@ -157,10 +157,10 @@ def design_page(design: Design, *, name: str, date: str, content_id: str) -> str
     study = design.study
     delta = f", delta {float(study.delta):g}" if study.delta else ""
     header = Header(
-        about=f"Design of {printable(name)}",
+        about=f"Design of {make_printable(name)}",
         summary=advice(design),
-        file=printable(name),
-        date=printable(date),
+        file=make_printable(name),
+        date=make_printable(date),
         content_id=content_id,
         budget=f"{float(study.epsilon):g} nats for each person{delta}",
         facts=[

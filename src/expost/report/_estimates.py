@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from expost._format import format_count, format_list
 from expost.answers import Answers, no_such_query
-from expost.domains import FiniteSet, Part, finite
+from expost.domains import FiniteSet, Part, require_finite
 from expost.errors import InvalidInput, at
 from expost.estimation import (
     Distribution,
@@ -28,7 +28,7 @@ from expost.estimation import (
 )
 from expost.estimation._support import Points, query_scores, read_estimand
 from expost.estimation.frequencies import LIKELIHOOD_HINT
-from expost.files.canonical import plain
+from expost.files.canonical import plain_tree
 from expost.filters import Filter
 from expost.knowledge import Samples
 from expost.loss import Odometer
@@ -118,7 +118,7 @@ class Estimated:
     def tree(self) -> dict[str, Any]:
         """The estimates as JSON."""
         names = ("of", "estimate", "standard_error", "lower", "upper", "identified")
-        return plain(
+        return plain_tree(
             {
                 "what": self.description,
                 "estimates": [
@@ -354,7 +354,7 @@ def rows_of(estimate: Mean | Frequencies | Intervals) -> tuple[Estimate, ...]:
 
 def _finite(answers: Answers) -> FiniteSet:
     keys = ", ".join(list(answers.queries)[:6])
-    return finite(
+    return require_finite(
         answers.domain,
         f"the domain is a box, which has means only: --mean ID, one of {keys}; or --about one of "
         "its coordinates that has categories and was asked about; --support POINTS for a mean by "

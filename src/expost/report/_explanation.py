@@ -11,9 +11,9 @@ from typing import Any, Literal
 
 from expost._format import format_count
 from expost.cards import card
-from expost.domains import Domain, Record, Value, some
-from expost.errors import printable
-from expost.files.canonical import plain
+from expost.domains import Domain, Record, Value, join_names
+from expost.errors import make_printable
+from expost.files.canonical import plain_tree
 from expost.filters._filter import Filter
 from expost.filters._large_budgets import is_large, sure_text
 from expost.loss import Odometer, Replay
@@ -68,7 +68,7 @@ class ExplainedExchange:
 
     def tree(self) -> dict[str, Any]:
         """The exchange as JSON."""
-        return plain(
+        return plain_tree(
             {
                 "number": self.index,
                 "asked": self.question,
@@ -105,7 +105,7 @@ class Explanation:
 
     def __repr__(self) -> str:
 
-        return "\n".join(map(printable, sentences(self)))
+        return "\n".join(map(make_printable, sentences(self)))
 
     def _repr_html_(self) -> str:
 
@@ -139,7 +139,7 @@ class Explanation:
         """The explanation as JSON."""
         apart = self.most_different
         parts = {"parts": [asdict(part) for part in self.parts]} if self.parts else {}
-        return plain(
+        return plain_tree(
             {
                 "exchanges": self.exchanges,
                 "left_out": self.left_out,
@@ -309,7 +309,7 @@ def _parts(explanation: Explanation) -> Iterator[str]:
         losses = [f"{' with '.join(part.names)} {shown(part.loss)}" for part in largest]
         yield (
             "Answers about different attributes do not cancel, and their losses add up: "
-            f"{some(losses)}."
+            f"{join_names(losses)}."
         )
 
 

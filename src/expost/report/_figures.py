@@ -9,7 +9,7 @@ import numpy as np
 
 from expost._format import format_percent
 from expost.audits.losses import Losses
-from expost.errors import printable
+from expost.errors import make_printable
 from expost.estimation._validity import confidence_text
 from expost.loss import Odometer
 from expost.numbers import Enclosure, Nats
@@ -219,7 +219,10 @@ def comparison_chart(comparison: Comparison) -> Chart:
     ]
     limit = comparison.budget.enclosure.upper
     labels = [
-        (float(index), printable(f"{row.name} ({row.parameters})" if row.parameters else row.name))
+        (
+            float(index),
+            make_printable(f"{row.name} ({row.parameters})" if row.parameters else row.name),
+        )
         for index, row in enumerate(standings)
     ]
     marks.append(Upright(limit, "ink", _budget_label(comparison.budget), "6 4"))

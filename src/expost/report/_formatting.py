@@ -17,9 +17,9 @@ from expost.domains import (
     Scalar,
     Side,
     Value,
-    by_name,
+    format_coordinates,
 )
-from expost.errors import printable
+from expost.errors import make_printable
 from expost.filters import Filter
 from expost.filters._large_budgets import is_large, sure_text
 from expost.numbers import Enclosure, decimal_text
@@ -102,7 +102,7 @@ def value_text(value: Value, domain: Domain) -> str:
     if not isinstance(value, tuple):
         return _cut(str(value))
     names = domain.names or [f"[{index}]" for index in range(len(value))]
-    return printable(by_name(names, value))
+    return make_printable(format_coordinates(names, value))
 
 
 def value_label(value: Value) -> str:
@@ -124,7 +124,7 @@ def response_text(response: Value, query: Query, domain: Domain) -> str:
 
 
 def _cut(text: str) -> str:
-    return printable(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…")
+    return make_printable(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…")
 
 
 _LISTED = 4
@@ -168,8 +168,8 @@ def records_text(first: Record, second: Record) -> tuple[str, str]:
     for (name, a, b), run in groupby(pairs, key=lambda pair: (pair[0], *pair[2:])):
         if a != b:
             when = _when([step for _, step, _, _ in run])
-            above.append(by_name([name], [a]) + when)
-            below.append(by_name([name], [b]) + when)
+            above.append(format_coordinates([name], [a]) + when)
+            below.append(format_coordinates([name], [b]) + when)
     alike = ", all else alike" if any(a == b for _, _, a, b in pairs) else ""
     return _some(above), _some(below) + alike
 
@@ -192,4 +192,4 @@ def _some(texts: Sequence[str]) -> str:
     shown = [*texts[:_DIFFERENCES]]
     if len(texts) > len(shown):
         shown.append(f"and {len(texts) - len(shown):,} more")
-    return printable(", ".join(shown))
+    return make_printable(", ".join(shown))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from expost._format import format_percent
-from expost.errors import printable
+from expost.errors import make_printable
 from expost.knowledge import ConfidenceChange
 from expost.loss import Replay
 from expost.numbers import NEGLIGIBLE
@@ -64,7 +64,7 @@ def _reasons(learned: ConfidenceChange) -> Iterator[str]:
     if shown(learned.peak) != shown(learned.loss):
         yield f"For somebody who saw only the first ones it is {shown(learned.peak)}, the peak."
     if learned.assumed:
-        yield printable(learned.assumed)
+        yield make_printable(learned.assumed)
 
 
 def _signed(gain: float) -> str:
@@ -97,16 +97,16 @@ def learned_page(
     """
     transcript, filter_ = replay.odometer.transcript, replay.filter
     header = Header(
-        about=f"How sure is somebody of this: {printable(learned.statement)}",
+        about=f"How sure is somebody of this: {make_printable(learned.statement)}",
         summary=_sentence(learned),
         first=list(breach(replay)),
-        file=printable(name),
-        date=printable(date),
+        file=make_printable(name),
+        date=make_printable(date),
         content_id=transcript.content_id,
         budget=budget_text(filter_),
         facts=[
             *([] if filter_ is None else [("budget respected", replay.respected_text)]),
-            ("prior", printable(prior)),
+            ("prior", make_printable(prior)),
             ("realized loss", shown(learned.loss)),
             ("at its peak", shown(learned.peak)),
             ("queries answered", f"{len(transcript):,}"),

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from expost.audits.result import Audit
-from expost.errors import printable
+from expost.errors import make_printable
 from expost.ledger import Round
 from expost.numbers import Enclosure
 from expost.report._audit_page import (
@@ -64,10 +64,10 @@ def ledger_page(
     ``name`` is the name of the ledger, and ``date`` the day that the page describes.
     """
     header = Header(
-        about=f"The study {printable(study.title)}" if study.title else printable(name),
+        about=f"The study {make_printable(study.title)}" if study.title else make_printable(name),
         summary=_summary(study),
-        file=printable(name),
-        date=printable(date),
+        file=make_printable(name),
+        date=make_printable(date),
         content_id=study.root,
         budget=budget_text(study.filter),
         facts=list(_facts(study)),
@@ -159,7 +159,7 @@ def _asked(study: StudySummary) -> Iterator[str]:
     rows = [
         (
             query_text(query),
-            printable(study.query_texts[query]),
+            make_printable(study.query_texts[query]),
             *(f"{count:,}" for count in totals(same)),
         )
         for query, same in by_query.items()
@@ -202,7 +202,7 @@ def _subject(subject: OneSubject) -> str:
             paragraph(f"Budget respected: {audit.replay.respected_text}. {NOISY}"),
             learned_table(audit),
         ]
-    return section(f"One person: {printable(subject.name)}", *body)
+    return section(f"One person: {make_printable(subject.name)}", *body)
 
 
 def _quarantined(study: StudySummary) -> Iterator[str]:
@@ -234,13 +234,15 @@ def _quarantined(study: StudySummary) -> Iterator[str]:
             "and verdict on this page."
         )
     if study.quarantined:
-        rows = [(printable(group.reason), f"{group.messages:,}") for group in study.quarantined]
+        rows = [
+            (make_printable(group.reason), f"{group.messages:,}") for group in study.quarantined
+        ]
         yield table(["reason", "messages"], rows)
 
 
 def _happened(study: StudySummary) -> Iterator[str]:
     """Yield a section about recoveries and rollbacks, if there were any."""
-    lines = [printable(mark) for mark in study.marks]
+    lines = [make_printable(mark) for mark in study.marks]
     if study.two_outcomes:
         have = "key has" if study.two_outcomes == 1 else "keys have"
         lines.append(

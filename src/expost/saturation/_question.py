@@ -13,7 +13,7 @@ import numpy as np
 from expost._types import Indices
 from expost.domains import Attributes, Box, Domain, FiniteSet, Variable
 from expost.errors import InvalidInput, at
-from expost.files.canonical import canonical, value_tree
+from expost.files.canonical import canonical_bytes, value_tree
 from expost.files.reading import text
 from expost.knowledge import Statement, named_rows, parse_predicate
 
@@ -98,7 +98,7 @@ def _numbered(values: Sequence[Any], seed: str | None) -> Indices:
                 'each subject, such as seed="4f1c"'
             )
         key = read_seed(seed)
-        texts = {value: canonical(value_tree(value)) for value in ordered}
+        texts = {value: canonical_bytes(value_tree(value)) for value in ordered}
         ordered.sort(key=lambda value: hashlib.sha256(key + texts[value]).digest())
     value_ids = {value: index for index, value in enumerate(ordered)}
     return np.array([value_ids[value] for value in values], dtype=np.intp)

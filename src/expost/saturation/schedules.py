@@ -12,8 +12,8 @@ from itertools import count
 
 from expost.answers import Subject
 from expost.errors import InvalidInput, at
-from expost.files.canonical import canonical, value_tree
-from expost.files.reading import whole
+from expost.files.canonical import canonical_bytes, value_tree
+from expost.files.reading import read_integer
 from expost.numbers import LARGEST_BUDGET, ExactLike, positive
 from expost.saturation._question import read_seed
 
@@ -28,7 +28,7 @@ def equal_caps(epsilon: ExactLike, *, questions: int) -> tuple[Fraction, ...]:
     """
     budget = _read(epsilon)
     with at("questions"):
-        count_ = whole(questions, at_least=1)
+        count_ = read_integer(questions, at_least=1)
     return tuple(budget * j / count_ for j in range(1, count_ + 1))
 
 
@@ -84,16 +84,16 @@ def sampled_caps(
     ('ann',) ['1']
     """
     with at("questions"):
-        question_count = whole(questions, at_least=1)
+        question_count = read_integer(questions, at_least=1)
     with at("per_subject"):
-        sample_size = whole(per_subject, at_least=1)
+        sample_size = read_integer(per_subject, at_least=1)
         if sample_size > question_count:
             raise InvalidInput(f"{sample_size} of {question_count} questions are too many")
     caps, key = equal_caps(epsilon, questions=sample_size), read_seed(seed)
     subjects_by_question: list[list[Subject]] = [[] for _ in range(question_count)]
     caps_by_question: list[list[Fraction]] = [[] for _ in range(question_count)]
     try:
-        encoded_subjects = [(subject, canonical(value_tree(subject))) for subject in subjects]
+        encoded_subjects = [(subject, canonical_bytes(value_tree(subject))) for subject in subjects]
     except (TypeError, ValueError, OverflowError):
         raise InvalidInput("must be texts or integers", "subjects") from None
     for subject, encoded in encoded_subjects:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from expost.errors import InvalidInput, at, expect
-from expost.files.durable import followed, locked, replace
-from expost.files.regular import contents, read_text
+from expost.files.durable import lock_file, replace, resolve_path
+from expost.files.regular import read_contents, read_text
 from expost.files.transcript_text import TranscriptText
 from expost.loss import Odometer
 from expost.queries import Query
@@ -82,7 +82,7 @@ class FileStore(Store):
     def __init__(
         self, path: str | os.PathLike[str], waiting: Callable[[], None] | None = None
     ) -> None:
-        self._path = followed(path)
+        self._path = resolve_path(path)
         self._waiting = waiting
         self._cleaned = False
         self._growing: TranscriptText | None = None
@@ -100,7 +100,7 @@ class FileStore(Store):
     def turn(self, known: Odometer) -> Iterator[Odometer]:
         with ExitStack() as turn:
             with at(str(self._path), ": "):
-                self._held = turn.enter_context(locked(self._path, self._waiting))
+                self._held = turn.enter_context(lock_file(self._path, self._waiting))
                 self._clean()
                 recorded = self._caught_up(known)
             self._transcript = recorded.transcript
@@ -122,7 +122,7 @@ class FileStore(Store):
 
     def _caught_up(self, known: Odometer) -> Odometer:
         """Read what others have recorded since."""
-        text = contents(self._held)
+        text = read_contents(self._held)
         if text == self._text:
             return known
         before, transcript = known.transcript, Transcript.from_json(text)

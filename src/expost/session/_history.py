@@ -17,12 +17,18 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from pathlib import Path
 from typing import Any, cast
 
-from expost.domains import Attributes, Domain, Frozen, coordinates_of, some
+from expost.domains import Attributes, Domain, Frozen, coordinates_of, join_names
 from expost.errors import InvalidInput, OutsideDomain, at, expect
 from expost.files.canonical import json_text
-from expost.files.durable import followed, locked, sync_directory
+from expost.files.durable import lock_file, resolve_path, sync_directory
 from expost.files.reading import members, parse
-from expost.files.regular import LARGEST, check_size, opened, others_may_read, others_may_write
+from expost.files.regular import (
+    LARGEST,
+    check_size,
+    open_for_reading,
+    others_may_read,
+    others_may_write,
+)
 from expost.session._secret import Secret, Single, unseen
 from expost.transcript import Transcript
 
@@ -108,7 +114,7 @@ class History(Single):
             if name not in self._domain.names:
                 raise InvalidInput(
                     "there is no attribute of a name that was given (and is not shown here); "
-                    f"there are {some(self._domain.names)}"
+                    f"there are {join_names(self._domain.names)}"
                 )
             if self._domain[name].change is None:
                 raise InvalidInput("this attribute does not change", name)
@@ -123,8 +129,8 @@ def located(domain: Attributes, record: Any) -> Places:
         values = coordinates_of(record, domain.names)
     except Exception:  # whatever is wrong with a record, an error could show it
         raise OutsideDomain(
-            f"a record has values for {some(domain.names)}, and for nothing else (what was given is"
-            " not shown here)"
+            f"a record has values for {join_names(domain.names)}, and for nothing else (what was "
+            "given is not shown here)"
         ) from None
     return tuple(_place(domain, *each) for each in zip(domain.names, values, strict=True))
 
@@ -176,7 +182,7 @@ class HistoryFile:
     def begun(self) -> bool:
         """Whether the file is there, with a record in it."""
         try:
-            with opened(self._path) as file:
+            with open_for_reading(self._path) as file:
                 return file.readline(LARGEST).endswith(b"\n")
         except InvalidInput:
             return False
@@ -203,7 +209,7 @@ class HistoryFile:
         with at(os.fspath(self._path), ": "):
             if not domain.changes:
                 raise InvalidInput("nothing changes on this domain; give the value and no history")
-            path = followed(self._path, strict=strict)
+            path = resolve_path(self._path, strict=strict)
         changing = cast("Attributes", domain)  # nothing else changes
         return _OnDisk(changing, path, self._waiting, self._warn)
 
@@ -250,7 +256,7 @@ class _OnDisk(History):
     def _turn(self) -> Iterator[None]:
         with ExitStack() as turn:
             with at(str(self._path), ": "):
-                self._held = turn.enter_context(locked(self._path, self._waiting))
+                self._held = turn.enter_context(lock_file(self._path, self._waiting))
                 self._check_mode()
                 self._see()
             yield

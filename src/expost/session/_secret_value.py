@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, assert_never
 
-from expost.domains import Attributes, Box, Domain, FiniteSet, amiss
+from expost.domains import Attributes, Box, Domain, FiniteSet, describe_mismatch
 from expost.errors import InvalidInput, OutsideDomain, at
-from expost.files.reading import items
+from expost.files.reading import as_list
 from expost.session._history import History, HistoryFile
 from expost.session._secret import Secret, Single, unseen
 from expost.transcript import Transcript
@@ -83,7 +83,7 @@ class _Kept:
 
 def _listed(value: Any) -> list[Any]:
     try:
-        records = items(value)
+        records = as_list(value)
     except InvalidInput:
         records = []
     if not records:
@@ -94,7 +94,7 @@ def _listed(value: Any) -> list[Any]:
 def _safely_amiss(value: Any, names: Sequence[str]) -> str:
     """What is wrong with the names of a value, if that is what is wrong."""
     try:
-        return amiss(value, names) if names else ""
+        return describe_mismatch(value, names) if names else ""
     except Exception:  # whatever is wrong with a value, an error could show it
         return ""
 

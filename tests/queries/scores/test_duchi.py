@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import expost as xp
-from expost.transcript import readable
+from expost.files.canonical import readable_tree
 
 
 @pytest.mark.parametrize("epsilon", ["0.01", "1", "6"])
@@ -42,7 +42,7 @@ def test_files_keep_its_responses() -> None:
     domain = xp.FiniteSet([1, 2, 3])
     query = xp.queries.duchi({"value": 1}, range=(1, 3), epsilon="0.7")
     transcript = xp.Transcript(domain).add(query, query.on(domain).responses[0])
-    again = xp.Transcript.from_json(json.dumps(readable(transcript.tree())))
+    again = xp.Transcript.from_json(json.dumps(readable_tree(transcript.tree())))
     assert again == transcript
     assert "clip" not in query.tree()
     assert repr(query) == "Duchi(1 weight in [1, 3], epsilon=0.7)"

@@ -14,10 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import expost as xp
+from expost.files.canonical import readable_tree
 from expost.files.reading import parse
 from expost.numbers import Nats, down, up
 from expost.queries import OneBitGrid, query_from_json
-from expost.transcript import Transcript, readable
+from expost.transcript import Transcript
 from support import oracles
 
 PERSON = xp.Box(age=(10, 100), sex=xp.integers(0, 1))
@@ -40,7 +41,7 @@ def sleep(**changes: Any) -> Any:
     ],
 )
 def test_a_query_comes_back_from_its_file_as_it_was(query: Any) -> None:
-    document = json.dumps(readable({"kind": query.kind, **query.tree()}))
+    document = json.dumps(readable_tree({"kind": query.kind, **query.tree()}))
     again = query_from_json(parse(document))
     assert again == query
     assert repr(again) == repr(query)
@@ -65,7 +66,7 @@ def test_another_epsilon_changes_nothing_else() -> None:
 
 def test_a_transcript_on_a_box_survives_its_file() -> None:
     transcript = Transcript(PERSON).add(sleep(), 12).add(sleep(), 0)
-    again = Transcript.from_json(json.dumps(readable(transcript.tree())))
+    again = Transcript.from_json(json.dumps(readable_tree(transcript.tree())))
     assert again.content_id == transcript.content_id
 
 

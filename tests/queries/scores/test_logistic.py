@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import expost as xp
+from expost.files.canonical import readable_tree
 from expost.files.reading import parse
 from expost.numbers import Nats
 from expost.queries import OneBitGrid, query_from_json
-from expost.transcript import readable
 from support import oracles
 
 PERSON = xp.Box(age=(10, 100), sex=xp.integers(0, 1))
@@ -24,7 +24,7 @@ HEART = xp.logistic({"age": -0.059, "sex": -1.456}, intercept=6.177, epsilon="1"
 
 @pytest.mark.parametrize("query", [HEART, xp.logistic([1, 2], epsilon="1/3")])
 def test_a_query_comes_back_from_its_file_as_it_was(query: xp.queries.Query) -> None:
-    document = json.dumps(readable({"kind": query.kind, **query.tree()}))
+    document = json.dumps(readable_tree({"kind": query.kind, **query.tree()}))
     assert query_from_json(parse(document)) == query
 
 

@@ -15,8 +15,8 @@ from expost.answers import Subject
 from expost.cli._inputs import read_query
 from expost.cli._options import path
 from expost.cli._outputs import Line
-from expost.errors import InvalidInput, at, meant
-from expost.files.regular import LARGEST_TABLE, opened, read_text
+from expost.errors import InvalidInput, at, did_you_mean
+from expost.files.regular import LARGEST_TABLE, open_for_reading, read_text
 from expost.files.tables import read_table
 from expost.ledger import Ledger
 from expost.queries import Query
@@ -124,10 +124,8 @@ def find_query(study: Ledger, text: str) -> Query:
     file = Path(text.partition("#")[0])
     if queries and not file.exists():
         examples = ", ".join(list(queries)[:3])
-        reason = (
-            f"neither a file nor a query of the ledger, such as {examples}{meant(text, queries)}"
-        )
-        raise InvalidInput(reason, f"--query {text}")
+        reason = f"neither a file nor a query of the ledger, such as {examples}"
+        raise InvalidInput(reason + did_you_mean(text, queries), f"--query {text}")
     return read_query(Path(text), study.domain)
 
 
@@ -144,7 +142,7 @@ def _find(known: dict[Subject, None], given_as: str, name: Subject) -> Subject:
         return int(name)
     close = ""
     if isinstance(name, str) and len(known) <= _COMPARED:
-        close = meant(name, [other for other in known if isinstance(other, str)])
+        close = did_you_mean(name, [other for other in known if isinstance(other, str)])
     raise InvalidInput(f"no subject {name!r} in this ledger{close}", given_as)
 
 
@@ -162,7 +160,7 @@ def _read_subjects(file: Path) -> list[Subject]:
 
 def read_lines(file: Path) -> list[bytes]:
     """Return the lines of a file that are not empty."""
-    with at(str(file), ": "), opened(file, LARGEST_TABLE) as stream:
+    with at(str(file), ": "), open_for_reading(file, LARGEST_TABLE) as stream:
         lines = [line.strip() for line in stream.read().split(b"\n")]
     return [line for line in lines if line]
 

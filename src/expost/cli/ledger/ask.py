@@ -23,7 +23,7 @@ from expost.cli.ledger._options import (
 )
 from expost.domains import Attributes, Box, Categories, Domain, FiniteSet
 from expost.errors import InvalidInput, at
-from expost.files.canonical import plain
+from expost.files.canonical import plain_tree
 from expost.files.regular import others_may_read
 from expost.files.tables import read_table
 from expost.session._secret import Single
@@ -175,7 +175,7 @@ def command(open_: Open, query: str, key: str, values: Path, as_json: bool) -> N
     answered = list(zip(columns["subject"], columns["response"], strict=True))
     if as_json:
         trees = [{"subject": name, "response": response} for name, response in answered]
-        show_json(plain({"key": key, "answered": trees, "refused": refused}))
+        show_json(plain_tree({"key": key, "answered": trees, "refused": refused}))
     else:
         counts = [("answered", f"{len(answered):,}"), ("refused", f"{len(refused):,}")]
         show_lines([("key", key), *counts])

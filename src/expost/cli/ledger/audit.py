@@ -12,7 +12,7 @@ from expost.cli._options import as_json
 from expost.cli._outputs import show_json, show_lines
 from expost.cli.audit import audit_lines
 from expost.cli.ledger._options import Open, ledger
-from expost.files.canonical import plain
+from expost.files.canonical import plain_tree
 from expost.ledger import StudyAudit
 
 __all__ = ["command"]
@@ -33,7 +33,7 @@ def command(open_: Open, as_json: bool) -> None:
     with open_() as study:
         result = study.audit()
     if as_json:
-        show_json(plain(_tree(result)))
+        show_json(plain_tree(_tree(result)))
     else:
         show_lines(_lines(result))
     if not result.good:

@@ -9,7 +9,7 @@ import click
 from expost.cli._options import as_json, path
 from expost.cli._outputs import progress_line, show_json
 from expost.cli.ledger._options import Open, ledger
-from expost.errors import printable
+from expost.errors import make_printable
 
 __all__ = ["command"]
 
@@ -31,4 +31,4 @@ def command(open_: Open, file: Path, as_json: bool) -> None:
     if as_json:
         show_json({"file": str(file)})
     else:
-        click.echo(printable(f"The copy is in {file}."))
+        click.echo(make_printable(f"The copy is in {file}."))

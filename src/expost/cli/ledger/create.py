@@ -12,7 +12,7 @@ from expost.cli._domain_options import Fix, fixed
 from expost.cli._options import as_json, path
 from expost.cli._outputs import show_json
 from expost.cli.ledger._options import checkpoint_file
-from expost.errors import InvalidInput, at, printable
+from expost.errors import InvalidInput, at, make_printable
 from expost.files.durable import create
 from expost.files.regular import read_text
 from expost.ledger import Ledger
@@ -72,10 +72,10 @@ def command(
     if as_json:
         show_json({"policy_id": policy_id, "study": study, "queries": list(named_queries)})
         return
-    click.echo(printable(f"A subject's value is {domain_in_words(domain)}."))
+    click.echo(make_printable(f"A subject's value is {domain_in_words(domain)}."))
     if numbers:
         click.echo(numbers)
     click.echo(f"Each subject's budget is {guard.limit} ({guard.kind} filter).")
     if named_queries:
-        click.echo(printable(f"Queries: {format_list(list(named_queries))}."))
+        click.echo(make_printable(f"Queries: {format_list(list(named_queries))}."))
     click.echo("No subjects are registered so far.")

@@ -9,7 +9,7 @@ import click
 from expost.cli._options import as_json, path
 from expost.cli._outputs import progress_line, show_json
 from expost.cli.ledger._options import Open, ledger, subjects_done
-from expost.errors import printable
+from expost.errors import make_printable
 
 __all__ = ["command"]
 
@@ -29,4 +29,4 @@ def command(open_: Open, out: Path, as_json: bool) -> None:
     if as_json:
         show_json({"file": str(out), "commits": tip.commit_number, "root": tip.root.hex()})
     else:
-        click.echo(printable(f"The ledger is in {out}."))
+        click.echo(make_printable(f"The ledger is in {out}."))

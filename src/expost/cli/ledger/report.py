@@ -9,7 +9,7 @@ import click
 from expost.cli._options import as_json, path
 from expost.cli._outputs import Line, check_output, progress_line, show_json, today
 from expost.cli.ledger._options import checkpoint_file, find_subject
-from expost.errors import InvalidInput, printable
+from expost.errors import InvalidInput, make_printable
 from expost.files.durable import save
 from expost.files.kinds import PAGE
 from expost.ledger import Ledger
@@ -67,7 +67,7 @@ def command(
             }
         )
     else:
-        click.echo(printable(f"The page is in {out}."))
+        click.echo(make_printable(f"The page is in {out}."))
     if not summary.good:
         click.get_current_context().exit(1)
 

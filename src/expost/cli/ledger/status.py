@@ -12,7 +12,7 @@ import numpy as np
 from expost.cli._options import as_json
 from expost.cli._outputs import show_json, show_lines
 from expost.cli.ledger._options import Open, SubjectOptions, ledger, some_subjects
-from expost.files.canonical import plain
+from expost.files.canonical import plain_tree
 from expost.ledger import Ledger, Status
 from expost.report._formatting import budget_text, shown
 
@@ -45,7 +45,9 @@ def command(open_: Open, options: SubjectOptions, each: bool, as_json: bool) -> 
         rows = zip(*columns.values(), strict=True)
         table = [dict(zip(columns, row, strict=True)) for row in rows]
         listed = {"each": table} if each else {}
-        show_json(plain({**{name.replace(" ", "_"): facts[name][0] for name in facts}, **listed}))
+        show_json(
+            plain_tree({**{name.replace(" ", "_"): facts[name][0] for name in facts}, **listed})
+        )
         return
     show_lines([(name, text) for name, (_, text) in facts.items()])
     if facts and each:

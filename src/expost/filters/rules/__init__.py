@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from expost.files.reading import of_kind
+from expost.files.reading import split_kind
 from expost.filters.rules._martingale import best_exponent_for_small
 from expost.filters.rules._rule import UNAFFORDABLE, Rule, Total
 from expost.filters.rules.declared import Declared
@@ -52,5 +52,5 @@ def rule_from_json(value: Any) -> Rule:
     >>> rule_from_json({"kind": "whitehouse", "delta_prime": "5e-7"})
     Whitehouse(delta_prime=0.0000005)
     """
-    kind, fields = of_kind(value, RULES, "rule")
+    kind, fields = split_kind(value, RULES, "rule")
     return kind.from_fields(fields)

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from expost.domains import Domain
 from expost.errors import InvalidInput, at, expect
-from expost.files.reading import each, members, whole
+from expost.files.reading import members, read_integer, read_list
 from expost.filters.rules._martingale import read_reserve, reserve_from_json
 from expost.filters.rules._rule import UNAFFORDABLE, Rule, Total
 from expost.numbers import (
@@ -112,7 +112,9 @@ class Declared(Rule):
         fields = members(fields, required=("plan",), optional=("delta_prime",))
         result = object.__new__(cls)
         with at("plan"):
-            object.__setattr__(result, "plan", _plan(each(fields["plan"], _plan_entry_from_json)))
+            object.__setattr__(
+                result, "plan", _plan(read_list(fields["plan"], _plan_entry_from_json))
+            )
         object.__setattr__(result, "delta_prime", reserve_from_json(fields))
         return result
 
@@ -138,7 +140,7 @@ def _plan_entry(epsilon: ExactLike, times: Any) -> tuple[Fraction, int]:
     with at("epsilon"):
         level = positive(epsilon, at_most=LARGEST_EPSILON)
     with at("times"):
-        count = whole(times, at_least=1)
+        count = read_integer(times, at_least=1)
         if count > _MOST_QUERIES:
             raise InvalidInput(f"must be at most {_MOST_QUERIES:,}")
     return level, count

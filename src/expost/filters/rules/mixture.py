@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from expost.errors import InvalidInput
-from expost.files.reading import each, members
+from expost.files.reading import members, read_list
 from expost.filters.rules._martingale import (
     LARGEST,
     Martingale,
@@ -58,8 +58,8 @@ class Mixture(Martingale):
         *,
         delta_prime: ExactLike | None = None,
     ) -> None:
-        exponents = tuple(each(lambdas, read_exponent, "lambdas"))
-        shares = tuple(each(weights, _read_weight, "weights"))
+        exponents = tuple(read_list(lambdas, read_exponent, "lambdas"))
+        shares = tuple(read_list(weights, _read_weight, "weights"))
         if not 1 <= len(exponents) <= _MOST:
             raise InvalidInput(f"must be from 1 to {_MOST}", "lambdas")
         if len(set(exponents)) < len(exponents):

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, assert_never
 
 from expost.domains import Attributes, Box, Categories, Domain, FiniteSet
 from expost.errors import InvalidInput, at
-from expost.files.reading import double, each, text
+from expost.files.reading import double, read_list, text
 from expost.numbers import ExactLike
 from expost.queries.scores.linear import Linear, linear
 from expost.queries.scores.logistic import Logistic, logistic
@@ -101,7 +101,7 @@ def coordinate_names(
         elif known is not None:
             raise InvalidInput(f"the model knows its own: {', '.join(known)}")
         else:
-            names = each(given, text)
+            names = read_list(given, text)
         if names is None and not plain:
             raise InvalidInput("the model was fitted without names; give them, in its order")
         if names is not None and plain:
@@ -217,7 +217,7 @@ def after(first: AffineMap, second: AffineMap) -> AffineMap:
 
 
 def exact(numbers: Iterable[Any], place: str) -> list[Fraction]:
-    return [Fraction(number) for number in each(numbers, double, place)]
+    return [Fraction(number) for number in read_list(numbers, double, place)]
 
 
 def _unchanged(function: Affine) -> int:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from expost.domains import Domain, FiniteSet
 from expost.errors import InvalidInput, at
-from expost.files.reading import each, members, whole
+from expost.files.reading import members, read_integer, read_list
 from expost.numbers import ExactLike, decimal_text, exact
 from expost.queries._likelihood import FiniteLikelihood, two_weights
 from expost.queries._query import Query, read_epsilon
@@ -194,7 +194,7 @@ def geometric(*, range: Sequence[int], sensitivity: ExactLike, epsilon: ExactLik
     >>> geometric(range=(0, 10), sensitivity=10, epsilon="1")
     Geometric([0, 10], sensitivity=10, epsilon=1)
     """
-    ends = each(range, whole, "range")
+    ends = read_list(range, read_integer, "range")
     if len(ends) != 2 or not ends[0] < ends[1]:
         raise InvalidInput("must be two integers, the lower one first", "range")
     with at("sensitivity"):

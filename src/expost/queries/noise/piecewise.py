@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from expost.domains import Box, Domain, FiniteSet, Integers, Point
 from expost.errors import InvalidInput, at
-from expost.files.reading import members, whole
+from expost.files.reading import members, read_integer
 from expost.numbers import ExactLike, Nats, decimal_text, exact, up
 from expost.queries._likelihood import BoxLikelihood, FiniteLikelihood, Pairwise, two_weights
 from expost.queries._query import UnbiasedScore, read_epsilon
@@ -53,7 +53,7 @@ class Piecewise(GridQuery):
         if self.cells > _MOST_STEPS:
             raise InvalidInput(f"is too fine: more than {_MOST_STEPS} steps to a range", "grid")
         with at("window"):
-            object.__setattr__(self, "window", whole(self.window, at_least=1))
+            object.__setattr__(self, "window", read_integer(self.window, at_least=1))
             if self.window > _MOST_STEPS:
                 raise InvalidInput(f"must be at most {_MOST_STEPS}")
 
@@ -92,7 +92,7 @@ class Piecewise(GridQuery):
         .. math:: a + g\, \frac{k - \mu}{\nu}, \quad \mu + \nu j = \mathrm{E}[k \mid j]
         """
         with at("response"):
-            k = whole(response)
+            k = read_integer(response)
             if k not in self.responses:
                 raise InvalidInput(f"must be from 0 to {len(self.responses) - 1}")
         heavy, light = self.two_weights

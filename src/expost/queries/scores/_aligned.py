@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.domains import Box, FiniteSet, by_name
+from expost.domains import Box, FiniteSet, format_coordinates
 from expost.errors import InvalidInput
 from expost.numbers import over_one, up
 
@@ -282,7 +282,10 @@ class BoxScore(AlignedScore):
         names = box.names or [f"[{index}]" for index in range(len(box.sides))]
         moved = [k for k, place in enumerate(box.places) if any(self.weights[j] for j in place)]
         value = box.value(corner)
-        return by_name([names[k] for k in moved], [value[k] for k in moved]) or "every point"
+        return (
+            format_coordinates([names[k] for k in moved], [value[k] for k in moved])
+            or "every point"
+        )
 
 
 class SetScore(AlignedScore):

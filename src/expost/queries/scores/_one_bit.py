@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from expost.domains import Box, Domain, FiniteSet, Point
 from expost.errors import InvalidInput
-from expost.files.reading import each, members, number
+from expost.files.reading import members, number, read_list
 from expost.numbers import decimal_text, double_above, double_below, down, up
 from expost.queries._likelihood import BoxLikelihood, FiniteLikelihood, two_weights
 from expost.queries._query import Query, UnbiasedScore, read_epsilon
@@ -93,7 +93,7 @@ def one_bit_meaning(ends: Ends, responses: Ends, epsilon: Fraction) -> UnbiasedS
 
 def read_range(range: Sequence[float]) -> Ends:
     """Read the two ends of a range as they were written."""
-    ends = each(range, number, "range", "two ends, the lower one first, such as (0, 12)")
+    ends = read_list(range, number, "range", "two ends, the lower one first, such as (0, 12)")
     if len(ends) != 2 or not ends[0] < ends[1] or not math.isfinite(float(ends[1]) - ends[0]):
         raise InvalidInput("must be two ends, the lower one first", "range")
     return ends[0], ends[1]

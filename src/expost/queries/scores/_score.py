@@ -9,9 +9,18 @@ from typing import Any, assert_never, cast
 import numpy as np
 
 from expost._format import format_list
-from expost.domains import Attributes, Box, Categories, Domain, FiniteSet, Side, finite, some
-from expost.errors import InvalidInput, at, meant
-from expost.files.reading import double, doubles, each, members, text
+from expost.domains import (
+    Attributes,
+    Box,
+    Categories,
+    Domain,
+    FiniteSet,
+    Side,
+    join_names,
+    require_finite,
+)
+from expost.errors import InvalidInput, at, did_you_mean
+from expost.files.reading import double, doubles, members, read_list, text
 from expost.queries.scores._aligned import BoxScore, SetScore
 
 __all__ = ["AffineScore", "WeightsLike", "read_score", "weights_from_json"]
@@ -52,7 +61,7 @@ class AffineScore:
             weights = self._aligned(domain.names, len(domain.sides))
             effects = list(map(_effect, weights, domain.sides))
         else:
-            values = finite(domain, "a score of attributes has to say which it is about")
+            values = require_finite(domain, "a score of attributes has to say which it is about")
             names = values.called("value")
             weights = self._aligned(names, len(names))
             widths = np.ptp(values.columns, axis=1).tolist()
@@ -109,14 +118,14 @@ class AffineScore:
         with at("weights"):
             if self.names is None:
                 if names is not None:
-                    raise InvalidInput(f"must name the coordinates: {some(names)}")
+                    raise InvalidInput(f"must name the coordinates: {join_names(names)}")
                 raise InvalidInput(f"{len(self.weights)} weights for {size} coordinates")
             if names is None:
                 raise InvalidInput("must be a list: the coordinates of this box have no names")
             by_name = dict(zip(self.names, self.weights, strict=True))
             if not by_name.keys() <= set(names):
                 name = next(name for name in self.names if name not in names)
-                shown = f"{some(names)}{meant(name, names)}"
+                shown = f"{join_names(names)}{did_you_mean(name, names)}"
                 raise InvalidInput(f"the domain has no such coordinate; it has {shown}", name)
             return tuple([by_name.get(name, 0.0) for name in names])
 
@@ -147,11 +156,11 @@ def _by_category(weight: Weight, labels: Sequence[str]) -> list[float]:
     if not isinstance(weight, dict):
         if weight == 0.0:
             return [0.0] * len(labels)
-        raise InvalidInput(f"needs a weight for each category: {some(labels)}")
+        raise InvalidInput(f"needs a weight for each category: {join_names(labels)}")
     known = set(labels)
     for label in weight:
         if label not in known:
-            shown = f"{some(labels)}{meant(label, labels)}"
+            shown = f"{join_names(labels)}{did_you_mean(label, labels)}"
             raise InvalidInput(f"the domain has no such category; it has {shown}", label)
     return [weight.get(label, 0.0) for label in labels]
 
@@ -194,7 +203,7 @@ def read_score(weights: WeightsLike, intercept: float) -> AffineScore:
                 raise error.within(f"weights.{name}") from None
     else:
         such_as = 'weights by name, such as {"age": 2}, or a list'
-        values = each(weights, _weight, "weights", such_as)
+        values = read_list(weights, _weight, "weights", such_as)
     if not values:
         raise InvalidInput("must not be empty", "weights")
     try:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from expost.domains import FiniteSet, Value
 from expost.errors import InvalidInput
-from expost.files.reading import NumberText, each, items, scalar
+from expost.files.reading import NumberText, as_list, read_list, scalar
 from expost.numbers import Nats, exact
 from expost.queries._likelihood import BySufficientTerms
 from expost.sampling import Categorical, Pmf
@@ -162,7 +162,7 @@ def _entries(table: Any) -> NDArray[Any]:
         raise InvalidInput("has masked entries, which are no probabilities")
     if isinstance(table, np.ndarray) and table.dtype.kind == "f":
         return _doubles(np.array(table))
-    rows = [each(row, _entry, f"[{i}]") for i, row in enumerate(each(table, items))]
+    rows = [read_list(row, _entry, f"[{i}]") for i, row in enumerate(read_list(table, as_list))]
     width = len(rows[0]) if rows else 0
     for i, row in enumerate(rows):
         if len(row) != width:
@@ -194,7 +194,7 @@ def _from_exact(entries: NDArray[Any]) -> tuple[Weights, int]:
     rows: list[list[Fraction]] = []
     denominator = 1
     for i, row in enumerate(entries.tolist()):
-        rows.append(each(row, _probability, f"[{i}]"))
+        rows.append(read_list(row, _probability, f"[{i}]"))
         denominator = math.lcm(denominator, *(p.denominator for p in rows[-1]))
         if denominator.bit_length() > _MOST_BITS:
             raise InvalidInput(f"the common denominator has more than {_MOST_BITS} bits", f"[{i}]")

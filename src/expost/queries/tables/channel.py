@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from expost._format import format_list
 from expost.domains import Domain, FiniteSet, Scalar
 from expost.errors import InvalidInput, at
-from expost.files.reading import NumberText, array, each, members, scalar, whole
+from expost.files.reading import NumberText, array, members, read_integer, read_list, scalar
 from expost.files.tables import as_array, column_names, is_frame
 from expost.numbers import INFINITE, ExactLike, Nats, decimal_text
 from expost.queries._about import lift_to_classes
@@ -92,7 +92,7 @@ class Channel(Query):
             raise InvalidInput("must be a list", "responses")
         if not isinstance(rows, list) or set(map(type, rows)) != {list}:
             with at("probabilities"):
-                rows = each(array(rows), array)
+                rows = read_list(array(rows), array)
         delta = read_delta(fields["delta"]) if "delta" in fields else Fraction(0)
         try:
             weights, denominator = read_table(rows)
@@ -192,12 +192,14 @@ def _numbers(of: Any) -> list[int]:
     """Integers, of which there may be many: those of a file all at once."""
     if type(of) is list and set(map(type, of)) == {NumberText} and _SHORT.fullmatch(" ".join(of)):
         return list(map(int, of))
-    return each(of.tolist() if isinstance(of, np.ndarray) and of.ndim == 1 else of, whole)
+    return read_list(
+        of.tolist() if isinstance(of, np.ndarray) and of.ndim == 1 else of, read_integer
+    )
 
 
 def _labels(responses: Sequence[Any], weights: Weights) -> tuple[Scalar, ...]:
     """The responses of a table, one for each of its columns."""
-    labels = tuple(each(responses, scalar, "responses"))
+    labels = tuple(read_list(responses, scalar, "responses"))
     if len(labels) != weights.shape[1]:
         raise InvalidInput(f"{len(labels)} responses for {weights.shape[1]} columns", "responses")
     if len(set(labels)) < len(labels):

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from expost._format import format_list
 from expost.domains import FiniteSet, Scalar
 from expost.errors import InvalidInput, at
-from expost.files.reading import array, each, items, members, scalar
+from expost.files.reading import array, as_list, members, read_list, scalar
 from expost.numbers import ExactLike, decimal_text, exact, positive, scaled_exp
 from expost.queries._identity_cache import IdentityCache
 from expost.queries._likelihood import FiniteLikelihood
@@ -83,7 +83,7 @@ class ExponentialMechanism(Query):
         with at("responses"):
             array(fields["responses"])
         with at("utility"):
-            each(array(fields["utility"]), array)
+            read_list(array(fields["utility"]), array)
         return exponential_mechanism(**fields)
 
     def with_epsilon(self, epsilon: Fraction) -> ExponentialMechanism:
@@ -187,7 +187,7 @@ def exponential_mechanism(
     with at("utility"):
         rows = _read_utility(utility, bound)
     width = len(rows[0])
-    labels = tuple(each(range(width) if responses is None else responses, scalar, "responses"))
+    labels = tuple(read_list(range(width) if responses is None else responses, scalar, "responses"))
     if len(labels) != width:
         raise InvalidInput(f"{len(labels)} responses for {width} columns", "responses")
     if len(set(labels)) < len(labels):
@@ -203,7 +203,7 @@ def _utility(entry: Any) -> Fraction:
 
 
 def _read_utility(utility: Any, sensitivity: Fraction) -> Utility:
-    given = each(utility, items)
+    given = read_list(utility, as_list)
     if not given or not given[0]:
         raise InvalidInput("must be rows of numbers, one row per value")
     count = sum(map(len, given))
@@ -212,7 +212,7 @@ def _read_utility(utility: Any, sensitivity: Fraction) -> Utility:
             f"has {len(given[0]):,} responses and {count:,} utilities, and may have at most "
             f"{_MOST_RESPONSES:,} and {_MOST_UTILITIES:,}"
         )
-    rows = [tuple(each(row, _utility, f"[{i}]")) for i, row in enumerate(given)]
+    rows = [tuple(read_list(row, _utility, f"[{i}]")) for i, row in enumerate(given)]
     for i, row in enumerate(rows):
         if len(row) != len(rows[0]):
             raise InvalidInput(f"has {len(row)} entries, the first row {len(rows[0])}", f"[{i}]")

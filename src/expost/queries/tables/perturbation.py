@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost._format import format_list
-from expost.domains import Domain, FiniteSet, Value, by_name
+from expost.domains import Domain, FiniteSet, Value, format_coordinates
 from expost.errors import InvalidInput, at
-from expost.files.reading import array, double, each, members
+from expost.files.reading import array, double, members, read_list
 from expost.numbers import ExactLike, decimal_text
 from expost.queries._likelihood import FiniteLikelihood
 from expost.queries._query import Query, UnbiasedScore, read_epsilon
@@ -108,7 +108,7 @@ class Perturbation(Query):
 def _name(value: Value, domain: Domain) -> str:
     text = str(value)
     if isinstance(value, tuple) and domain.names is not None:
-        text = by_name(domain.names, value)
+        text = format_coordinates(domain.names, value)
     return format_list([text])
 
 
@@ -127,7 +127,7 @@ def perturbation(
     if type(scores) is np.ndarray and scores.dtype == np.float64 and scores.ndim == 1:
         values = scores.copy()
     else:
-        values = np.array(each(scores, double, "scores"), dtype=np.float64)
+        values = np.array(read_list(scores, double, "scores"), dtype=np.float64)
     # Not (low <= s <= high), so that NaN is outside.
     outside = np.flatnonzero(~((values >= low) & (values <= high)))
     if outside.size:

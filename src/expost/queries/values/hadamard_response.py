@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from expost.domains import FiniteSet
 from expost.errors import InvalidInput, at
-from expost.files.reading import members, number, whole
+from expost.files.reading import members, number, read_integer
 from expost.numbers import ExactLike, Nats, decimal_text
 from expost.queries._likelihood import FiniteLikelihood, Pairwise, two_weights
 from expost.queries._query import Query, read_epsilon
@@ -36,7 +36,7 @@ class HadamardResponse(Query):
 
     def __post_init__(self) -> None:
         with at("order"):
-            order = whole(self.order, at_least=2)
+            order = read_integer(self.order, at_least=2)
             if order & (order - 1):
                 raise InvalidInput("must be a power of 2")
         object.__setattr__(self, "order", order)

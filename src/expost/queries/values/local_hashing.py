@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from expost.domains import Domain, FiniteSet
 from expost.errors import InvalidInput, at
-from expost.files.canonical import canonical, value_tree
-from expost.files.reading import members, number, text, whole
+from expost.files.canonical import canonical_bytes, value_tree
+from expost.files.reading import members, number, read_integer, text
 from expost.numbers import ExactLike, Nats, decimal_text
 from expost.queries._identity_cache import IdentityCache
 from expost.queries._likelihood import FiniteLikelihood, Pairwise, two_weights
@@ -39,7 +39,7 @@ class BucketHash:
             if not re.fullmatch("([0-9a-f]{2}){1,64}", seed):
                 raise InvalidInput("must be 1 to 64 bytes in hexadecimal digits, two for each")
         with at("buckets"):
-            buckets = whole(self.buckets, at_least=2)
+            buckets = read_integer(self.buckets, at_least=2)
         object.__setattr__(self, "seed", seed)
         object.__setattr__(self, "buckets", buckets)
 
@@ -55,7 +55,7 @@ class BucketHash:
 
 
 def _canonical_values(domain: FiniteSet) -> list[bytes]:
-    return [canonical(value_tree(value)) for value in domain.values]
+    return [canonical_bytes(value_tree(value)) for value in domain.values]
 
 
 _texts_by_domain: IdentityCache[list[bytes]] = IdentityCache(max_size=1 << 20)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from expost.domains import FiniteSet
 from expost.errors import InvalidInput, at
-from expost.files.reading import each, members, number, whole
+from expost.files.reading import members, number, read_integer, read_list
 from expost.numbers import ExactLike, Nats, decimal_text
 from expost.queries._likelihood import (
     BitProbabilities,
@@ -50,7 +50,7 @@ class SubsetSelection(Query):
 
     def __post_init__(self) -> None:
         with at("size"):
-            object.__setattr__(self, "size", whole(self.size, at_least=1))
+            object.__setattr__(self, "size", read_integer(self.size, at_least=1))
         object.__setattr__(self, "epsilon", read_epsilon(self.epsilon))
 
     def __repr__(self) -> str:
@@ -131,7 +131,7 @@ class _SubsetLikelihood(Pairwise):
 
     def position(self, response: Any) -> int | None:
         try:
-            indices = each(response, number)
+            indices = read_list(response, number)
         except InvalidInput:
             return None
         given = tuple(index for index in indices if isinstance(index, int))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.domains import FiniteSet
-from expost.errors import InvalidInput, at, meant
+from expost.errors import InvalidInput, at, did_you_mean
 from expost.files.reading import NumberText, members, text
 from expost.numbers import ExactLike, Nats, decimal_text
 from expost.queries._likelihood import (
@@ -50,7 +50,7 @@ class UnaryEncoding(Query):
     def __post_init__(self) -> None:
         with at("variant"):
             if text(self.variant) not in VARIANTS:
-                hint = meant(self.variant, VARIANTS)
+                hint = did_you_mean(self.variant, VARIANTS)
                 raise InvalidInput(f"must be one of {', '.join(VARIANTS)}{hint}")
         object.__setattr__(self, "epsilon", read_epsilon(self.epsilon))
 
