@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 
 import expost as xp
-from expost.loss._log_likelihood import Apart
+from expost.loss._log_likelihood import ExtremePair
 from expost.loss._on_box import apart_on_box, exact_ratio
 from support import oracles
 from support.box_cases import some_case
 from support.random_cases import columns, transcripts
 
 
-def most_apart(odometer: xp.Odometer) -> Apart | None:
+def most_apart(odometer: xp.Odometer) -> ExtremePair | None:
     return odometer.log_likelihood.most_apart(odometer.effort)
 
 

@@ -11,7 +11,7 @@ from expost.loss import _exponents
 from expost.loss._components import Marginals
 from expost.loss._exponents import Products
 from expost.loss._on_attributes import AttributesLogLikelihood
-from expost.loss._sweeps import Counted
+from expost.loss._sweeps import CountedChanges
 from expost.queries import Query
 from support.record_cases import complaints, some_query, some_records
 
@@ -42,7 +42,7 @@ def test_one_marginal_in_place_of_two_is_noticed(monkeypatch: pytest.MonkeyPatch
 
 
 def test_changes_that_are_not_limited_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Counted, "apply", lambda move, sums: sums)  # as if nothing changed
+    monkeypatch.setattr(CountedChanges, "apply", lambda move, sums: sums)  # as if nothing changed
     assert caught()
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import expost as xp
 from expost.loss._on_set import ExactSums
-from expost.loss._query_marginal import enclose, exact_spread_apart, widest_pair
+from expost.loss._query_marginal import enclose, exact_worst_spread, widest_pair
 from expost.numbers import Nats
 from support import oracles
 from support.random_cases import finite, nearly_tied, vectors
@@ -45,6 +45,6 @@ def test_values_told_apart_by_classes_are_compared_exactly_among_near_ties() -> 
             assert exact.upper <= enclosure.upper
             within_one_class += widest < max(ratios.values())
         sums = ExactSums(total.domain, total.values, total.error, list(total.tally))
-        found = exact_spread_apart(sums, told_from, Nats(ratio=factor) if told else Nats())
+        found = exact_worst_spread(sums, told_from, Nats(ratio=factor) if told else Nats())
         assert found.ratio == expected
     assert within_one_class > 10  # else the classes would not matter

@@ -8,7 +8,7 @@ import random
 import pytest
 
 import expost as xp
-from expost.loss._log_likelihood import Apart
+from expost.loss._log_likelihood import ExtremePair
 from expost.loss._on_set import SetLogLikelihood
 from expost.numbers import UNIT
 from expost.solver import Effort
@@ -17,7 +17,7 @@ from support.record_cases import likelihoods, listed, matching, some_records
 TRUTH = xp.randomized_response(epsilon=1)
 
 
-def most_apart(transcript: xp.Transcript) -> Apart | None:
+def most_apart(transcript: xp.Transcript) -> ExtremePair | None:
     return xp.Odometer(transcript).log_likelihood.most_apart(Effort())
 
 

@@ -24,7 +24,7 @@ from expost.errors import InvalidInput, at, expect
 from expost.files.reading import read_integer, read_list, text
 from expost.knowledge._belief import Belief, likelihoods_on
 from expost.knowledge._statement import Statement
-from expost.loss._elimination import plan, rank
+from expost.loss._elimination import plan_elimination, rank
 from expost.queries import About
 from expost.tally import Summand
 from expost.transcript import Transcript
@@ -346,7 +346,7 @@ def sum_of_products(
     shape = tuple(sizes[variable] for variable in kept)
     tables = [*factors, Factor(kept, integer_array([1] * prod(shape), shape))]
     variables = {variable for factor in tables for variable in factor.variables}
-    planned = plan(
+    planned = plan_elimination(
         tuple((variable, sizes[variable]) for variable in sorted(variables, key=rank)),
         tuple(factor.variables for factor in tables),
         kept,

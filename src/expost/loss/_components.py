@@ -18,19 +18,25 @@ from expost._format import format_list
 from expost._types import Floats, Indices
 from expost.domains import Attributes, Part, Variable
 from expost.errors import InvalidInput
-from expost.loss._elimination import ExactElimination, Sums, eliminate, plan, rank
-from expost.loss._exponents import Exactly, Found, Kinds
-from expost.loss._sweeps import Around, At, State, Sweep
-from expost.loss._tables import Table
+from expost.loss._elimination import (
+    EliminationSums,
+    ExactElimination,
+    eliminate,
+    plan_elimination,
+    rank,
+)
+from expost.loss._exponents import Combination, DistinctLikelihoods, ExactTable
+from expost.loss._sweeps import StepState, StepTable, Sweep, TwoSidedSweep
+from expost.loss._tables import ResponseTable
 from expost.numbers import UNIT, up
 from expost.transcript import Exchange
 
 __all__ = [
     "MOST_FOLLOWED",
-    "Chained",
     "Component",
     "Marginals",
-    "Tied",
+    "StaticComponent",
+    "TemporalComponent",
     "check_length",
     "link",
     "sum_error",
@@ -50,7 +56,7 @@ class Component(ABC):
 
     follows_steps: ClassVar[bool]
     """Whether values at one step say something about those at another."""
-    tables: tuple[Table, ...]
+    tables: tuple[ResponseTable, ...]
     """In their order."""
 
     @property
@@ -59,7 +65,7 @@ class Component(ABC):
         """How far any sum of doubles can be from the exact one."""
 
     @abstractmethod
-    def with_table(self, table: Table) -> Component:
+    def with_table(self, table: ResponseTable) -> Component:
         """The same with one more table, or with one in the place of an earlier one."""
 
     @abstractmethod
@@ -75,7 +81,7 @@ class Component(ABC):
     def marginals(self, variables: tuple[Variable, ...], part: Part | None) -> Marginals:
         """The extremes of ℓ for each combination of some variables, as a query sees them."""
 
-    def tables_with(self, table: Table) -> tuple[Table, ...]:
+    def tables_with(self, table: ResponseTable) -> tuple[ResponseTable, ...]:
         """The tables with one more, or with one in the place of an earlier one, in their order."""
         place = bisect_left(self.tables, table.order, key=lambda known: known.order)
         there = self.tables[place : place + 1]
@@ -114,7 +120,7 @@ class Component(ABC):
         spread.subtract(lowest)
         return spread
 
-    def extreme(self, sign: int) -> Found:
+    def extreme(self, sign: int) -> Combination:
         """Where ℓ is largest (sign 1) or smallest (sign -1), exactly, as far as it was asked."""
         found = self._whole.traced(0, sign)
         return {variable: found[variable] for variable in self.sizes}
@@ -124,8 +130,8 @@ class Component(ABC):
 class Marginals:
     """The largest and the smallest ℓ for each combination of what a query is about."""
 
-    sums: Sums
-    sources: Sequence[Exactly | None]
+    sums: EliminationSums
+    sources: Sequence[ExactTable | None]
     """What was summed up, exactly; None for what is zero everywhere."""
     error: float
     written: Indices
@@ -134,8 +140,8 @@ class Marginals:
     @classmethod
     def of(
         cls,
-        sums: Sums,
-        sources: Sequence[Exactly | None],
+        sums: EliminationSums,
+        sources: Sequence[ExactTable | None],
         error: float,
         variables: Sequence[Variable],
     ) -> Marginals:
@@ -155,21 +161,21 @@ class Marginals:
         return self.sums.lows[self.written]
 
     def best(
-        self, high: Indices, low: Indices, extra: Exactly | None = None
+        self, high: Indices, low: Indices, extra: ExactTable | None = None
     ) -> list[tuple[int, Counter[int]]]:
         """Where ℓ is largest among some combinations, and smallest among others, and how large.
 
-        Exactly, and perhaps with some more that is about these combinations.
+        ExactTable, and perhaps with some more that is about these combinations.
         """
         exactly = self._exactly((high, low), extra)
         found = [exactly.best(side) for side in (0, 1)]
         return [(int(self._read[place]), powers) for place, powers in found]
 
-    def powers(self, places: Indices, sign: int) -> Kinds:
+    def powers(self, places: Indices, sign: int) -> DistinctLikelihoods:
         """The extremes at some combinations, which are sorted, exactly."""
         return self._one_side(places, sign).powers(0 if sign > 0 else 1)
 
-    def traced(self, place: int, sign: int) -> Found:
+    def traced(self, place: int, sign: int) -> Combination:
         """Values of all variables that attain the extreme at one combination."""
         target = int(self.written[place])
         return self._one_side(np.array([place]), sign).traced(0 if sign > 0 else 1, target)
@@ -183,7 +189,7 @@ class Marginals:
         nothing = places[:0]
         return self._exactly((places, nothing) if sign > 0 else (nothing, places), None)
 
-    def _exactly(self, sides: Sequence[Indices], extra: Exactly | None) -> ExactElimination:
+    def _exactly(self, sides: Sequence[Indices], extra: ExactTable | None) -> ExactElimination:
         wanted = np.zeros((2, len(self.written)), dtype=np.bool_)
         for marks, places in zip(wanted, sides, strict=True):
             marks[self.written[places]] = True
@@ -193,7 +199,7 @@ class Marginals:
         return ExactElimination(self.sums, [*tables, extra], self.error, wanted)
 
 
-def sum_error(tables: Sequence[Table], more: int) -> float:
+def sum_error(tables: Sequence[ResponseTable], more: int) -> float:
     """How far sums of all these tables can be from the exact ones, with some more additions.
 
     Each table has an error of its own; every addition rounds a number that is at most the sum of
@@ -205,27 +211,29 @@ def sum_error(tables: Sequence[Table], more: int) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Tied(Component):
+class StaticComponent(Component):
     """Tables over attributes that have one value each, or one at a certain step."""
 
     follows_steps: ClassVar[bool] = False
 
-    def with_table(self, table: Table) -> Tied:
-        return Tied(self.tables_with(table))
+    def with_table(self, table: ResponseTable) -> StaticComponent:
+        return StaticComponent(self.tables_with(table))
 
     @cached_property
     def error(self) -> float:
         return sum_error(self.tables, 2 * len(self.sizes))
 
     def check(self) -> None:
-        plan(tuple(self.sizes.items()), (*(table.sorted for table in self.tables), ()), ())
+        plan_elimination(
+            tuple(self.sizes.items()), (*(table.sorted for table in self.tables), ()), ()
+        )
 
     def marginals(self, variables: tuple[Variable, ...], part: Part | None) -> Marginals:
         sizes, target = self.sizes_with(variables, part), tuple(sorted(variables, key=rank))
         scopes = (*(table.sorted for table in self.tables), target)
         flat = np.zeros((2, *(sizes[variable] for variable in target)))
         sums = eliminate(
-            plan(tuple(sizes.items()), scopes, target),
+            plan_elimination(tuple(sizes.items()), scopes, target),
             [*(table.signed for table in self.tables), flat],
         )
         return Marginals.of(
@@ -246,7 +254,7 @@ _EXACTLY = 50
 class _Kept:
     """What was worked out about each step: its tables, and the sweeps that end there."""
 
-    at: dict[int, At] = field(default_factory=dict)
+    at: dict[int, StepTable] = field(default_factory=dict)
     before: dict[int, Sweep] = field(default_factory=dict)
     after: dict[int, Sweep] = field(default_factory=dict)
 
@@ -271,13 +279,13 @@ class _Asked:
     exchanges: int
 
     @classmethod
-    def of(cls, tables: Sequence[Table]) -> _Asked:
+    def of(cls, tables: Sequence[ResponseTable]) -> _Asked:
         sizes = {v: size for table in tables for v, size in table.sizes.items()}
         steps = sorted({step for _, step in sizes if step is not None})
         exchanges = sum(part.times for table in tables for part in table.on_part.tally)
         return cls(_ordered(sizes), frozenset(name for name, _ in sizes), steps, exchanges)
 
-    def and_about(self, table: Table) -> _Asked:
+    def and_about(self, table: ResponseTable) -> _Asked:
         new, step, steps = table.sizes, table.step, self.steps
         if new.keys() <= self.sizes.keys():
             return replace(self, exchanges=self.exchanges + 1)
@@ -300,10 +308,10 @@ def check_length(domain: Attributes, exchanges: Iterable[Exchange]) -> None:
             if step is not None and change is not None and change.limited:
                 asked.setdefault(name, []).append(step)
     for name, steps in asked.items():
-        _check_followed(len(steps), len(set(steps)), State(domain, (name,)))
+        _check_followed(len(steps), len(set(steps)), StepState(domain, (name,)))
 
 
-def _check_followed(exchanges: int, steps: int, state: State) -> None:
+def _check_followed(exchanges: int, steps: int, state: StepState) -> None:
     combinations = math.prod(state.shape)
     if exchanges * steps * (combinations + _ANY) > MOST_FOLLOWED:
         most = MOST_FOLLOWED // (combinations + _ANY)
@@ -319,7 +327,7 @@ def _ordered(sizes: dict[Variable, int]) -> dict[Variable, int]:
 
 
 @dataclass(frozen=True, eq=False)
-class Chained(Component):
+class TemporalComponent(Component):
     """Tables about the steps of some attributes, and about others that are tied to these."""
 
     follows_steps: ClassVar[bool] = True
@@ -328,10 +336,10 @@ class Chained(Component):
     asked: _Asked | None = field(default=None, repr=False)
     """If it is known from the exchange before."""
 
-    def with_table(self, table: Table) -> Chained:
+    def with_table(self, table: ResponseTable) -> TemporalComponent:
         tables, asked = self.tables_with(table), self._asked.and_about(table)
         same = {*self._tying(table.variables)} <= {*self._names}
-        return Chained(
+        return TemporalComponent(
             tables, self.domain, self.kept.without(table.step) if same else _Kept(), asked
         )
 
@@ -361,7 +369,7 @@ class Chained(Component):
         return tuple(sorted(n for n, change in changes.items() if not change or change.limited))
 
     def check(self) -> None:
-        state = State(self.domain, self._names)
+        state = StepState(self.domain, self._names)
         state.check()
         _check_followed(self._asked.exchanges, len(self._steps), state)
         for step in self._steps:
@@ -374,10 +382,10 @@ class Chained(Component):
 
     def marginals(self, variables: tuple[Variable, ...], part: Part | None) -> Marginals:
         names = self._tying([*self.sizes, *variables])
-        known = self if names == self._names else Chained(self.tables, self.domain)
-        return known._marginals(State(self.domain, names), variables)
+        known = self if names == self._names else TemporalComponent(self.tables, self.domain)
+        return known._marginals(StepState(self.domain, names), variables)
 
-    def _marginals(self, state: State, variables: tuple[Variable, ...]) -> Marginals:
+    def _marginals(self, state: StepState, variables: tuple[Variable, ...]) -> Marginals:
         state.check()
         if variables:
             # One more exchange would be refused when it is recorded, so it is refused before.
@@ -390,12 +398,12 @@ class Chained(Component):
         earlier, later = self._steps[:place], self._steps[place:][::-1]
         before = self._swept(self.kept.before, earlier, state)
         after = self._swept(self.kept.after, later[:-1] if later[-1:] == [here] else later, state)
-        around = Around(before, after, state, here, self.error)
+        around = TwoSidedSweep(before, after, state, here, self.error)
         # Tables about no step are taken here, and nowhere else.
         tables = [table for table in self.tables if table.step in (None, here)]
         return self._eliminated(tables, state.front(here), around.best, around, variables)
 
-    def _swept(self, kept: dict[int, Sweep], steps: list[int], state: State) -> Sweep | None:
+    def _swept(self, kept: dict[int, Sweep], steps: list[int], state: StepState) -> Sweep | None:
         """The sweep over some steps, from the last one that is kept onwards."""
         start = len(steps)
         while start and steps[start - 1] not in kept:
@@ -405,33 +413,35 @@ class Chained(Component):
             sweep = kept[step] = Sweep.onto(sweep, self._at(state, step), state)
         return sweep
 
-    def _at(self, state: State, step: int) -> At:
+    def _at(self, state: StepState, step: int) -> StepTable:
         """What was answered about a step, over its values."""
         if step not in self.kept.at:
             self.kept.at[step] = self._worked_out(state, step)
         return self.kept.at[step]
 
-    def _worked_out(self, state: State, step: int) -> At:
+    def _worked_out(self, state: StepState, step: int) -> StepTable:
         tables, front = self._by_step[step], state.front(step)
         if len(tables) == 1 and tables[0].sorted == front:
-            return At(step, tables[0].signed, tables[0].exactly)
+            return StepTable(step, tables[0].signed, tables[0].exactly)
         flat = np.zeros((2, *state.values))
         marginals = self._eliminated(tables, front, flat, None, front)
-        return At(step, marginals.sums.sums[-1], _Exactly(marginals, front, state.values))
+        return StepTable(
+            step, marginals.sums.sums[-1], _ExactStepExtremes(marginals, front, state.values)
+        )
 
     @cached_property
-    def _by_step(self) -> dict[int | None, list[Table]]:
-        found: dict[int | None, list[Table]] = {}
+    def _by_step(self) -> dict[int | None, list[ResponseTable]]:
+        found: dict[int | None, list[ResponseTable]] = {}
         for table in self.tables:
             found.setdefault(table.step, []).append(table)
         return found
 
     def _eliminated(
         self,
-        tables: Sequence[Table],
+        tables: Sequence[ResponseTable],
         front: tuple[Variable, ...],
         sums: Floats,
-        exactly: Exactly | None,
+        exactly: ExactTable | None,
         target: tuple[Variable, ...],
     ) -> Marginals:
         """What tables, and sums for the values at their step, say about a target at that step."""
@@ -441,7 +451,7 @@ class Chained(Component):
         flat = np.zeros((2, *(sizes[variable] for variable in ordered)))
         # All steps are alike, so the plan leaves them out.
         scopes = [*(table.sorted for table in tables), front, ordered]
-        planned = plan(
+        planned = plan_elimination(
             tuple((_plain([v])[0], size) for v, size in sizes.items()),
             tuple(_plain(scope) for scope in scopes),
             _plain(ordered),
@@ -452,17 +462,17 @@ class Chained(Component):
 
 
 @dataclass(frozen=True, slots=True)
-class _Exactly:
+class _ExactStepExtremes:
     """The exact extremes of what was answered about a step."""
 
     marginals: Marginals
     front: tuple[Variable, ...]
     sizes: tuple[int, ...]
 
-    def powers(self, places: Indices, sign: int) -> Kinds:
+    def powers(self, places: Indices, sign: int) -> DistinctLikelihoods:
         return self.marginals.powers(places, sign)
 
-    def traced(self, place: int, sign: int) -> Found:
+    def traced(self, place: int, sign: int) -> Combination:
         own = map(int, np.unravel_index(place, self.sizes))
         return dict(zip(self.front, own, strict=True)) | self.marginals.traced(place, sign)
 

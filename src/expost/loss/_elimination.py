@@ -21,9 +21,18 @@ from expost._format import format_list
 from expost._types import Floats, Indices
 from expost.domains import Variable
 from expost.errors import InvalidInput
-from expost.loss._exponents import Exactly, Found, Integers, Kinds, Packing
+from expost.loss._exponents import Combination, DistinctLikelihoods, ExactTable, Integers, Packing
 
-__all__ = ["MOST_TIED", "ExactElimination", "Plan", "Step", "Sums", "eliminate", "plan", "rank"]
+__all__ = [
+    "MOST_TIED",
+    "EliminationPlan",
+    "EliminationStep",
+    "EliminationSums",
+    "ExactElimination",
+    "eliminate",
+    "plan_elimination",
+    "rank",
+]
 
 
 def rank(variable: Variable) -> tuple[str, float]:
@@ -48,7 +57,7 @@ class Operand:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class EliminationStep:
     """Add up some operands, and keep the largest sums along one axis (at the end: all of them)."""
 
     operands: tuple[Operand, ...]
@@ -59,21 +68,21 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class EliminationPlan:
     """Which sums to take, one after the other; the last one has the axes of the target."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[EliminationStep, ...]
     tables: int
 
 
 @dataclass(frozen=True, slots=True)
-class Sums:
+class EliminationSums:
     """What an elimination did: all sums, and their largest along one axis, step by step.
 
     The first axis has two entries: for the sum of the tables and for its negative.
     """
 
-    plan: Plan
+    plan: EliminationPlan
     sums: list[Floats]
     results: list[Floats]
 
@@ -88,7 +97,7 @@ class Sums:
         return -np.ravel(self.sums[-1][1])
 
 
-def eliminate(plan: Plan, tables: Sequence[Floats]) -> Sums:
+def eliminate(plan: EliminationPlan, tables: Sequence[Floats]) -> EliminationSums:
     """Follow a plan. A table has the axes of its variables in their order, after one for signs.
 
     That first axis may also be for the signs of many subjects, one after the other.
@@ -102,15 +111,15 @@ def eliminate(plan: Plan, tables: Sequence[Floats]) -> Sums:
         sums.append(total)
         if step.axis is not None:
             operands.append(np.maximum.reduce(total, axis=step.axis + 1))
-    return Sums(plan, sums, operands[plan.tables :])
+    return EliminationSums(plan, sums, operands[plan.tables :])
 
 
 @lru_cache(maxsize=1 << 12)
-def plan(
+def plan_elimination(
     sizes: tuple[tuple[Variable, int], ...],
     scopes: tuple[tuple[Variable, ...], ...],
     target: tuple[Variable, ...],
-) -> Plan:
+) -> EliminationPlan:
     """How to eliminate all variables but those of the target.
 
     ``sizes`` lists the variables in their order, ``scopes`` what each table depends on; the target
@@ -118,7 +127,7 @@ def plan(
     """
     size, rank = dict(sizes), {variable: n for n, (variable, _) in enumerate(sizes)}
     waiting = {number: frozenset(scope) for number, scope in enumerate(scopes)}
-    steps: list[Step] = []
+    steps: list[EliminationStep] = []
 
     def take(numbers: Sequence[int], axes: Sequence[Variable], out: Variable | None) -> None:
         operands = []
@@ -130,7 +139,7 @@ def plan(
             operands.append(Operand(number, places, shape, others))
         axis = None if out is None else axes.index(out)
         held = tuple(1 if v == out else size[v] for v in axes)
-        steps.append(Step(tuple(operands), tuple(size[v] for v in axes), axis, held))
+        steps.append(EliminationStep(tuple(operands), tuple(size[v] for v in axes), axis, held))
 
     for variable in _order(size, scopes, target):
         numbers = [number for number, scope in waiting.items() if variable in scope]
@@ -138,7 +147,7 @@ def plan(
         take(numbers, sorted(together, key=rank.__getitem__), variable)
         waiting[len(scopes) + len(steps) - 1] = together - {variable}
     take(list(waiting), target, None)
-    return Plan(tuple(steps), len(scopes))
+    return EliminationPlan(tuple(steps), len(scopes))
 
 
 def _order(
@@ -221,7 +230,11 @@ class ExactElimination:
     """
 
     def __init__(
-        self, sums: Sums, tables: Sequence[Exactly | None], error: float, wanted: Marks
+        self,
+        sums: EliminationSums,
+        tables: Sequence[ExactTable | None],
+        error: float,
+        wanted: Marks,
     ) -> None:
         self._sums = sums
         self._tables = tables
@@ -255,18 +268,20 @@ class ExactElimination:
         tied = near[side] & (codes[:, side] == top[:, None]).all(axis=0)
         return int(tied.argmax()), self._powers(side, top)
 
-    def powers(self, side: int) -> Kinds:
+    def powers(self, side: int) -> DistinctLikelihoods:
         """The exact likelihoods of winners for all wanted combinations of the target."""
         near, codes = self._target
         wanted = np.flatnonzero(near[side])
         if codes is None:
-            return Kinds([self._least[side]], np.zeros(len(wanted), dtype=np.intp))
+            return DistinctLikelihoods([self._least[side]], np.zeros(len(wanted), dtype=np.intp))
         different, which = np.unique(codes[:, side, wanted], axis=1, return_inverse=True)
-        return Kinds([self._powers(side, code) for code in different.T], which.reshape(-1))
+        return DistinctLikelihoods(
+            [self._powers(side, code) for code in different.T], which.reshape(-1)
+        )
 
-    def traced(self, side: int, target: int) -> Found:
+    def traced(self, side: int, target: int) -> Combination:
         """A winner for one combination of the target."""
-        plan, found = self._sums.plan, Found()
+        plan, found = self._sums.plan, Combination()
         last = len(plan.steps) - 1
         at = {last: tuple(int(k) for k in np.unravel_index(target, plan.steps[last].sizes))}
         # From the last step to the first: which of its sums has won.
@@ -357,7 +372,9 @@ class ExactElimination:
         return different[:, won]
 
 
-def _marked(sums: Sums, error: float, wanted: Marks) -> tuple[list[Marks], dict[int, Marks]]:
+def _marked(
+    sums: EliminationSums, error: float, wanted: Marks
+) -> tuple[list[Marks], dict[int, Marks]]:
     """Backwards: which sums can win at every step, and what of the tables is in these."""
     plan, used = sums.plan, dict[int, Marks]()
     near: list[Marks] = []
@@ -382,14 +399,14 @@ class _Used:
     number: int
     side: int
     places: Indices
-    kinds: Kinds
+    kinds: DistinctLikelihoods
     least: Counter[int]
     """The smallest exponents."""
     widths: dict[int, int]
     """How much larger others are; without any, all likelihoods are alike."""
 
     @classmethod
-    def of(cls, number: int, table: Exactly, used: Marks) -> Iterator[_Used]:
+    def of(cls, number: int, table: ExactTable, used: Marks) -> Iterator[_Used]:
         """Those of either side."""
         for side, sign in enumerate(SIGNS):
             places = used[side].reshape(-1).nonzero()[0]
@@ -408,7 +425,7 @@ class _Used:
             all_codes.reshape(-1)[self.places] = word[self.kinds.which]
 
 
-def _least(kinds: Kinds) -> tuple[Counter[int], dict[int, int]]:
+def _least(kinds: DistinctLikelihoods) -> tuple[Counter[int], dict[int, int]]:
     """The smallest exponents, and how much larger others are."""
     first, *others = kinds.different
     if not others:

@@ -22,10 +22,10 @@ from expost.numbers import ExactSum
 
 __all__ = [
     "Bases",
-    "Exactly",
-    "Found",
+    "Combination",
+    "DistinctLikelihoods",
+    "ExactTable",
     "Integers",
-    "Kinds",
     "Packing",
     "Products",
     "Rows",
@@ -39,31 +39,31 @@ Integers = NDArray[np.int64]
 Rows = Integers
 """Exponents: a row for each combination, a column for each base."""
 
-Found = dict[Variable, int]
+Combination = dict[Variable, int]
 """A combination of some variables, by the places of their values."""
 
 # What a word can hold; one bit less than there are, so that no sum is ever negative.
 _WORD = 1 << 62
 
 
-class Kinds(NamedTuple):
+class DistinctLikelihoods(NamedTuple):
     """Exact likelihoods at some places: all that are there, and which of them is where."""
 
     different: Sequence[Counter[int]]
     which: Indices
 
 
-class Exactly(Protocol):
+class ExactTable(Protocol):
     """What is known exactly at every combination of some variables, which are in their order."""
 
-    def powers(self, places: Indices, sign: int) -> Kinds:
+    def powers(self, places: Indices, sign: int) -> DistinctLikelihoods:
         """The exact likelihoods at some combinations.
 
         Where they are themselves extremes, the sign says which.
         """
         ...
 
-    def traced(self, place: int, sign: int) -> Found:
+    def traced(self, place: int, sign: int) -> Combination:
         """One combination, and if a number is itself an extreme, a combination of all variables
         that attains it."""
         ...
@@ -189,10 +189,10 @@ class Bases:
         bases = zip(self.columns, row.tolist(), strict=False)
         return Counter({base: power for base, power in bases if power})
 
-    def kinds(self, rows: Rows) -> Kinds:
+    def kinds(self, rows: Rows) -> DistinctLikelihoods:
         """What these rows say."""
         different, which = np.unique(rows, axis=0, return_inverse=True)
-        return Kinds([self.powers(row) for row in different], which)
+        return DistinctLikelihoods([self.powers(row) for row in different], which)
 
     def sign(self, difference: Rows) -> int:
         """Whether a product is above one, one, or below."""

@@ -24,11 +24,11 @@ from expost.tally import Tally
 from expost.transcript import Exchange
 
 __all__ = [
-    "Apart",
-    "ExactLogLikelihood",
+    "ExtremePair",
+    "FiniteLogLikelihood",
     "LogLikelihood",
     "PartLoss",
-    "Tallied",
+    "TalliedLogLikelihood",
     "capped",
     "check_length",
     "flat",
@@ -81,7 +81,7 @@ def capped(loss: Enclosure, most: Enclosure) -> Enclosure:
 
 
 @dataclass(frozen=True, slots=True)
-class Apart:
+class ExtremePair:
     """A value for which the responses are likeliest, and one for which they are least likely."""
 
     likeliest: Value | Record
@@ -162,7 +162,7 @@ class LogLikelihood(Protocol):
         """Of records: the losses about attributes that no question ties together, which add up."""
         ...
 
-    def most_apart(self, effort: Effort) -> Apart | None:
+    def most_apart(self, effort: Effort) -> ExtremePair | None:
         """The two values that the responses tell apart most, if any; None if no work is left."""
         ...
 
@@ -216,7 +216,7 @@ D = TypeVar("D", FiniteSet, Attributes, Box)
 
 
 @dataclass(frozen=True, eq=False)
-class Tallied(Generic[D]):
+class TalliedLogLikelihood(Generic[D]):
     """Counted responses over a domain, and the sum of their epsilons, which bounds the loss."""
 
     domain: D
@@ -253,7 +253,7 @@ F = TypeVar("F", FiniteSet, Attributes)
 
 
 @dataclass(frozen=True, eq=False)
-class ExactLogLikelihood(Tallied[F]):
+class FiniteLogLikelihood(TalliedLogLikelihood[F]):
     """What sets and records have in common."""
 
     searched: ClassVar[bool] = False

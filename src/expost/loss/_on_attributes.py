@@ -22,19 +22,26 @@ from numpy.typing import NDArray
 
 from expost.domains import Attributes, Part, Record, Variable
 from expost.filters import WorstCase
-from expost.loss._components import Chained, Component, Marginals, Tied, link, sum_error
-from expost.loss._exponents import Found, Kinds
-from expost.loss._log_likelihood import Apart, ExactLogLikelihood, PartLoss
+from expost.loss._components import (
+    Component,
+    Marginals,
+    StaticComponent,
+    TemporalComponent,
+    link,
+    sum_error,
+)
+from expost.loss._exponents import Combination, DistinctLikelihoods
+from expost.loss._log_likelihood import ExtremePair, FiniteLogLikelihood, PartLoss
 from expost.loss._query_marginal import (
     Candidate,
-    Seen,
+    QueryMarginal,
     ToldFrom,
     enclose,
-    exact_spread_apart,
+    exact_worst_spread,
     repeated,
     signed,
 )
-from expost.loss._tables import ExactTable, Table
+from expost.loss._tables import ExactResponseTable, ResponseTable
 from expost.numbers import INFINITE, Enclosure, ExactSum, Nats, down
 from expost.queries import About, FiniteLikelihood, PartLikelihood, Query
 from expost.solver import Effort
@@ -58,13 +65,13 @@ def two_records(domain: Attributes, components: Sequence[Component]) -> TwoRecor
     """The two records that are most apart; None if no record can have given the responses."""
     if any(part.extremes[0] == -math.inf for part in components):
         return None
-    likeliest: Found = {}
+    likeliest: Combination = {}
     for part in components:
         likeliest |= part.extreme(1)
     ruled_out = _ruled_out(domain, components, likeliest)
     if ruled_out is not None:
         return TwoRecords(domain.record(likeliest), domain.record(ruled_out), Fraction(0))
-    unlikeliest: Found = {}
+    unlikeliest: Combination = {}
     for part in components:
         own = {variable: likeliest[variable] for variable in part.sizes}
         unlikeliest |= _closer(domain, part, part.extreme(-1), own)
@@ -73,9 +80,11 @@ def two_records(domain: Attributes, components: Sequence[Component]) -> TwoRecor
     return TwoRecords(domain.record(likeliest), domain.record(unlikeliest), ratio)
 
 
-def _closer(domain: Attributes, part: Component, found: Found, other: Found) -> Found:
+def _closer(
+    domain: Attributes, part: Component, found: Combination, other: Combination
+) -> Combination:
     """A combination that is as likely as one that was found, and more like another one."""
-    about: dict[Variable, list[Table]] = {}
+    about: dict[Variable, list[ResponseTable]] = {}
     for table in part.tables:
         for variable in table.variables:
             about.setdefault(variable, []).append(table)
@@ -98,7 +107,7 @@ def _groups(part: Component) -> Iterator[list[Variable]]:
     yield from ([variable] for variable in part.sizes)
 
 
-def _ratio(tables: Sequence[Table], first: Found, second: Found) -> ExactSum:
+def _ratio(tables: Sequence[ResponseTable], first: Combination, second: Combination) -> ExactSum:
     """How much likelier these tables are at one combination than at another, exactly."""
     powers: Counter[int] = Counter()
     for table in tables:
@@ -108,8 +117,8 @@ def _ratio(tables: Sequence[Table], first: Found, second: Found) -> ExactSum:
 
 
 def _ruled_out(
-    domain: Attributes, components: Sequence[Component], likeliest: Found
-) -> Found | None:
+    domain: Attributes, components: Sequence[Component], likeliest: Combination
+) -> Combination | None:
     """A record that some response rules out, if there is one: much like the likeliest one."""
     for part in components:
         for table in part.tables:
@@ -128,7 +137,7 @@ def _ruled_out(
     return None
 
 
-def _allowed(domain: Attributes, found: Found) -> bool:
+def _allowed(domain: Attributes, found: Combination) -> bool:
     """Whether the values at the steps, which are in order, keep the limits of their attributes."""
     histories: dict[str, list[tuple[int, int]]] = {}
     for (name, step), place in found.items():
@@ -149,7 +158,7 @@ def _allowed(domain: Attributes, found: Found) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class AttributesLogLikelihood(ExactLogLikelihood[Attributes]):
+class AttributesLogLikelihood(FiniteLogLikelihood[Attributes]):
     """ℓ over records, by components: attributes that joint questions tie together."""
 
     components: tuple[Component, ...]
@@ -157,10 +166,10 @@ class AttributesLogLikelihood(ExactLogLikelihood[Attributes]):
     @classmethod
     def of(cls, domain: Attributes, exchanges: Iterable[Exchange]) -> AttributesLogLikelihood:
         """ℓ of some exchanges."""
-        kept, tables = list(exchanges), dict[tuple[Variable, ...], Table]()
+        kept, tables = list(exchanges), dict[tuple[Variable, ...], ResponseTable]()
         for exchange in kept:
             likelihood = exchange.query.on(domain)
-            table = tables.get(likelihood.variables) or Table.flat(likelihood)
+            table = tables.get(likelihood.variables) or ResponseTable.flat(likelihood)
             tables[table.variables] = table.add(_asked(exchange.query), exchange.position)
         components = tuple(_components(domain, tables.values()))
         return cls(domain, Tally.of(kept), None, components)
@@ -169,7 +178,7 @@ class AttributesLogLikelihood(ExactLogLikelihood[Attributes]):
         likelihood = query.on(self.domain)
         tied, others = self._split(likelihood.variables)
         known = (table for table in tied.tables if table.variables == likelihood.variables)
-        table = next(known, None) or Table.flat(likelihood)
+        table = next(known, None) or ResponseTable.flat(likelihood)
         component = tied.with_table(table.add(_asked(query), position))
         component.check()
         tally, charged = self.tally.extended(query, position), self._charged_with(query)
@@ -196,7 +205,7 @@ class AttributesLogLikelihood(ExactLogLikelihood[Attributes]):
         return len(self.tally) + sum(part.compared for part in self.components)
 
     @property
-    def _tables(self) -> list[Table]:
+    def _tables(self) -> list[ResponseTable]:
         return [table for part in self.components for table in part.tables]
 
     @cached_property
@@ -234,7 +243,7 @@ class AttributesLogLikelihood(ExactLogLikelihood[Attributes]):
             return WorstCase(Enclosure(math.inf, math.inf), exact=lambda: INFINITE)
         return self._view(likelihood).worst_after(_asked(query), likelihood.on_part, times)
 
-    def _view(self, likelihood: PartLikelihood) -> Seen:
+    def _view(self, likelihood: PartLikelihood) -> QueryMarginal:
         """ℓ as a query sees it."""
         tied, others = self._split(likelihood.variables)
         marginals = tied.marginals(likelihood.variables, likelihood.part)
@@ -242,7 +251,7 @@ class AttributesLogLikelihood(ExactLogLikelihood[Attributes]):
         low = math.fsum(part.extremes[1] for part in others)
 
         def apart(told_from: ToldFrom, amount: Nats) -> Nats:
-            return exact_spread_apart(exact(None), told_from, amount)
+            return exact_worst_spread(exact(None), told_from, amount)
 
         def together(extra: Summand) -> Nats:
             extremes = exact(extra)
@@ -250,13 +259,15 @@ class AttributesLogLikelihood(ExactLogLikelihood[Attributes]):
                 return INFINITE
             return extremes.apart(*extremes.extremes())
 
-        def exact(extra: Summand | None) -> _ExactSeen:
-            return _ExactSeen(likelihood, marginals, self._error, _spreads(others), extra)
+        def exact(extra: Summand | None) -> _ExactMarginal:
+            return _ExactMarginal(likelihood, marginals, self._error, _spreads(others), extra)
 
         highs, lows = marginals.highs + high, marginals.lows + low
-        return Seen(highs, lows, self._error, self._loss, apart, together)
+        return QueryMarginal(highs, lows, self._error, self._loss, apart, together)
 
-    def marginal_powers(self, variables: tuple[Variable, ...], part: Part) -> tuple[Kinds, Kinds]:
+    def marginal_powers(
+        self, variables: tuple[Variable, ...], part: Part
+    ) -> tuple[DistinctLikelihoods, DistinctLikelihoods]:
         """The largest and the smallest likelihood for each combination of some variables, exactly.
 
         As powers, up to one common factor. No response rules a combination out.
@@ -269,7 +280,7 @@ class AttributesLogLikelihood(ExactLogLikelihood[Attributes]):
             more = _spreads(others)
             more.update(powers)
             higher.append(more)
-        return Kinds(higher, highs.which), lows
+        return DistinctLikelihoods(higher, highs.which), lows
 
     @property
     def by_part(self) -> tuple[PartLoss, ...]:
@@ -282,13 +293,13 @@ class AttributesLogLikelihood(ExactLogLikelihood[Attributes]):
         ordered = sorted(found, key=self.domain.places)
         return tuple(PartLoss(names, found[names]) for names in ordered)
 
-    def most_apart(self, effort: Effort) -> Apart | None:
+    def most_apart(self, effort: Effort) -> ExtremePair | None:
         if self.exact_loss == Nats():
             return None
         found = self.two_records
         if found is None:
             return None
-        return Apart(found.likeliest, found.unlikeliest, self.exact_loss.nearest, None)
+        return ExtremePair(found.likeliest, found.unlikeliest, self.exact_loss.nearest, None)
 
     @cached_property
     def two_records(self) -> TwoRecords | None:
@@ -296,9 +307,9 @@ class AttributesLogLikelihood(ExactLogLikelihood[Attributes]):
         return two_records(self.domain, self.components)
 
 
-def _components(domain: Attributes, tables: Iterable[Table]) -> Iterator[Component]:
+def _components(domain: Attributes, tables: Iterable[ResponseTable]) -> Iterator[Component]:
     """Tables by what they depend on together, perhaps by way of others."""
-    groups: list[tuple[set[Variable], list[Table]]] = []
+    groups: list[tuple[set[Variable], list[ResponseTable]]] = []
     for table in tables:
         links, joined = {link(domain, variable) for variable in table.variables}, [table]
         apart = []
@@ -316,17 +327,17 @@ def _components(domain: Attributes, tables: Iterable[Table]) -> Iterator[Compone
         yield component
 
 
-def _order(table: Table) -> list[tuple[str, float]]:
+def _order(table: ResponseTable) -> list[tuple[str, float]]:
     return table.order
 
 
 def _component(
-    domain: Attributes, tables: tuple[Table, ...], more: Sequence[Variable] = ()
+    domain: Attributes, tables: tuple[ResponseTable, ...], more: Sequence[Variable] = ()
 ) -> Component:
     """Tables as one component, which a query about some more variables is about."""
     variables = [variable for table in tables for variable in table.variables]
     follows = _follows(domain, [*variables, *more])
-    return Chained(tables, domain) if follows else Tied(tables)
+    return TemporalComponent(tables, domain) if follows else StaticComponent(tables)
 
 
 def _follows(domain: Attributes, variables: Iterable[Variable]) -> bool:
@@ -350,7 +361,7 @@ def _spreads(components: Iterable[Component]) -> Counter[int]:
 
 
 @dataclass(frozen=True, eq=False)
-class _ExactSeen:
+class _ExactMarginal:
     """The extremes of ℓ as a query sees it, exactly, perhaps after some more responses to it."""
 
     likelihood: PartLikelihood
@@ -383,10 +394,10 @@ class _ExactSeen:
         return highest, lowest
 
     @property
-    def _extra(self) -> ExactTable | None:
+    def _extra(self) -> ExactResponseTable | None:
         if self.extra is None:
             return None
-        return ExactTable(self.likelihood.variables, self.likelihood.part, [self.extra])
+        return ExactResponseTable(self.likelihood.variables, self.likelihood.part, [self.extra])
 
     def apart(self, first: Candidate, second: Candidate) -> Nats:
         powers = self.rest.copy()

@@ -21,7 +21,7 @@ import numpy as np
 
 from expost.domains import Box, Point
 from expost.filters import WorstCase
-from expost.loss._log_likelihood import Apart, Tallied, capped, part_of
+from expost.loss._log_likelihood import ExtremePair, TalliedLogLikelihood, capped, part_of
 from expost.numbers import Enclosure, Nats, RunningSum, down, up
 from expost.queries import BoxLikelihood, Query
 from expost.solver import Effort, root_work
@@ -38,7 +38,7 @@ __all__ = [
     "apart_on_box",
     "exact_ratio",
     "found_points",
-    "glanced",
+    "quick_bound",
     "spread",
 ]
 
@@ -61,7 +61,7 @@ def exact_ratio(tally: Tally, box: Box, above: Point, below: Point) -> Fraction:
     return ratio
 
 
-def apart_on_box(tally: Tally, box: Box, above: Point, below: Point) -> Apart | None:
+def apart_on_box(tally: Tally, box: Box, above: Point, below: Point) -> ExtremePair | None:
     """Two points as values of a box; None if nothing tells them apart."""
     given = _given(tally, box)
     high, low = _logs(given, above, below)
@@ -74,7 +74,7 @@ def apart_on_box(tally: Tally, box: Box, above: Point, below: Point) -> Apart | 
         (log,) = _logs(given, closer)
         if log <= low:
             below, low = closer, log
-    return Apart(box.value(above), box.value(below), high - low, None, example=True)
+    return ExtremePair(box.value(above), box.value(below), high - low, None, example=True)
 
 
 def _given(tally: Tally, box: Box) -> Given:
@@ -119,7 +119,7 @@ def spread(terms: Terms, box: Box, effort: Effort) -> Enclosure:
     return joint.enclosure
 
 
-def glanced(terms: Terms, box: Box, limit: float, effort: Effort) -> Enclosure:
+def quick_bound(terms: Terms, box: Box, limit: float, effort: Effort) -> Enclosure:
     """What a short look at all terms together says: enough to see that a limit is far away."""
     if effort.used_up:
         return _ANYTHING
@@ -233,7 +233,7 @@ Entry = tuple[tuple[object, ...], ScoreTerm, int]
 
 
 @dataclass(frozen=True, eq=False)
-class BoxLogLikelihood(Tallied[Box]):
+class BoxLogLikelihood(TalliedLogLikelihood[Box]):
     """ℓ over a box, as the terms that are summed."""
 
     searched: ClassVar[bool] = True
@@ -357,7 +357,7 @@ class BoxLogLikelihood(Tallied[Box]):
         # No response adds more than epsilon, and that often decides.
         epsilons = self.epsilon_of(query) * times
         far = down(limit - epsilons.upper)
-        glance = self._capped(glanced(self.terms, self.domain, far, effort))
+        glance = self._capped(quick_bound(self.terms, self.domain, far, effort))
         simple = _at_most(glance, epsilons)
         if simple.upper <= limit:
             return WorstCase(simple)
@@ -398,7 +398,7 @@ class BoxLogLikelihood(Tallied[Box]):
         short = effort if given else effort.with_work_limit().sharing_nodes(_NODES_FOR_POINTS)
         return found_points(self.terms, self.domain, short)
 
-    def most_apart(self, effort: Effort) -> Apart | None:
+    def most_apart(self, effort: Effort) -> ExtremePair | None:
         # A search makes at least its first two nodes, whatever is left.
         if effort.used_up and root_work(len(self.terms), len(self.domain.columns)) > _NO_MATTER:
             return None

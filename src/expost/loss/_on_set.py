@@ -19,13 +19,13 @@ from expost._types import Floats
 from expost.domains import FiniteSet
 from expost.errors import InvalidInput
 from expost.filters import WorstCase
-from expost.loss._log_likelihood import Apart, ExactLogLikelihood
+from expost.loss._log_likelihood import ExtremePair, FiniteLogLikelihood
 from expost.loss._query_marginal import (
     Candidate,
-    Seen,
+    QueryMarginal,
     ToldFrom,
     enclose,
-    exact_spread_apart,
+    exact_worst_spread,
     repeated,
     rounded_sum_error,
     signed,
@@ -170,7 +170,7 @@ _AT_ONCE = 1 << 14
 
 
 @dataclass(frozen=True, eq=False)
-class SetLogLikelihood(ExactLogLikelihood[FiniteSet]):
+class SetLogLikelihood(FiniteLogLikelihood[FiniteSet]):
     """ℓ at every value of a finite set; minus infinity where some response was impossible."""
 
     values: Floats
@@ -225,13 +225,15 @@ class SetLogLikelihood(ExactLogLikelihood[FiniteSet]):
         return ExactSums(self.domain, self.values, self.error, list(self.tally))
 
     @property
-    def seen(self) -> Seen:
+    def seen(self) -> QueryMarginal:
         """ℓ as every query sees it."""
 
         def apart(told_from: ToldFrom, amount: Nats) -> Nats:
-            return exact_spread_apart(self._exact, told_from, amount)
+            return exact_worst_spread(self._exact, told_from, amount)
 
-        return Seen(self.values, self.values, self.error, self._loss, apart, self.exact_spread_with)
+        return QueryMarginal(
+            self.values, self.values, self.error, self._loss, apart, self.exact_spread_with
+        )
 
     def exact_spread_with(self, extra: Summand) -> Nats:
         """The exact spread after some more responses."""
@@ -246,12 +248,12 @@ class SetLogLikelihood(ExactLogLikelihood[FiniteSet]):
     def worst_after(self, query: Query, times: int, budget: Nats, effort: Effort) -> WorstCase:
         return self.seen.worst_after(query, query.on(self.domain), times)
 
-    def most_apart(self, effort: Effort) -> Apart | None:
+    def most_apart(self, effort: Effort) -> ExtremePair | None:
         if self.highest == -math.inf or self.highest - self.lowest <= 2 * self.error:
             return None
         top = np.flatnonzero(self.values >= self.highest - 2 * self.error)
         bottom = np.flatnonzero(self.values <= self.lowest + 2 * self.error)
-        return Apart(
+        return ExtremePair(
             self.domain.values[top[0]],
             self.domain.values[bottom[0]],
             self.highest - self.lowest,

@@ -29,10 +29,10 @@ from expost.terms import Term
 __all__ = [
     "Candidate",
     "ExactExtremes",
-    "Seen",
+    "QueryMarginal",
     "ToldFrom",
     "enclose",
-    "exact_spread_apart",
+    "exact_worst_spread",
     "repeated",
     "rounded_sum_error",
     "signed",
@@ -98,7 +98,7 @@ def widest_pair(
     return max(((high.value, low.value) for high, low in pairs), key=width)
 
 
-def exact_spread_apart(exact: ExactExtremes, told_from: ToldFrom, apart: Nats) -> Nats:
+def exact_worst_spread(exact: ExactExtremes, told_from: ToldFrom, apart: Nats) -> Nats:
     """max ℓ(x) - ℓ(x') over all pairs, plus ``apart`` where the two can be told apart, exactly."""
     if exact.is_infinite:
         return INFINITE
@@ -132,7 +132,7 @@ _BLOCK = 1 << 15
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class QueryMarginal:
     """ℓ as a query sees it: for all values that it cannot tell apart, the largest and the smallest.
 
     Both are doubles within an error; ``highs`` and ``lows`` are one array on a plain set.

@@ -20,9 +20,25 @@ from expost._format import format_list
 from expost._types import Floats, Indices
 from expost.domains import Attributes, Variable
 from expost.errors import InvalidInput
-from expost.loss._exponents import Bases, Exactly, Found, Kinds, Rows, winners
+from expost.loss._exponents import (
+    Bases,
+    Combination,
+    DistinctLikelihoods,
+    ExactTable,
+    Rows,
+    winners,
+)
 
-__all__ = ["MOST_STATES", "Around", "At", "Counted", "Move", "State", "Sweep", "Within"]
+__all__ = [
+    "MOST_STATES",
+    "BoundedChange",
+    "CountedChanges",
+    "Move",
+    "StepState",
+    "StepTable",
+    "Sweep",
+    "TwoSidedSweep",
+]
 
 
 class Move(ABC):
@@ -41,8 +57,8 @@ class Move(ABC):
 
 
 @dataclass(frozen=True)
-class Counted(Move):
-    """At most so many changes in all, counted on an axis of their own."""
+class CountedChanges(Move):
+    """StepTable most so many changes in all, counted on an axis of their own."""
 
     value: int
     counter: int
@@ -68,7 +84,7 @@ class Counted(Move):
 
 
 @dataclass(frozen=True)
-class Within(Move):
+class BoundedChange(Move):
     """Not farther than some distance, along an axis of numbers."""
 
     value: int
@@ -121,7 +137,7 @@ MOST_STATES = 100_000
 
 
 @dataclass(frozen=True, eq=False)
-class State:
+class StepState:
     """What is carried from step to step: attributes in the order of their names, and counters."""
 
     domain: Attributes
@@ -183,20 +199,22 @@ class State:
             attribute, axis = self.domain[name], self.names.index(name)
             assert attribute.change is not None
             if attribute.change.times is not None:
-                result.append(Counted(axis, counter, len(attribute.values)))
+                result.append(CountedChanges(axis, counter, len(attribute.values)))
                 counter += 1
             elif attribute.change.max_step is not None:
-                result.append(Within(axis, attribute.numbers, attribute.change.max_step * gap))
+                result.append(
+                    BoundedChange(axis, attribute.numbers, attribute.change.max_step * gap)
+                )
         return result
 
 
 @dataclass(frozen=True, slots=True)
-class At:
+class StepTable:
     """What was answered about a step, for every combination of values at that step."""
 
     step: int
     sums: Floats
-    exactly: Exactly
+    exactly: ExactTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +226,7 @@ class _Stage:
     after: Floats
 
 
-_Leg = tuple[At | None, Indices, Indices]
+_Leg = tuple[StepTable | None, Indices, Indices]
 """A step, with its states twice; or a move: whose source, and which of the next states that is."""
 
 
@@ -216,13 +234,13 @@ _Leg = tuple[At | None, Indices, Indices]
 class Sweep:
     """The largest sums over all steps on one side up to some step, for every state at that step."""
 
-    state: State
-    at: At
+    state: StepState
+    at: StepTable
     farther: Sweep | None
     sums: Floats
 
     @classmethod
-    def onto(cls, farther: Sweep | None, at: At, state: State) -> Sweep:
+    def onto(cls, farther: Sweep | None, at: StepTable, state: StepState) -> Sweep:
         """The sweep that goes on to one more step."""
         own = at.sums.reshape(2, *state.values, *(1 for _ in state.counters))
         start = np.zeros((2, *state.shape)) if farther is None else farther.reaching(at.step)
@@ -246,11 +264,11 @@ class Sweep:
         """The exponents of the exact winners for some states at another step."""
         return self._followed(self._way(step, states, sign, error), sign, bases)[0]
 
-    def traced(self, step: int, state: int, sign: int, error: float) -> Found:
+    def traced(self, step: int, state: int, sign: int, error: float) -> Combination:
         """A winner for one state at another step: the values at all steps of the sweep."""
         way = self._way(step, np.array([state]), sign, error)
         _, won = self._followed(way, sign, Bases())
-        found: Found = {}
+        found: Combination = {}
         own = 0
         for (at, states, where), best in zip(way, won, strict=True):
             if at is None:
@@ -306,12 +324,12 @@ def _sources(
 
 
 @dataclass(frozen=True, eq=False)
-class Around:
+class TwoSidedSweep:
     """All that was answered before and after a step, over the values at that step."""
 
     before: Sweep | None
     after: Sweep | None
-    state: State
+    state: StepState
     step: int
     error: float
 
@@ -330,13 +348,13 @@ class Around:
         """The largest sums for every combination of values."""
         return np.asarray(self._both.max(axis=-1))
 
-    def powers(self, places: Indices, sign: int) -> Kinds:
+    def powers(self, places: Indices, sign: int) -> DistinctLikelihoods:
         """The exact winners for some combinations of values."""
         bases = Bases()
         total, best, _ = self._split(places, sign, bases)
         return bases.kinds(total[best])
 
-    def traced(self, place: int, sign: int) -> Found:
+    def traced(self, place: int, sign: int) -> Combination:
         """One combination of values, and a winner for it at all other steps."""
         _, (best,), sides = self._split(np.array([place]), sign, Bases())
         own = map(int, np.unravel_index(place, self.state.values))

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from expost._types import Indices
 from expost.domains import Part, Variable
 from expost.loss._elimination import rank
-from expost.loss._exponents import Found, Kinds
+from expost.loss._exponents import Combination, DistinctLikelihoods
 from expost.loss._on_set import SetLogLikelihood, finite
 from expost.queries import PartLikelihood, Query
 from expost.tally import Summand
 
-__all__ = ["ExactTable", "Table"]
+__all__ = ["ExactResponseTable", "ResponseTable"]
 
 
 # So few are not sorted into classes first.
@@ -30,7 +30,7 @@ _LARGE = 1 << 62
 
 
 @dataclass(frozen=True, eq=False)
-class ExactTable:
+class ExactResponseTable:
     """The exact likelihoods of some responses, for every combination of a part.
 
     They are worked out where they are asked for, and kept: most tables are the same before and
@@ -66,7 +66,7 @@ class ExactTable:
     def _known(self) -> _Known:
         return _Known(len(self.part))
 
-    def powers(self, places: Indices, sign: int) -> Kinds:
+    def powers(self, places: Indices, sign: int) -> DistinctLikelihoods:
         """The exact likelihoods at some combinations, in the order of axes."""
         which = self._known.where[places]
         if which.min(initial=0) < 0:
@@ -74,14 +74,14 @@ class ExactTable:
             which = self._known.where[places]
         present = np.bincount(which).nonzero()[0]
         different = [self._known.different[k] for k in present.tolist()]
-        return Kinds(different, present.searchsorted(which))
+        return DistinctLikelihoods(different, present.searchsorted(which))
 
-    def traced(self, place: int, sign: int) -> Found:
+    def traced(self, place: int, sign: int) -> Combination:
         """One combination."""
         found = map(int, np.unravel_index(place, self._sizes))
         return dict(zip(self.sorted, found, strict=True))
 
-    def at(self, found: Found) -> Counter[int]:
+    def at(self, found: Combination) -> Counter[int]:
         """The exact likelihood at one combination."""
         place = np.ravel_multi_index([found[variable] for variable in self.sorted], self._sizes)
         (powers,), _ = self.powers(np.array([place]), 1)
@@ -141,20 +141,20 @@ class _Known:
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class ResponseTable:
     """ℓ of all responses about the same variables, which are named in the same order."""
 
     variables: tuple[Variable, ...]
     on_part: SetLogLikelihood
 
     @classmethod
-    def flat(cls, likelihood: PartLikelihood) -> Table:
+    def flat(cls, likelihood: PartLikelihood) -> ResponseTable:
         """Before anything is asked about these variables."""
         return cls(likelihood.variables, SetLogLikelihood.flat(likelihood.part))
 
-    def add(self, query: Query, position: int) -> Table:
+    def add(self, query: Query, position: int) -> ResponseTable:
         """The table after one more response to a query about the part."""
-        return Table(self.variables, self.on_part.uncharged(query, position))
+        return ResponseTable(self.variables, self.on_part.uncharged(query, position))
 
     @property
     def part(self) -> Part:
@@ -178,9 +178,9 @@ class Table:
         return [rank(variable) for variable in self.variables]
 
     @cached_property
-    def exactly(self) -> ExactTable:
+    def exactly(self) -> ExactResponseTable:
         """The same in exact numbers."""
-        return ExactTable(self.variables, self.part, self.on_part.tally)
+        return ExactResponseTable(self.variables, self.part, self.on_part.tally)
 
     @property
     def sorted(self) -> tuple[Variable, ...]:

@@ -19,8 +19,8 @@ from expost._types import Floats, Indices
 from expost.domains import Attributes, Variable
 from expost.errors import InvalidInput
 from expost.loss._components import link
-from expost.loss._elimination import eliminate, plan, rank
-from expost.loss._sweeps import State as Swept
+from expost.loss._elimination import eliminate, plan_elimination, rank
+from expost.loss._sweeps import StepState as Swept
 from expost.numbers import Nats
 from expost.panel.finite import FiniteState
 from expost.panel.places import Chosen
@@ -358,7 +358,7 @@ def _sums(
     variables = sorted({*target, *(each for scope in scopes for each in scope)}, key=rank)
     sizes = tuple((each, len(domain[each[0]].values)) for each in variables)
     flat = np.zeros((1, math.prod(len(domain[name].values) for name, _ in target)))
-    planned = plan(sizes, (*scopes, target), target)
+    planned = plan_elimination(sizes, (*scopes, target), target)
     return eliminate(planned, [*tables, flat]).sums[-1]
 
 

@@ -18,7 +18,7 @@ from expost.filters._filter import Filter
 from expost.filters._large_budgets import is_large, sure_text
 from expost.loss import Odometer, Replay
 from expost.loss import replay as replay_of
-from expost.loss._log_likelihood import Apart, PartLoss, part_of, share_between
+from expost.loss._log_likelihood import ExtremePair, PartLoss, part_of, share_between
 from expost.numbers import Enclosure
 from expost.report._formatting import (
     basic_text,
@@ -99,7 +99,7 @@ class Explanation:
     """What the filter holds against its budget; the loss, if there is no filter."""
     used: Enclosure | None
     """That, as a share of the budget; above 1 if it was not respected, and more is held."""
-    most_different: Apart | None
+    most_different: ExtremePair | None
     parts: tuple[PartLoss, ...]
     """Of records: the losses about attributes that no question ties together."""
 
@@ -367,7 +367,7 @@ def _value(value: Value | Record, domain: Domain, others_alike: int | None) -> s
     )
 
 
-def _times(extremes: Apart) -> str:
+def _times(extremes: ExtremePair) -> str:
     if extremes.difference > 700:
         return f"e^{extremes.difference:.6g} times"
     return f"{math.exp(extremes.difference):.4g} times"
