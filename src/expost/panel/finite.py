@@ -13,7 +13,7 @@ import numpy as np
 
 from expost._types import Floats, Indices
 from expost.domains import Domain
-from expost.filters._account_arrays import Accounts
+from expost.filters._many_accounts import Accounts
 from expost.numbers import UNIT, Nats
 from expost.panel.accounts import FiniteAccounts
 from expost.panel.places import Chosen

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from expost._types import Bools, Floats, Indices
 from expost.domains import Attributes, Box, Domain, FiniteSet
 from expost.filters import Filter
-from expost.filters._account_arrays import Amounts, amounts_held, worst_amounts
+from expost.filters._many_accounts import LossBounds, held_loss_bounds, worst_loss_bounds
 from expost.panel.on_attributes import AttributesState
 from expost.panel.on_box import BoxState
 from expost.panel.on_set import SetState
@@ -105,20 +105,20 @@ class Kernel:
 
     def _decide(self, state: State, number: int, chosen: Chosen) -> Verdicts:
         if number < 0:
-            now = amounts_held(self.filter, state.accounts(chosen))
+            now = held_loss_bounds(self.filter, state.accounts(chosen))
             nobody = np.zeros(len(chosen), dtype=np.bool_)
             return Verdicts(nobody, nobody, now.lower, now.upper)
         query = self.questions[number].query
         if self.filter.pure and query.approximate:
             never, nobody = np.full(len(chosen), np.inf), np.zeros(len(chosen), dtype=np.bool_)
             return Verdicts(nobody, nobody, never, never)
-        worst = worst_amounts(self.filter, state.accounts(chosen), query)
+        worst = worst_loss_bounds(self.filter, state.accounts(chosen), query)
         settled = worst.against(self.filter.budget)
         return Verdicts(settled.within, settled.unknown, worst.lower, worst.upper)
 
-    def losses(self, state: State, places: Indices | None = None) -> Amounts:
+    def losses(self, state: State, places: Indices | None = None) -> LossBounds:
         """What counts against the budget so far, as the filter counts."""
-        return amounts_held(self.filter, state.accounts(Chosen(state.count, places)))
+        return held_loss_bounds(self.filter, state.accounts(Chosen(state.count, places)))
 
     def remaining(self, state: State, suspended: Bools, places: Indices | None = None) -> Floats:
         """Budget minus what counts against it, rounded down; 0 for suspended subjects."""

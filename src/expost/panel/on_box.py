@@ -14,7 +14,7 @@ import numpy as np
 from expost._types import Bools, Floats, Indices
 from expost.domains import Box
 from expost.filters._account import WorstCase
-from expost.filters._account_arrays import Accounts, Amounts, Case, Settled
+from expost.filters._many_accounts import Accounts, BudgetComparison, Case, LossBounds
 from expost.loss import Odometer
 from expost.numbers import Enclosure, Nats
 from expost.panel.places import Chosen
@@ -163,25 +163,25 @@ class _BoxAccounts(Accounts):
     def __len__(self) -> int:
         return len(self.chosen)
 
-    def some(self, chosen: Bools) -> _BoxAccounts:
-        return _BoxAccounts(self.state, self.chosen.some(np.flatnonzero(chosen)))
+    def subset(self, mask: Bools) -> _BoxAccounts:
+        return _BoxAccounts(self.state, self.chosen.some(np.flatnonzero(mask)))
 
-    def loss(self) -> Amounts:
+    def loss(self) -> LossBounds:
         return _searched(*self.state.losses(self.chosen))
 
-    def spent(self, query: Query | None = None) -> Amounts:
+    def spent(self, query: Query | None = None) -> LossBounds:
         return spent(self.state, self.chosen, query)
 
-    def by_queries(self, key: Any, case: Case) -> Amounts:
+    def by_queries(self, key: Any, case: Case) -> LossBounds:
         return by_queries(self.state, self.chosen, key, case)
 
-    def worst_after(self, query: Query, budget: Nats) -> Amounts:
+    def worst_after(self, query: Query, budget: Nats) -> LossBounds:
         return self._unless_surely("worst_after", query, budget)
 
-    def plus_epsilon(self, query: Query, budget: Nats) -> Amounts:
+    def plus_epsilon(self, query: Query, budget: Nats) -> LossBounds:
         return self._unless_surely("plus_epsilon", query, budget)
 
-    def _unless_surely(self, what: str, query: Query, budget: Nats) -> Amounts:
+    def _unless_surely(self, what: str, query: Query, budget: Nats) -> LossBounds:
         """No search for whose epsilons fit: neither number is above their sum."""
         basic = self.spent(query)
         surely = basic.against(budget).within
@@ -191,7 +191,7 @@ class _BoxAccounts(Accounts):
         searched = _searched(*self.state.bounds(what, tallies, query, budget))
         return _at_most(basic).where(surely, searched)
 
-    def one_by_one(self, case: Case) -> Amounts:
+    def one_by_one(self, case: Case) -> LossBounds:
         state = self.state
         distinct, index_of = distinct_integers(state.tallies.of_subject[self.chosen.index])
         packed = [state.tallies.packed[tally] for tally in distinct.tolist()]
@@ -200,34 +200,34 @@ class _BoxAccounts(Accounts):
         return _of_cases(cases, index_of)
 
 
-def _at_most(amounts: Amounts) -> Amounts:
-    """Amounts that are known from above only."""
-    return Amounts(np.zeros(len(amounts.upper)), amounts.upper, amounts.settle)
+def _at_most(amounts: LossBounds) -> LossBounds:
+    """LossBounds that are known from above only."""
+    return LossBounds(np.zeros(len(amounts.upper)), amounts.upper, amounts.settle)
 
 
-def _searched(lower: Floats, upper: Floats) -> Amounts:
+def _searched(lower: Floats, upper: Floats) -> LossBounds:
     """What a search found: where the budget is between, nobody knows."""
 
-    def settle(places: Indices, budget: Nats) -> Settled:
+    def settle(places: Indices, budget: Nats) -> BudgetComparison:
         cases = [
             WorstCase(Enclosure(float(lower[place]), float(upper[place])))
             for place in places.tolist()
         ]
         return _settled(cases, budget)
 
-    return Amounts(lower, upper, settle)
+    return LossBounds(lower, upper, settle)
 
 
-def _of_cases(cases: Sequence[WorstCase], which: Indices) -> Amounts:
-    def settle(places: Indices, budget: Nats) -> Settled:
+def _of_cases(cases: Sequence[WorstCase], which: Indices) -> LossBounds:
+    def settle(places: Indices, budget: Nats) -> BudgetComparison:
         return _settled([cases[number] for number in which[places].tolist()], budget)
 
     lower = np.array([case.loss.lower for case in cases], dtype=np.float64)
     upper = np.array([case.loss.upper for case in cases], dtype=np.float64)
-    return Amounts(lower[which], upper[which], settle)
+    return LossBounds(lower[which], upper[which], settle)
 
 
-def _settled(cases: Sequence[WorstCase], budget: Nats) -> Settled:
+def _settled(cases: Sequence[WorstCase], budget: Nats) -> BudgetComparison:
     within = np.array([case.within(budget) for case in cases], dtype=np.bool_)
     unknown = np.array([case.undecided(budget) for case in cases], dtype=np.bool_)
-    return Settled(within, unknown)
+    return BudgetComparison(within, unknown)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from expost._types import Codes, Floats, Indices, Ints
 from expost.domains import Domain
-from expost.filters._account_arrays import Accounts
+from expost.filters._many_accounts import Accounts
 from expost.panel.asked import QueryOnlyAccount
 from expost.panel.log import Counted, Log
 from expost.panel.places import Chosen, groups
