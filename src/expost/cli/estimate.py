@@ -17,15 +17,16 @@ from expost.cli._outputs import Line, check_picture, progress_line, show_json, s
 from expost.errors import InvalidInput, make_printable
 from expost.knowledge import Samples, load_prior
 from expost.report._estimates import (
-    Estimated,
+    EstimateReport,
+    IntervalOptions,
     check_mean,
-    distribution,
-    for_likelihood,
-    frequencies,
-    mean,
-    mean_by_likelihood,
-    mean_on_support,
-    of_a_part,
+    mark_incomplete,
+    report_distribution,
+    report_frequencies,
+    report_likelihood_mean,
+    report_mean,
+    report_support_mean,
+    select_for_likelihood,
 )
 
 __all__ = ["command"]
@@ -118,34 +119,31 @@ def command(
         check_picture(out, data, queries)
     with progress_line() as line:
         study = read_many(data, queries, line)
-        told, answers = _told(line), study.answers
+        answers = study.answers
+        options = IntervalOptions(confidence, repetitions, seed, _told(line))
         if key is not None:
             check_mean(answers, key, unnamed=queries is None)
         chosen = None if of_query else find_attributes(answers, about, step, key=key)
         with about_options():
             if key is not None and not likelihood:
-                found = mean(answers, key, confidence=confidence)
+                found = report_mean(answers, key, confidence=confidence)
             elif naive:
                 answers = answers if chosen is None else _part(answers, chosen, planned=planned)
-                found = frequencies(answers, confidence=confidence)
+                found = report_frequencies(answers, confidence=confidence)
             elif key is not None and support is not None:
-                found = mean_on_support(
-                    answers, key, _support(support, answers), confidence=confidence,
-                    repetitions=repetitions, seed=seed, progress=told,
-                )  # fmt: skip
+                found = report_support_mean(answers, key, _support(support, answers), options)
             else:
-                answers, whole = for_likelihood(answers, chosen, planned=planned)
-                estimate = distribution if key is None else partial(mean_by_likelihood, key=key)
-                found = estimate(
-                    answers, chosen=whole, confidence=confidence, repetitions=repetitions,
-                    seed=seed, progress=told,
-                )  # fmt: skip
+                answers, chosen = select_for_likelihood(answers, chosen, planned=planned)
+                estimator = report_distribution
+                if key is not None:
+                    estimator = partial(report_likelihood_mean, key=key)
+                found = estimator(answers, chosen, options)
     unused = len(study.answers.codes) - len(answers.codes)
     if unused:  # they are about other attributes
         left_out = len(study.answers) - len(answers)
         found = replace(found, unused=unused, left_out=left_out)
     if incomplete:
-        found = of_a_part(found)
+        found = mark_incomplete(found)
     if out is not None:
         _draw(found, out)
     if as_json:
@@ -178,7 +176,7 @@ def _told(line: Line) -> Callable[[int, int], None]:
     return lambda done, total: line.count(done, total, "repetitions")
 
 
-def _show_table(found: Estimated) -> None:
+def _show_table(found: EstimateReport) -> None:
     """The estimates in columns; the largest, where there are very many."""
     rows = found.estimates
     if len(rows) > _MOST:
@@ -208,7 +206,7 @@ def _short(number: float, ends: tuple[float, float]) -> str:
     return "0" if abs(number) < _DUST * (ends[1] - ends[0]) else f"{number:.4g}"
 
 
-def _lines(found: Estimated) -> Iterator[tuple[str, str]]:
+def _lines(found: EstimateReport) -> Iterator[tuple[str, str]]:
     yield "what", found.description
     subjects = f"{found.subjects:,}"
     if found.left_out:
@@ -222,7 +220,7 @@ def _lines(found: Estimated) -> Iterator[tuple[str, str]]:
         yield "" if number else "assumes", assumption
 
 
-def _draw(found: Estimated, out: Path) -> None:
+def _draw(found: EstimateReport, out: Path) -> None:
     from expost.report._figures import estimates_chart
     from expost.report._plot import save_chart
 

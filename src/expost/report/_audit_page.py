@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from expost.audits.result import Audit, FilesRead, Histogram
-from expost.errors import make_printable
 from expost.filters import Filter
 from expost.filters._outcomes import respected_cell
 from expost.numbers import Enclosure
@@ -37,10 +36,10 @@ def audit_page(audit: Audit, *, name: str, date: str, content_id: str) -> str:
     ``name`` is that of the log, ``content_id`` tells what exactly was audited.
     """
     header = Header(
-        about=f"Audit of {make_printable(name)}",
+        about=f"Audit of {name}",
         summary=verdict(audit),
-        file=make_printable(name),
-        date=make_printable(date),
+        file=name,
+        date=date,
         content_id=content_id,
         budget=budget_text(audit.guard),
         facts=list(_facts(audit)),
@@ -244,7 +243,7 @@ _HEAD = ["person", "answers", "loss now", "largest", "basic", "respected", "rema
 def _row(row: dict[str, Any]) -> tuple[str, ...]:
     respected = respected_cell(row["budget_respected"], row["first_refused"], noun="question")
     now = shown(Enclosure(row["lower"], row["upper"]))
-    subject, answers = make_printable(str(row["subject"])), f"{row['exchanges']:,}"
+    subject, answers = str(row["subject"]), f"{row['exchanges']:,}"
     return (
         subject,
         answers,
@@ -291,7 +290,7 @@ def other_filter(entry: tuple[str, Filter | None]) -> str:
 
 def _some(names: list[str]) -> str:
     unlisted = f", and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-    return make_printable(", ".join(names[:_NAMED]) + unlisted)
+    return ", ".join(names[:_NAMED]) + unlisted
 
 
 def _worst(audit: Audit) -> str:

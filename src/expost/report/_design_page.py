@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator
 
 from expost.designs import Arrival, Design, Prediction
-from expost.errors import make_printable
 from expost.report._chart import Axis, Chart, Dots, Line, Mark, Rows, Upright
 from expost.report._formatting import domain_in_words
 from expost.report._page import Header, bullets, figure, page, paragraph, section, table
@@ -157,10 +156,10 @@ def design_page(design: Design, *, name: str, date: str, content_id: str) -> str
     study = design.study
     delta = f", delta {float(study.delta):g}" if study.delta else ""
     header = Header(
-        about=f"Design of {make_printable(name)}",
+        about=f"Design of {name}",
         summary=advice(design),
-        file=make_printable(name),
-        date=make_printable(date),
+        file=name,
+        date=date,
         content_id=content_id,
         budget=f"{float(study.epsilon):g} nats for each person{delta}",
         facts=[

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from expost._format import format_count, format_list
+from expost._types import Floats
 from expost.answers import Answers, no_such_query
-from expost.domains import FiniteSet, Part, require_finite
+from expost.domains import Domain, FiniteSet, Part, require_finite
 from expost.errors import InvalidInput, at
 from expost.estimation import (
     Distribution,
@@ -33,27 +34,24 @@ from expost.filters import Filter
 from expost.knowledge import Samples
 from expost.loss import Odometer
 from expost.numbers import ExactLike
-from expost.queries import About
+from expost.queries import About, Query
 from expost.report._formatting import query_in_words, value_label, value_text
 
 __all__ = [
-    "Estimate",
-    "Estimated",
+    "ChosenAttributes",
+    "EstimateReport",
+    "EstimateRow",
+    "IntervalOptions",
     "check_mean",
-    "distribution",
-    "estimated_by_likelihood",
-    "for_likelihood",
-    "frequencies",
-    "how_found",
-    "mean",
-    "mean_by_likelihood",
-    "mean_on_support",
-    "of_a_part",
-    "quietly",
+    "mark_incomplete",
+    "report_distribution",
+    "report_frequencies",
+    "report_likelihood_mean",
+    "report_mean",
+    "report_support_mean",
     "rows_of",
+    "select_for_likelihood",
 ]
-
-T = TypeVar("T")
 
 _ALWAYS = (
     "every response has the probabilities that its query states",
@@ -69,11 +67,14 @@ _MISSING = (
     "estimate is biased, and so is every other from what is here."
 )
 # Of so few, resampling shows little; coverage was measured from 100 on (docs/how-to/estimates.md).
-_FEW = 30
+_FEWEST_SUBJECTS = 30
+
+# Points that are tried beside those of a support.
+_MOST_FRESH = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class EstimateRow:
     """One number, with an interval."""
 
     of: str
@@ -89,12 +90,12 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True)
-class Estimated:
+class EstimateReport:
     """Estimates, and how far they can be trusted."""
 
     description: str
     """What is estimated, and how."""
-    estimates: tuple[Estimate, ...]
+    estimates: tuple[EstimateRow, ...]
     confidence: float
     subjects: int
     """Whose answers were used."""
@@ -136,40 +137,61 @@ class Estimated:
         )
 
 
-def mean(answers: Answers, key: str, *, confidence: ExactLike = "0.95") -> Estimated:
-    """The mean of the score that a query is about."""
-    times, filter_ = _times(answers, key), answers.filter
-    estimated = quietly(partial(estimate_mean, answers, key, confidence=confidence))
-    query, has_answered = answers.queries[key], times > 0
+@dataclass(frozen=True, slots=True)
+class IntervalOptions:
+    """The options of intervals around an estimate by likelihood."""
+
+    confidence: ExactLike = "0.95"
+    repetitions: int | None = None
+    """Resample the subjects so often; None takes profile likelihoods."""
+    seed: int = 0
+    progress: Callable[[int, int], None] | None = None
+
+    def around(self, distribution: Distribution, *scores: Sequence[float] | Floats) -> Intervals:
+        """Compute the intervals around a distribution, or around the mean of scores."""
+        with _no_warnings():
+            return distribution.intervals(
+                *scores,
+                confidence=self.confidence,
+                repetitions=self.repetitions,
+                seed=self.seed,
+                progress=self.progress,
+            )
+
+
+def report_mean(answers: Answers, key: str, *, confidence: ExactLike = "0.95") -> EstimateReport:
+    """Estimate the mean of the score of a query, without bias if everybody was asked alike."""
+    exchanges, filter_, query = _exchanges(answers, key), answers.filter, answers.queries[key]
+    with _no_warnings():
+        estimate = estimate_mean(answers, key, confidence=confidence)
     low, high = map(float, query.meaning(answers.domain).range)
-    (estimate,) = rows_of(estimated)
-    estimate = replace(estimate, of=f"{key}: {query_in_words(query, answers.domain)}")
-    return Estimated(
+    without = exchanges == 0
+    return EstimateReport(
         f"the mean of {key}: unbiased, if everybody was asked alike",
-        (estimate,),
-        estimated.confidence,
-        estimated.subjects,
-        int((~has_answered).sum()),
-        None if filter_ is None else _refused(answers, key, filter_, ~has_answered),
-        int(times.sum()),
-        int(len(answers.codes) - times.sum()),
+        _mean_row(estimate, key, query, answers.domain),
+        estimate.confidence,
+        estimate.subjects,
+        int(without.sum()),
+        None if filter_ is None else _count_refused(answers, key, filter_, without),
+        int(exchanges.sum()),
+        int(len(answers.codes) - exchanges.sum()),
         (*_ALWAYS, _NAIVE),
-        _warning(answers, times, "the mean by likelihood (--likelihood)"),
+        _unequal_warning(answers, exchanges, "the mean by likelihood (--likelihood)"),
         (low, high),
     )
 
 
-Chosen = tuple[tuple[str, ...], int | None]
-"""Attributes that an estimate is about, and the step if one of them changes."""
+ChosenAttributes = tuple[tuple[str, ...], int | None]
+"""The attributes that an estimate is about, and the step if one of them changes."""
 
 
-def for_likelihood(
-    answers: Answers, chosen: Chosen | None, *, planned: bool
-) -> tuple[Answers, Chosen | None]:
-    """The answers that an estimate by likelihood takes, and what it is about if it is a part.
+def select_for_likelihood(
+    answers: Answers, chosen: ChosenAttributes | None, *, planned: bool
+) -> tuple[Answers, ChosenAttributes | None]:
+    """Select the answers for an estimate by likelihood, and the attributes that it is about.
 
-    All answers together, if who was asked may depend on those about other attributes, and if
-    there are not too many combinations. Otherwise only those about what was chosen.
+    These are all answers if those about other attributes may have decided who was asked, and if
+    there are not too many combinations. Otherwise they are the answers about the chosen ones.
     """
     if chosen is None:
         return answers, None
@@ -177,16 +199,15 @@ def for_likelihood(
     try:
         part = answers.about(*names, at=step, planned=planned)
     except InvalidInput as error:
-        if planned or not _together(answers, chosen):
+        if planned or not _can_estimate_together(answers, chosen):
             raise error from None
         return answers, chosen
-    if planned or part.complete or part.evenly() or not _together(answers, chosen):
+    if planned or part.complete or part.evenly() or not _can_estimate_together(answers, chosen):
         return part, None
     return answers, chosen
 
 
-def _together(answers: Answers, chosen: Chosen) -> bool:
-    """Whether all that was asked about can be estimated together with what was chosen."""
+def _can_estimate_together(answers: Answers, chosen: ChosenAttributes) -> bool:
     try:
         read_estimand(answers, *chosen)
     except InvalidInput:  # perhaps there are too many combinations
@@ -194,145 +215,146 @@ def _together(answers: Answers, chosen: Chosen) -> bool:
     return True
 
 
-def mean_by_likelihood(
-    answers: Answers,
-    key: str,
-    chosen: Chosen | None = None,
-    *,
-    confidence: ExactLike = "0.95",
-    repetitions: int | None = None,
-    seed: int = 0,
-    progress: Callable[[int, int], None] | None = None,
-) -> Estimated:
-    """The same mean, from the likeliest distribution of the values, by all answers."""
-    distribution_ = _likeliest(answers, chosen)
-    values = distribution_.domain
+def report_likelihood_mean(
+    answers: Answers, chosen: ChosenAttributes | None, options: IntervalOptions, *, key: str
+) -> EstimateReport:
+    """Estimate the mean of the score of a query from the likeliest distribution."""
+    likeliest = _likeliest(answers, chosen)
     with at("query"):
         query = answers.queries[key]
-        scores = query_scores(query, values)
-        low, high = map(float, query.meaning(values).range)
-    around = quietly(
-        partial(
-            distribution_.intervals,
-            scores,
-            confidence=confidence,
-            repetitions=repetitions,
-            seed=seed,
-            progress=progress,
-        )
+        scores = query_scores(query, likeliest.domain)
+        low, high = map(float, query.meaning(likeliest.domain).range)
+    intervals = options.around(likeliest, scores)
+    row = _mean_row(intervals, key, query, likeliest.domain)
+    return _report_likelihood(answers, f"mean of {key}", likeliest, intervals, row, (low, high))
+
+
+def report_support_mean(
+    answers: Answers, key: str, support: Samples, options: IntervalOptions
+) -> EstimateReport:
+    """Estimate a mean on a box from the likeliest mixture of points."""
+    with at("query"):
+        query = answers.queries[key]
+        scores = point_scores(query, support)
+    fresh_count = max(2, min(len(support), _MOST_FRESH))
+    fresh = Samples.uniform(support.box, fresh_count, seed=options.seed)
+    with _no_warnings():
+        likeliest = estimate_distribution(answers, support=support)
+        beyond = beyond_support(answers, likeliest, fresh)
+    intervals = options.around(likeliest, scores)
+    row = _mean_row(intervals, key, query, answers.domain)
+    range_ = float(scores.min()), float(scores.max())
+    report = _report_likelihood(answers, f"mean of {key}", likeliest, intervals, row, range_)
+    assert isinstance(beyond.wider.domain, Points)
+    wider_mean = beyond.wider.mean(point_scores(query, beyond.wider.domain.samples))
+    assumption = (
+        f"values are distributed over these points; with {len(fresh):,} more, drawn from all of "
+        f"the box, the mean is {wider_mean:.4g} and the log-likelihood higher by at most "
+        f"{beyond.gain:.2g} nats"
     )
-    (estimate,) = rows_of(around)
-    estimate = replace(estimate, of=f"{key}: {query_in_words(query, values)}")
-    description = f"the mean of {key}, {how_found(distribution_)}"
-    return estimated_by_likelihood(answers, description, (estimate,), around, (low, high))
+    return replace(report, assumes=(*report.assumes, assumption))
 
 
-def frequencies(answers: Answers, *, confidence: ExactLike = "0.95") -> Estimated:
-    """How frequent each value is: unbiased, if everybody was asked alike."""
-    _finite(answers)
+def report_frequencies(answers: Answers, *, confidence: ExactLike = "0.95") -> EstimateReport:
+    """Estimate the share of each value, without bias if everybody was asked alike."""
+    _check_finite(answers)
     try:
-        estimated = quietly(partial(estimate_frequencies, answers, confidence=confidence))
+        with _no_warnings():
+            estimate = estimate_frequencies(answers, confidence=confidence)
     except InvalidInput as error:
         instead = "leave out --frequencies, for any mixture of queries"
         raise InvalidInput(error.reason.replace(LIKELIHOOD_HINT, instead), error.place) from None
-    return Estimated(
+    instead = "the distribution by likelihood (without --frequencies)"
+    return EstimateReport(
         f"the share of each value{_about(answers)}: unbiased, if everybody was asked alike",
-        rows_of(estimated),
-        estimated.confidence,
-        estimated.subjects,
+        rows_of(estimate),
+        estimate.confidence,
+        estimate.subjects,
         0,
         None,
         len(answers.codes),
         0,
         (*_ALWAYS, _NAIVE),
-        _left_out(answers)
-        or _warning(
-            answers,
-            answers.exchanges,
-            "the distribution by likelihood (without --frequencies)",
-            evenly=answers.evenly(),
-        ),
+        _other_attributes_warning(answers)
+        or _unequal_warning(answers, answers.exchanges, instead, evenly=answers.evenly()),
         (0.0, 1.0),
     )
 
 
-def distribution(
-    answers: Answers,
-    chosen: Chosen | None = None,
-    *,
-    confidence: ExactLike = "0.95",
-    repetitions: int | None = None,
-    seed: int = 0,
-    progress: Callable[[int, int], None] | None = None,
-) -> Estimated:
-    """How the values are distributed, by maximum likelihood, with intervals."""
-    distribution_ = _likeliest(answers, chosen)
-    around = quietly(
-        partial(
-            distribution_.intervals,
-            confidence=confidence,
-            repetitions=repetitions,
-            seed=seed,
-            progress=progress,
-        )
-    )
+def report_distribution(
+    answers: Answers, chosen: ChosenAttributes | None, options: IntervalOptions
+) -> EstimateReport:
+    """Estimate the distribution of the values by maximum likelihood, with intervals."""
+    likeliest = _likeliest(answers, chosen)
+    intervals = options.around(likeliest)
     about = _about(answers) if chosen is None else _of(*chosen)
-    description = f"the distribution{about}, {how_found(distribution_)}"
-    return estimated_by_likelihood(answers, description, rows_of(around), around, (0.0, 1.0))
+    return _report_likelihood(
+        answers, f"distribution{about}", likeliest, intervals, rows_of(intervals), (0.0, 1.0)
+    )
 
 
-def _likeliest(answers: Answers, chosen: Chosen | None) -> Distribution:
+def _likeliest(answers: Answers, chosen: ChosenAttributes | None) -> Distribution:
     if chosen is None:
-        _finite(answers)
-        return quietly(partial(estimate_distribution, answers))
-    names, step = chosen
-    return quietly(partial(estimate_distribution, answers, about=names, at=step))
+        _check_finite(answers)
+    names, step = chosen or (None, None)
+    with _no_warnings():
+        return estimate_distribution(answers, about=names, at=step)
 
 
-def how_found(distribution: Distribution) -> str:
-    """By which method, and of which model."""
-    model = "" if distribution.model is None else f" of {distribution.model}"
-    return f"by maximum likelihood{model}"
-
-
-def estimated_by_likelihood(
+def _report_likelihood(
     answers: Answers,
-    description: str,
-    rows: tuple[Estimate, ...],
-    around: Intervals,
-    ends: tuple[float, float],
-) -> Estimated:
-    """An estimate from the likeliest distribution, with its doubts."""
-    doubts = []
-    if left_out := _left_out(answers):
-        doubts.append(left_out)
-    if len(answers) < _FEW:
-        too_few = f"Only {format_count(len(answers), 'subject')}: too few for intervals"
-        doubts.append(f"{too_few}{'' if around.repetitions is None else ' by resampling them'}.")
+    estimand: str,
+    likeliest: Distribution,
+    intervals: Intervals,
+    rows: tuple[EstimateRow, ...],
+    range_: tuple[float, float],
+) -> EstimateReport:
+    """Report an estimate from the likeliest distribution, with its doubts."""
+    doubts = [warning] if (warning := _other_attributes_warning(answers)) else []
+    if len(answers) < _FEWEST_SUBJECTS:
+        resampled = "" if intervals.repetitions is None else " by resampling them"
+        subjects = format_count(len(answers), "subject")
+        doubts.append(f"Only {subjects}: too few for intervals{resampled}.")
     unknown = sum(not row.identified for row in rows)
     if unknown:
         doubts.append(f"The responses do not determine {unknown:,} of {len(rows):,} numbers.")
-    doubts += around.doubts
-    assumptions = _LIKELIHOOD if answers.complete else (_NAIVE,)
-    return Estimated(
-        description, rows, around.confidence, len(answers), 0, None, len(answers.codes), 0,
-        (*_ALWAYS, *assumptions), " ".join(doubts) or None, ends,
-    )  # fmt: skip
+    doubts += intervals.doubts
+    model = "" if likeliest.model is None else f" of {likeliest.model}"
+    return EstimateReport(
+        f"the {estimand}, by maximum likelihood{model}",
+        rows,
+        intervals.confidence,
+        len(answers),
+        0,
+        None,
+        len(answers.codes),
+        0,
+        (*_ALWAYS, *(_LIKELIHOOD if answers.complete else (_NAIVE,))),
+        " ".join(doubts) or None,
+        range_,
+    )
 
 
-def of_a_part(estimated: Estimated) -> Estimated:
-    """The same, where it is known that responses are missing that a filter may have looked at."""
+def mark_incomplete(report: EstimateReport) -> EstimateReport:
+    """Warn that responses are missing that a filter may have looked at."""
     # What it says against a bias, such as to use the likelihood, does not help here.
-    warning_of_rest = None if estimated.doubtful else estimated.warning
-    warning = " ".join(filter(None, (_MISSING, warning_of_rest)))
-    return replace(estimated, assumes=(*_ALWAYS, _NAIVE), warning=warning)
+    other_warning = None if report.doubtful else report.warning
+    warning = " ".join(filter(None, (_MISSING, other_warning)))
+    return replace(report, assumes=(*_ALWAYS, _NAIVE), warning=warning)
 
 
-def rows_of(estimate: Mean | Frequencies | Intervals) -> tuple[Estimate, ...]:
+def _mean_row(
+    estimate: Mean | Intervals, key: str, query: Query, domain: Domain
+) -> tuple[EstimateRow]:
+    (row,) = rows_of(estimate)
+    return (replace(row, of=f"{key}: {query_in_words(query, domain)}"),)
+
+
+def rows_of(estimate: Mean | Frequencies | Intervals) -> tuple[EstimateRow, ...]:
     """The numbers of an estimate, each with its interval."""
     if isinstance(estimate, Mean):
         return (
-            Estimate(
+            EstimateRow(
                 "mean", estimate.mean, estimate.standard_error, estimate.lower, estimate.upper
             ),
         )
@@ -349,10 +371,10 @@ def rows_of(estimate: Mean | Frequencies | Intervals) -> tuple[Estimate, ...]:
         names = [value_text(value, domain) for value in domain.values]
         labels = [value_label(value) for value in domain.values]
     values = [column.tolist() for column in columns]
-    return tuple(Estimate(*row) for row in zip(names, *values, identified, labels, strict=True))
+    return tuple(EstimateRow(*row) for row in zip(names, *values, identified, labels, strict=True))
 
 
-def _finite(answers: Answers) -> FiniteSet:
+def _check_finite(answers: Answers) -> FiniteSet:
     keys = ", ".join(list(answers.queries)[:6])
     return require_finite(
         answers.domain,
@@ -392,7 +414,7 @@ def _of(names: tuple[str, ...], step: int | None) -> str:
     return f" of {format_list(names)}{'' if step is None else f' at step {step}'}"
 
 
-def _left_out(answers: Answers) -> str | None:
+def _other_attributes_warning(answers: Answers) -> str | None:
     """What to say where answers about other attributes may have decided who was asked."""
     if answers.complete or answers.evenly():
         return None
@@ -403,20 +425,21 @@ def _left_out(answers: Answers) -> str | None:
     )
 
 
-def quietly(estimate: Callable[[], T]) -> T:
-    """An estimate without the warnings for programs; what they say is in the result."""
+@contextmanager
+def _no_warnings() -> Iterator[None]:
+    """Silence the warnings for programs; a report has its own."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        return estimate()
+        yield
 
 
-def _times(answers: Answers, key: str) -> NDArray[np.intp]:
+def _exchanges(answers: Answers, key: str) -> NDArray[np.intp]:
     """How often each subject answered a query."""
     about = np.array([query == key for query, _ in answers.given])
     return np.add.reduceat(about[answers.codes].astype(np.intp), answers.starts[:-1])
 
 
-def _refused(answers: Answers, key: str, filter_: Filter, unasked: NDArray[np.bool_]) -> int:
+def _count_refused(answers: Answers, key: str, filter_: Filter, unasked: NDArray[np.bool_]) -> int:
     """To how many of the rest the filter refuses the query, after what they have answered."""
     tallies = answers.tallies()
     refused = 0
@@ -429,7 +452,7 @@ def _refused(answers: Answers, key: str, filter_: Filter, unasked: NDArray[np.bo
     return refused
 
 
-def _warning(
+def _unequal_warning(
     answers: Answers, times: NDArray[np.intp], instead: str, *, evenly: bool = True
 ) -> str | None:
     """What to say where subjects were not asked alike, which a filter may have brought about."""
@@ -446,53 +469,3 @@ def _warning(
         f"Not all subjects {alike}. {depends} this estimate is biased; "
         f"{instead} is not, if all responses are here."
     )
-
-
-_MOST_FRESH = 500
-
-
-def mean_on_support(
-    answers: Answers,
-    key: str,
-    support: Samples,
-    *,
-    confidence: ExactLike = "0.95",
-    repetitions: int | None = None,
-    seed: int = 0,
-    progress: Callable[[int, int], None] | None = None,
-) -> Estimated:
-    """The mean on a box, from the likeliest mixture of some points, and what others would add."""
-    with at("query"):
-        query = answers.queries[key]
-        scores = point_scores(query, support)
-    distribution_ = quietly(partial(estimate_distribution, answers, support=support))
-    fresh = Samples.uniform(support.box, max(2, min(len(support), _MOST_FRESH)), seed=seed)
-    beyond = quietly(partial(beyond_support, answers, distribution_, fresh))
-    around = quietly(
-        partial(
-            distribution_.intervals,
-            scores,
-            confidence=confidence,
-            repetitions=repetitions,
-            seed=seed,
-            progress=progress,
-        )
-    )
-    (estimate,) = rows_of(around)
-    estimate = replace(estimate, of=f"{key}: {query_in_words(query, answers.domain)}")
-    other = beyond.wider.mean(point_scores(query, _points(beyond.wider)))
-    ends = (float(scores.min()), float(scores.max()))
-    result = estimated_by_likelihood(
-        answers, f"the mean of {key}, {how_found(distribution_)}", (estimate,), around, ends
-    )
-    assumed = (
-        f"values are distributed over these points; with {len(fresh):,} more, drawn from all of "
-        f"the box, the mean is {other:.4g} and the log-likelihood higher by at most "
-        f"{beyond.gain:.2g} nats"
-    )
-    return replace(result, assumes=(*result.assumes, assumed))
-
-
-def _points(distribution: Distribution) -> Samples:
-    assert isinstance(distribution.domain, Points)
-    return distribution.domain.samples

@@ -27,7 +27,7 @@ from expost.report._chart import (
     Upright,
 )
 from expost.report._comparison import Comparison, basic_charges
-from expost.report._estimates import Estimate
+from expost.report._estimates import EstimateRow
 
 __all__ = [
     "comparison_chart",
@@ -146,7 +146,7 @@ def losses_chart(losses: Losses) -> Chart:
 
 
 def estimates_chart(
-    estimates: Sequence[Estimate],
+    estimates: Sequence[EstimateRow],
     confidence: float,
     notes: Sequence[str],
     *,

@@ -97,16 +97,16 @@ def learned_page(
     """
     transcript, filter_ = replay.odometer.transcript, replay.filter
     header = Header(
-        about=f"How sure is somebody of this: {make_printable(learned.statement)}",
+        about=f"How sure is somebody of this: {learned.statement}",
         summary=_sentence(learned),
         first=list(breach(replay)),
-        file=make_printable(name),
-        date=make_printable(date),
+        file=name,
+        date=date,
         content_id=transcript.content_id,
         budget=budget_text(filter_),
         facts=[
             *([] if filter_ is None else [("budget respected", replay.respected_text)]),
-            ("prior", make_printable(prior)),
+            ("prior", prior),
             ("realized loss", shown(learned.loss)),
             ("at its peak", shown(learned.peak)),
             ("queries answered", f"{len(transcript):,}"),

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from expost.audits.result import Audit
-from expost.errors import make_printable
 from expost.ledger import Round
 from expost.numbers import Enclosure
 from expost.report._audit_page import (
@@ -64,10 +63,10 @@ def ledger_page(
     ``name`` is the name of the ledger, and ``date`` the day that the page describes.
     """
     header = Header(
-        about=f"The study {make_printable(study.title)}" if study.title else make_printable(name),
+        about=f"The study {study.title}" if study.title else name,
         summary=_summary(study),
-        file=make_printable(name),
-        date=make_printable(date),
+        file=name,
+        date=date,
         content_id=study.root,
         budget=budget_text(study.filter),
         facts=list(_facts(study)),
@@ -159,7 +158,7 @@ def _asked(study: StudySummary) -> Iterator[str]:
     rows = [
         (
             query_text(query),
-            make_printable(study.query_texts[query]),
+            study.query_texts[query],
             *(f"{count:,}" for count in totals(same)),
         )
         for query, same in by_query.items()
@@ -191,18 +190,18 @@ def _losses(audit: Audit) -> str:
 
 
 def _subject(subject: OneSubject) -> str:
-    audit = subject.explanation
-    if not audit.exchanges:
+    explanation = subject.explanation
+    if not explanation.exchanges:
         body = [paragraph("Nothing was answered so far.")]
     else:
         body = [
-            paragraph(*breach(audit.replay)),
-            paragraph(*closing(audit)),
-            odometer_figure(audit, subject.losses),
-            paragraph(f"Budget respected: {audit.replay.respected_text}. {NOISY}"),
-            learned_table(audit),
+            paragraph(*breach(explanation.replay)),
+            paragraph(*closing(explanation)),
+            odometer_figure(explanation, subject.losses),
+            paragraph(f"Budget respected: {explanation.replay.respected_text}. {NOISY}"),
+            learned_table(explanation),
         ]
-    return section(f"One person: {make_printable(subject.name)}", *body)
+    return section(f"One person: {subject.name}", *body)
 
 
 def _quarantined(study: StudySummary) -> Iterator[str]:
@@ -234,15 +233,13 @@ def _quarantined(study: StudySummary) -> Iterator[str]:
             "and verdict on this page."
         )
     if study.quarantined:
-        rows = [
-            (make_printable(group.reason), f"{group.messages:,}") for group in study.quarantined
-        ]
+        rows = [(group.reason, f"{group.messages:,}") for group in study.quarantined]
         yield table(["reason", "messages"], rows)
 
 
 def _happened(study: StudySummary) -> Iterator[str]:
     """Yield a section about recoveries and rollbacks, if there were any."""
-    lines = [make_printable(mark) for mark in study.marks]
+    lines = list(study.marks)
     if study.two_outcomes:
         have = "key has" if study.two_outcomes == 1 else "keys have"
         lines.append(

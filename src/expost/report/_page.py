@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
+from expost.errors import make_printable
 from expost.report._chart import EDGES, Chart, chart_style
 from expost.report._palette import DARK, LIGHT
 
@@ -108,24 +109,24 @@ _POLICY = "; ".join(
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What every page says first, as text."""
+    """The head of a page, as text."""
 
     about: str
     summary: str
-    """What there is to know, in a few sentences."""
+    """The most important findings, in a few sentences."""
     file: str
-    """The name of what it was made from."""
+    """The name of the file that the page describes."""
     date: str
     content_id: str
     budget: str
     facts: Sequence[tuple[str, str]] = ()
-    """More of the same, by name."""
+    """Other facts, by name."""
     first: Sequence[str] = ()
-    """Sentences that nobody must miss, such as that a budget was not respected."""
+    """Sentences before everything else, such as that a budget was not respected."""
 
 
 def page(header: Header, *body: str) -> str:
-    """A document with this header; the body is HTML."""
+    """Write a page with this header; the body is HTML."""
     facts = [
         ("file", header.file),
         ("date", header.date),
@@ -141,7 +142,7 @@ def page(header: Header, *body: str) -> str:
 <meta http-equiv="Content-Security-Policy" content="{_POLICY}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<title>{escape(header.about)}</title>
+<title>{_plain(header.about)}</title>
 <style>{STYLE}</style>
 </head>
 <body>
@@ -160,27 +161,33 @@ def page(header: Header, *body: str) -> str:
 
 
 def section(title: str, *parts: str, level: int = 2) -> str:
-    """Parts below a heading."""
+    """Put parts below a heading."""
     return "\n".join([f"<h{level}>{text(title)}</h{level}>", *parts])
 
 
 def paragraph(*sentences: str) -> str:
+    """Join sentences to a paragraph; without any there is none."""
     return f"<p>{text(' '.join(sentences))}</p>" if any(sentences) else ""
 
 
 def note(*sentences: str) -> str:
-    """A paragraph for those who want to know exactly."""
+    """Join sentences to a paragraph in small print."""
     return f'<p class="note">{text(" ".join(sentences))}</p>'
 
 
 def bullets(lines: Iterable[str]) -> str:
+    """List lines with bullets."""
     return f"<ul>{''.join(f'<li>{text(line)}</li>' for line in lines)}</ul>"
 
 
 def figure(chart: Chart, *, alt: str, caption: str, data_table: str) -> str:
-    """A chart with its legend and a line below it.
+    """Draw a chart with its legend and a caption.
 
-    ``alt`` says in words what is to be seen, ``numbers`` is the table of what is drawn.
+    Args:
+        chart: The chart.
+        alt: Its content in words, for readers who do not see it.
+        caption: A line below it.
+        data_table: The table of the numbers that are drawn.
     """
     legend = "".join(
         f'<li><svg class="swatch" width="24" height="12" aria-hidden="true">{swatch}</svg>'
@@ -190,7 +197,7 @@ def figure(chart: Chart, *, alt: str, caption: str, data_table: str) -> str:
     edges = EDGES[chart.margin]
     return (
         f'<figure class="drawn">{f"<ul class=legend>{legend}</ul>" if legend else ""}'
-        f'<svg class="chart {chart.margin}" role="img" aria-label="{escape(alt)}" '
+        f'<svg class="chart {chart.margin}" role="img" aria-label="{_plain(alt)}" '
         f'height="{edges.above + chart.height + edges.below}">{chart.plot()}</svg>'
         f"<figcaption>{text(caption)}</figcaption>"
         f"<details><summary>The numbers</summary>{data_table}</details></figure>"
@@ -198,7 +205,7 @@ def figure(chart: Chart, *, alt: str, caption: str, data_table: str) -> str:
 
 
 def beside(*figures: str) -> str:
-    """Figures side by side, where there is room."""
+    """Put figures side by side where the screen is wide enough."""
     return f'<div class="beside">{"".join(figures)}</div>'
 
 
@@ -209,11 +216,11 @@ def table(
     caption: str = "",
     of_text: bool = False,
 ) -> str:
-    """A table of numbers, or of ``words``; it scrolls on its own where it is too wide."""
+    """Write a table, of numbers unless it is ``of_text``; it scrolls where it is too wide."""
     kind = ' class="words"' if of_text else ""
     lines = "".join(f"<tr>{_cells(row, 'td')}</tr>" for row in rows)
     above = f"<figcaption>{text(caption)}</figcaption>" if caption else ""
-    name = escape(caption or ", ".join(filter(None, head)))
+    name = _plain(caption or ", ".join(filter(None, head)))
     return (
         f'<figure>{above}<div class="wide" tabindex="0" role="region" aria-label="{name}">'
         f"<table{kind}><thead><tr>{_cells(head, 'th')}</tr></thead>"
@@ -222,12 +229,17 @@ def table(
 
 
 def text(content: object) -> str:
-    """Text as HTML; a number stays on one line with its sign."""
-    return escape(str(content)).replace(" %", "&nbsp;%").replace("ε = ", "ε&nbsp;=&nbsp;")
+    """Escape a text for HTML; a number stays on one line with its sign."""
+    return _plain(content).replace(" %", "&nbsp;%").replace("ε = ", "ε&nbsp;=&nbsp;")
+
+
+def _plain(content: object) -> str:
+    """Escape a text for an attribute; line breaks and control codes become question marks."""
+    return escape(make_printable(str(content)))
 
 
 def _facts(pairs: Iterable[tuple[str, str]]) -> str:
-    """Names and what they are, in two columns; a long word is broken where the screen ends."""
+    """Write facts by name in two columns; a long word is broken where the screen ends."""
     rows = (
         f'<tr><th scope="row">{text(name)}</th><td>{text(fact)}</td></tr>' for name, fact in pairs
     )

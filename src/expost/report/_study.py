@@ -12,7 +12,6 @@ import numpy as np
 from expost._format import format_count, format_percent
 from expost.answers import Subject
 from expost.audits.result import Audit
-from expost.errors import make_printable
 from expost.filters import Filter
 from expost.ledger import Ledger, Round
 from expost.report._audit_page import people
@@ -274,13 +273,13 @@ def rounds_figure(rounds: Sequence[Round]) -> str:
 
 def query_text(name: str) -> str:
     """Return the name of a query, or the beginning of its content id if it has no name."""
-    return make_printable(name[:12] if _CONTENT_ID.fullmatch(name) else _cut(name))
+    return name[:12] if _CONTENT_ID.fullmatch(name) else _cut(name)
 
 
 def _key_text(key: str | None) -> str:
     if key is None:
         return "generated keys"
-    return make_printable(_cut(key))
+    return _cut(key)
 
 
 def _cut(text: str) -> str:

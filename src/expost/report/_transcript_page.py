@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from expost.errors import make_printable
 from expost.numbers import Enclosure
 from expost.report._explanation import Explanation, change_text, closing
 from expost.report._figures import odometer_chart
@@ -33,11 +32,11 @@ def transcript_page(
     ``date`` says when it was as it is told here.
     """
     header = Header(
-        about=f"What was asked of the subject of {make_printable(name)}",
+        about=f"What was asked of the subject of {name}",
         summary=" ".join(closing(explanation)),
         first=list(breach(explanation.replay)),
-        file=make_printable(name),
-        date=make_printable(date),
+        file=name,
+        date=date,
         content_id=explanation.replay.odometer.transcript.content_id,
         budget=budget_text(explanation.filter),
         facts=list(_facts(explanation, losses)),
@@ -63,7 +62,7 @@ def _facts(explanation: Explanation, losses: Sequence[Enclosure]) -> Iterator[tu
     yield "at its peak", peak_text(explanation, losses)
     yield "basic composition", basic_text(explanation.basic, odometer.transcript)
     yield "queries answered", f"{explanation.exchanges:,}"
-    yield "the value", make_printable(explanation.domain)
+    yield "the value", explanation.domain
 
 
 def peak_text(explanation: Explanation, losses: Sequence[Enclosure]) -> str:
@@ -139,7 +138,7 @@ def _asked(explanation: Explanation) -> str:
         rows.append(
             (
                 f"{step.index:,}",
-                make_printable(step.question),
+                step.question,
                 response_text(step.exchange.response, step.exchange.query, domain),
                 shown(step.loss),
                 change_text(step),
