@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.realized import Survey
-from expost.designs import Study, designed
+from expost.designs import Study, design_study
 
 __all__ = ["advised", "keep", "random_studies", "study_of"]
 
@@ -52,8 +52,8 @@ def random_studies(count: int) -> Iterator[Study]:
 
 def regret(study: Study, number: int) -> float:
     """How much more the recommended strategy errs than the best one, by a second simulation."""
-    first = designed(study, seed=number).recommended
-    again = designed(study, repetitions=100, seed=10_000 + number)
+    first = design_study(study, seed=number).recommended
+    again = design_study(study, repetitions=100, seed=10_000 + number)
     best = again.recommended
     assert first is not None
     assert best is not None

@@ -28,7 +28,7 @@ from benchmarks.realized import DELTA, SURVEYED, Survey
 from benchmarks.recommended import advised, keep, study_of
 from benchmarks.worth import Measured, compact, listed
 from expost.designs import Arrival
-from expost.designs.accuracy import accuracy
+from expost.designs._accuracy import predict_accuracy
 from expost.designs.strategies import (
     BasicComposition,
     DeclaredPlan,
@@ -152,14 +152,14 @@ class Cell:
         """The mean square that a design of the survey predicts; infinite if not determined."""
         study = study_of(survey, "sequential")
         strategy = STRATEGIES[self.design](self.questions)
-        found = accuracy(
+        found = predict_accuracy(
             strategy.outcomes(study.model, study.epsilon, Simulation(self.groups, seed)),
             study.model.targets,
             study.subjects,
             repetitions=self.groups,
             generator=np.random.default_rng(seed),
         )
-        return found.together**2
+        return found.combined**2
 
 
 def cells(sizes: Sequence[int], budgets: Sequence[str]) -> Iterator[Cell]:

@@ -50,7 +50,7 @@ def errors(size: int, budget: str, arrival: Arrival, questions: int) -> dict[str
     squares: dict[str, list[float]] = {}
     for design, strategy in STRATEGIES.items():
         cell = Cell(size, budget, questions, design)
-        late = strategy(questions).latest.late >= arrival.late
+        late = strategy(questions).latest_arrival.rank >= arrival.rank
         if cell.possible and late and design not in LEFT_OUT:
             squares[design] = [told for _, told in cell.found(MEASURED)]
     # The first so many surveys are the same for all study designs.

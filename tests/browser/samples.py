@@ -10,7 +10,7 @@ from examples.paper import reproduce
 from examples.paper.runner import Plan
 
 import expost as xp
-from expost.designs import Study, designed
+from expost.designs import Study, design_study
 from expost.knowledge import confidence_change, load_prior
 from expost.ledger import Round
 from expost.report._audit_page import audit_page
@@ -171,7 +171,7 @@ def plan(folder: Path) -> str:
     study = Study(
         xp.FiniteSet(range(12)), subjects=500, epsilon="1", goals=goals, arrival="open-ended"
     )
-    found = designed(study, repetitions=8, budgets=["0.5", "2"])
+    found = design_study(study, repetitions=8, budgets=["0.5", "2"])
     return design_page(found, name=f"{'a_long_name_' * 9}.json", date=DATE, content_id="0" * 64)
 
 

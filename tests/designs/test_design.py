@@ -10,8 +10,12 @@ import pytest
 
 import expost as xp
 from expost.designs import Arrival, Design, Prediction, Study
-from expost.designs.accuracy import accuracy
-from expost.designs.outcomes import Kinds, Seen, Subsets
+from expost.designs._accuracy import (
+    ExactOutcomes,
+    SimulatedOutcomes,
+    SubsetOutcomes,
+    predict_accuracy,
+)
 from expost.designs.strategies import (
     BasicComposition,
     FixedEpsilon,
@@ -59,7 +63,7 @@ def test_one_question_has_the_error_of_randomized_response(epsilon: float) -> No
 def test_random_questions_have_the_error_of_so_many_fewer_subjects(asked: int) -> None:
     study = Study(TEN, subjects=50_000, epsilon=2, goals=SIX, population={"probabilities": SKEWED})
     outcomes = BasicComposition(asked, 6).outcomes(study.model, study.epsilon, Simulation(8, 0))
-    found = accuracy(
+    found = predict_accuracy(
         outcomes,
         study.model.targets,
         study.subjects,
@@ -77,7 +81,7 @@ def test_random_questions_have_the_error_of_so_many_fewer_subjects(asked: int) -
 
 def test_subsets_are_drawn_as_the_query_draws_them() -> None:
     weights = np.array([0.5, 0.3, 0.1, 0.05, 0.05])
-    drawn = Subsets(np.arange(5), weights, 2, math.e)
+    drawn = SubsetOutcomes(np.arange(5), weights, 2, math.e)
     ((rows, counts),) = drawn.groups(40_000, 1, np.random.default_rng(1))
     likelihood = xp.subset_selection(size=2, epsilon=1).on(xp.FiniteSet(range(5)))
     exact = np.array(
@@ -93,7 +97,7 @@ def test_subsets_are_drawn_as_the_query_draws_them() -> None:
         seen[likelihood.position(inside)] += 1
     spread = np.sqrt(chances * (1 - chances) / counts.sum())
     assert (np.abs(seen / counts.sum() - chances) < 5 * spread).all()
-    listed = Kinds.of(exact, weights, (1.0,), 1.0)
+    listed = ExactOutcomes.of(exact, weights, (1.0,), 1.0)
     order = np.argsort(np.unique(listed.cells, return_index=True)[1])
     information = listed.information[np.ix_(order, order)]
     assert np.allclose(drawn.information, information, rtol=0.1, atol=0.1)
@@ -103,7 +107,7 @@ def test_saturating_questions_are_one_exact_channel() -> None:
     """Subjects of a panel that asks them end in its states, as often as it says."""
     study = Study(TEN, subjects=100, epsilon=2, goals=SIX[:3], population={"probabilities": SKEWED})
     outcomes = SaturatingCaps(3, 3).outcomes(study.model, Fraction(2), Simulation(8, 0))
-    assert isinstance(outcomes, Kinds)
+    assert isinstance(outcomes, ExactOutcomes)
     table = outcomes.table[:, outcomes.cells]
     assert np.allclose(table.sum(axis=0), 1)
     # Every state speaks for a set of values by the full budget, and against the others.
@@ -230,9 +234,9 @@ def test_a_few_simulated_groups_are_not_measured_from_their_own_mean(
     ratios = []
     for seed in range(12):
         outcomes = BasicComposition(2, 2).outcomes(study.model, study.epsilon, Simulation(4, seed))
-        assert isinstance(outcomes, Seen)
+        assert isinstance(outcomes, SimulatedOutcomes)
         assert len(outcomes.kinds) == 4 * study.subjects
-        found = accuracy(
+        found = predict_accuracy(
             outcomes,
             study.model.targets,
             study.subjects,
@@ -240,5 +244,5 @@ def test_a_few_simulated_groups_are_not_measured_from_their_own_mean(
             generator=np.random.default_rng(seed),
         )
         limit = math.sqrt(float(np.mean(np.square(found.asymptotic))))
-        ratios.append(found.together / limit)
+        ratios.append(found.combined / limit)
     assert np.mean(ratios) == pytest.approx(1, abs=0.03)

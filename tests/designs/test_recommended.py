@@ -11,7 +11,7 @@ import pytest
 from benchmarks.recommended import random_studies
 
 import expost as xp
-from expost.designs import Arrival, Design, Study, designed
+from expost.designs import Arrival, Design, Study, design_study
 from expost.designs.strategies import strategies_for
 from expost.designs.strategies.declared_plan import largest_of_plan
 from expost.report._design_page import advice, reasons
@@ -20,8 +20,8 @@ from expost.report._design_page import advice, reasons
 @pytest.mark.parametrize("number", [1, 4, 6])
 def test_the_recommended_strategy_is_near_the_best_one(number: int) -> None:
     study = list(random_studies(number + 1))[-1]
-    first = designed(study, repetitions=8, seed=1).recommended
-    again = designed(study, repetitions=30, seed=2)
+    first = design_study(study, repetitions=8, seed=1).recommended
+    again = design_study(study, repetitions=30, seed=2)
     assert first is not None
     best = again.recommended
     assert best is not None
@@ -36,13 +36,13 @@ def small() -> Design:
         xp.FiniteSet(range(6)), subjects=300, epsilon=1, goals=["value < 2", "value > 3"],
         arrival="open-ended", delta="1e-6",
     )  # fmt: skip
-    return designed(study, repetitions=8)
+    return design_study(study, repetitions=8)
 
 
 def test_only_what_the_study_can_carry_out_is_recommended(small: Design) -> None:
     best = small.recommended
     assert best is not None
-    assert best.strategy.latest is Arrival.OPEN_ENDED
+    assert best.strategy.latest_arrival is Arrival.OPEN_ENDED
     errors = [each.error for each in small.predictions if each.possible]
     assert best.error == min(errors)
     assert all(not each.possible or each.error >= best.error for each in small.predictions)
@@ -59,7 +59,7 @@ def test_what_is_said_is_what_was_found(small: Design) -> None:
         assert "beforehand" in told
     for each in small.alike:
         assert each.name.lower() in told.lower()
-        assert each.like(best)
+        assert each.is_tied_with(best)
 
 
 def test_a_delta_allows_more_in_a_plan(small: Design) -> None:
@@ -87,7 +87,7 @@ def study_with(**changed: Any) -> Design:
         "goals": ["value >= 7", "value < 2"],
         **changed,
     }
-    return designed(Study(xp.FiniteSet(range(10)), **given), repetitions=8)
+    return design_study(Study(xp.FiniteSet(range(10)), **given), repetitions=8)
 
 
 def test_a_weaker_guarantee_is_never_compared_without_a_word() -> None:
@@ -132,7 +132,7 @@ def test_means_are_relative_to_their_range_and_names_with_commas_are_told_apart(
 def test_a_saturating_question_at_a_high_budget_comes_near_the_truth() -> None:
     """At a large budget nothing is left but that subjects are a sample."""
     study = Study(xp.FiniteSet(range(3)), subjects=1000, epsilon=12, goals=["value < 1"])
-    found = designed(study, repetitions=8)
+    found = design_study(study, repetitions=8)
     assert found.recommended is not None
     assert found.recommended.error == pytest.approx(math.sqrt(2 / 9 / 1000), rel=0.05)
 
@@ -142,7 +142,7 @@ def test_goals_that_nothing_tells_apart_are_not_determined() -> None:
         xp.FiniteSet(range(4)), subjects=100, epsilon=1,
         goals=["value < 2", {"distribution": "value"}], arrival="sequential",
     )  # fmt: skip
-    found = designed(study, repetitions=8)
+    found = design_study(study, repetitions=8)
     assert all(np.isfinite(each.error) or each.error == math.inf for each in found.predictions)
     once = next(each for each in found.predictions if each.name.startswith("full-value report"))
     assert math.isfinite(once.error)

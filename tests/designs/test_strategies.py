@@ -12,7 +12,7 @@ import pytest
 
 import expost as xp
 from expost.designs import Arrival, Study
-from expost.designs.outcomes import Kinds, Seen, Subsets
+from expost.designs._accuracy import ExactOutcomes, SimulatedOutcomes, SubsetOutcomes
 from expost.designs.strategies import (
     FixedEpsilon,
     SaturatingCaps,
@@ -51,11 +51,11 @@ def test_whatever_a_subject_shows_is_within_the_budget(study: Study, strategy: S
     assert outcomes.weights.sum() == pytest.approx(1)
     assert all(0 <= share <= 1 for share in outcomes.answering)
     assert strategy.description
-    if isinstance(outcomes, Subsets):
+    if isinstance(outcomes, SubsetOutcomes):
         assert outcomes.ratio == pytest.approx(math.exp(1.5))
         return
-    assert isinstance(outcomes, Kinds | Seen)
-    if isinstance(outcomes, Kinds):
+    assert isinstance(outcomes, ExactOutcomes | SimulatedOutcomes)
+    if isinstance(outcomes, ExactOutcomes):
         assert np.allclose(outcomes.table.sum(axis=0), 1, atol=1e-9)
     spread = outcomes.table.max(axis=1) / outcomes.table.min(axis=1)
     assert spread.max() <= math.exp(1.5) * (1 + 1e-9)
@@ -110,7 +110,7 @@ def test_saturating_states_are_those_of_every_transcript(
         key = (chances > chances.min() * 1.001).tobytes()
         by_set[key] = by_set.get(key, 0) + chances
     found = SaturatingCaps(asked, 3).outcomes(study.model, study.epsilon, Simulation(8, 0))
-    assert isinstance(found, Kinds)
+    assert isinstance(found, ExactOutcomes)
     expected = np.array(sorted(chances.round(9).tolist() for chances in by_set.values()))
     table = np.array(sorted(found.table[:, found.cells].round(9).tolist()))
     assert np.allclose(table, expected, atol=1e-8)
@@ -131,15 +131,15 @@ def test_values_that_no_question_tells_apart_are_simulated_as_one() -> None:
         for own in (of, np.arange(6))
     )
     large_model, small_model = large.model, small.model
-    assert len(large_model.joined.support) == len(np.unique(large_model.combinations))
+    assert len(large_model.combined.support) == len(np.unique(large_model.combinations))
     for part, rounds in ((Fraction(1, 6), 5), (Fraction(1, 2), 1)):
         strategy = FixedEpsilon(part, rounds, Arrival.UP_FRONT)
         seen, other = (
             strategy.outcomes(model, Fraction(3, 2), Simulation(8, 3))
-            for model in (large_model, small_model.joined)
+            for model in (large_model, small_model.combined)
         )
-        assert isinstance(seen, Seen)
-        assert isinstance(other, Seen)
+        assert isinstance(seen, SimulatedOutcomes)
+        assert isinstance(other, SimulatedOutcomes)
         assert (seen.cells == other.cells[large_model.combinations]).all()
         assert np.allclose(seen.information, other.information)
         assert seen.answering == other.answering
@@ -149,7 +149,7 @@ def test_simulated_tallies_are_what_subjects_answered() -> None:
     study = STUDIES["rounds"]
     strategy = FixedEpsilon(Fraction(1, 6), 4, Arrival.UP_FRONT)
     found = strategy.outcomes(study.model, study.epsilon, Simulation(8, 1))
-    assert isinstance(found, Seen)
+    assert isinstance(found, SimulatedOutcomes)
     # Everybody has room for six answers of a sixth of the budget, whatever was answered.
     assert 6 <= found.answers <= 12
     assert found.answering[0] == 1

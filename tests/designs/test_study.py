@@ -112,7 +112,7 @@ def test_histories_are_those_that_the_limit_allows() -> None:
     # Redrawn with 0.2 and then the other one with 0.5.
     one, none = 0.1 * 0.9**3, 0.9**4
     assert study.model.support.weights[0] == pytest.approx(none / (2 * none + 8 * one))
-    assert not study.model.support.whole
+    assert not study.model.support.reportable
 
 
 def test_a_pilot_counts_each_value_and_half_of_every_other() -> None:

@@ -18,8 +18,8 @@ from expost.cli._outputs import (
     warn,
     written,
 )
-from expost.designs import Design, designed, load_study
-from expost.designs.designing import REPETITIONS
+from expost.designs import Design, design_study, load_study
+from expost.designs._design import REPETITIONS
 from expost.designs.study import LEAST_EPSILON
 from expost.errors import make_printable
 from expost.files.durable import save
@@ -63,7 +63,7 @@ def command(
         if large := large_text("a budget of", Nats(read.epsilon)):
             warn(large)
         budgets = _other_budgets(read.epsilon) if html is not None else []
-        found = designed(
+        found = design_study(
             read,
             repetitions=repetitions,
             seed=seed,

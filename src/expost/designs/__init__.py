@@ -9,12 +9,10 @@
 
 from __future__ import annotations
 
-from expost.designs.designing import design, designed
-from expost.designs.forecasting import Forecast, forecast
-from expost.designs.goals import Goal
-from expost.designs.result import Design, Prediction
-from expost.designs.study import Arrival, Study
-from expost.designs.study_file import load_study, study_from_json
+from expost.designs._design import Design, Prediction, design, design_study
+from expost.designs._forecast import Forecast, forecast
+from expost.designs._goals import Goal
+from expost.designs.study import Arrival, Study, load_study, study_from_json
 
 __all__ = [
     "Arrival",
@@ -24,7 +22,7 @@ __all__ = [
     "Prediction",
     "Study",
     "design",
-    "designed",
+    "design_study",
     "forecast",
     "load_study",
     "study_from_json",

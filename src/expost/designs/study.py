@@ -1,7 +1,8 @@
-"""A study before anybody is asked: whom it is about, what for, and within which budget."""
+"""Studies: domain, subjects, budget, goals, and when the questions are known; and study files."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, field
@@ -13,18 +14,26 @@ from typing import Any
 import numpy as np
 
 from expost._types import Floats, Indices
-from expost.designs.accuracy import Target
-from expost.designs.goals import Goal, read_goal
-from expost.designs.populations import Population, read_population
-from expost.designs.questions import Question, YesNo
-from expost.designs.support import Support, numbered, support_of
-from expost.domains import Domain, Variable
+from expost.designs._accuracy import Target
+from expost.designs._goals import Goal, StatementQuestion, StudyQuestion, read_goal
+from expost.designs._model_support import (
+    ModelSupport,
+    Population,
+    model_support,
+    numbered_support,
+    read_population,
+)
+from expost.domains import Domain, Variable, domain_from_json
 from expost.errors import InvalidInput, at, expect
-from expost.files.reading import read_integer, read_list
+from expost.files.kinds import STUDY, explain_wrong_kind
+from expost.files.reading import array, members, parse, read_integer, read_list, text
+from expost.files.regular import read_text
 from expost.numbers import ExactLike, positive
 from expost.queries import LARGEST_EPSILON, read_delta
+from expost.transcript import check_version
 
-__all__ = ["LEAST_EPSILON", "Arrival", "Model", "Study"]
+__all__ = ["LEAST_EPSILON", "Arrival", "Study", "StudyModel", "load_study", "study_from_json"]
+
 
 _MOST_GOALS = 100
 LEAST_EPSILON = Fraction(1, 100)
@@ -44,7 +53,7 @@ class Arrival(Enum):
     """One after the other, and nobody knows how many there will be."""
 
     @property
-    def late(self) -> int:
+    def rank(self) -> int:
         return list(Arrival).index(self)
 
 
@@ -90,29 +99,29 @@ class Study:
         with at("domain"):
             expect(domain, Domain, "a FiniteSet, Attributes or a Box")
         with at("subjects"):
-            many = _within(subjects, 10, _MOST_SUBJECTS)
+            subject_count = _within(subjects, 10, _MOST_SUBJECTS)
         with at("epsilon"):
-            budget = _budget(epsilon)
-        wanted = read_list(goals, read_goal, "goals")
-        if not 1 <= len(wanted) <= _MOST_GOALS:
+            exact_epsilon = _budget(epsilon)
+        goal_list = read_list(goals, read_goal, "goals")
+        if not 1 <= len(goal_list) <= _MOST_GOALS:
             raise InvalidInput(f"there must be 1 to {_MOST_GOALS} of them", "goals")
         with at("population"):
-            people = read_population(population)
+            population_ = read_population(population)
         with at("arrival"):
-            known = [each.value for each in Arrival]
-            if arrival not in known:
-                raise InvalidInput(f"must be one of {', '.join(known)}")
+            arrivals = [option.value for option in Arrival]
+            if arrival not in arrivals:
+                raise InvalidInput(f"must be one of {', '.join(arrivals)}")
         with at("rounds"):
-            often = _within(rounds, 1, _MOST_ROUNDS)
+            round_count = _within(rounds, 1, _MOST_ROUNDS)
         for name, value in {
             "domain": domain,
-            "subjects": many,
-            "epsilon": budget,
-            "goals": tuple(wanted),
-            "population": people,
+            "subjects": subject_count,
+            "epsilon": exact_epsilon,
+            "goals": tuple(goal_list),
+            "population": population_,
             "delta": Fraction(0) if delta is None else read_delta(delta),
             "arrival": Arrival(arrival),
-            "rounds": often,
+            "rounds": round_count,
         }.items():
             object.__setattr__(self, name, value)
 
@@ -131,44 +140,44 @@ class Study:
         return other
 
     @cached_property
-    def model(self) -> Model:
+    def model(self) -> StudyModel:
         """The study in numbers."""
         variables: list[Variable] = []
-        for number, goal in enumerate(self.goals):
-            with at(f"goals[{number}]"):
+        for index, goal in enumerate(self.goals):
+            with at(f"goals[{index}]"):
                 variables += goal.variables(self.domain)
         with at("population"):
-            support = support_of(self.domain, self.population, variables, seed=0)
+            support = model_support(self.domain, self.population, variables, seed=0)
         targets, questions = [], []
-        for number, goal in enumerate(self.goals):
-            with at(f"goals[{number}]"):
+        for index, goal in enumerate(self.goals):
+            with at(f"goals[{index}]"):
                 target, question = goal.on(self.domain, support)
             targets.append(target)
             questions.append(question)
-        return Model(support, tuple(targets), tuple(questions), self.subjects)
+        return StudyModel(support, tuple(targets), tuple(questions), self.subjects)
 
 
 def _budget(epsilon: ExactLike) -> Fraction:
-    found = positive(epsilon, at_most=LARGEST_EPSILON)
-    if found < LEAST_EPSILON:
+    budget = positive(epsilon, at_most=LARGEST_EPSILON)
+    if budget < LEAST_EPSILON:
         raise InvalidInput(f"of a study must be at least {float(LEAST_EPSILON):g}")
-    return found
+    return budget
 
 
-def _within(value: Any, least: int, most: int) -> int:
-    found = read_integer(value, at_least=least)
-    if found > most:
-        raise InvalidInput(f"must be at most {most:,}")
-    return found
+def _within(value: Any, at_least: int, at_most: int) -> int:
+    count = read_integer(value, at_least=at_least)
+    if count > at_most:
+        raise InvalidInput(f"must be at most {at_most:,}")
+    return count
 
 
 @dataclass(frozen=True, eq=False)
-class Model:
+class StudyModel:
     """A study in arrays, as strategies take it; the budget is theirs."""
 
-    support: Support
+    support: ModelSupport
     targets: tuple[Target, ...]
-    questions: tuple[Question, ...]
+    questions: tuple[StudyQuestion, ...]
     subjects: int
 
     @property
@@ -176,7 +185,7 @@ class Model:
         return self.support.weights
 
     @property
-    def yes_or_no(self) -> bool:
+    def all_statements(self) -> bool:
         """Whether all questions are statements."""
         return all(question.answers is not None for question in self.questions)
 
@@ -187,14 +196,59 @@ class Model:
         return np.unique(answers.T, axis=0, return_inverse=True)[1].reshape(-1).astype(np.intp)
 
     @cached_property
-    def joined(self) -> Model:
+    def combined(self) -> StudyModel:
         """Of statements: the same study of their combinations, which is all that they tell."""
-        of = self.combinations
-        _, first = np.unique(of, return_index=True)
-        weights = np.bincount(of, self.weights).astype(np.float64)
-        rows = [self.support.rows[place] for place in first.tolist()]
-        targets = tuple(Target(each.rows[:, first], each.scale) for each in self.targets)
-        says = [question.answers for question in self.questions]
-        questions = tuple(YesNo(answers[first]) for answers in says if answers is not None)
-        support = numbered(rows, weights, whole=self.support.whole)
-        return Model(support, targets, questions, self.subjects)
+        combinations = self.combinations
+        _, representatives = np.unique(combinations, return_index=True)
+        weights = np.bincount(combinations, self.weights).astype(np.float64)
+        rows = [self.support.rows[index] for index in representatives.tolist()]
+        targets = tuple(
+            Target(target.rows[:, representatives], target.scale) for target in self.targets
+        )
+        indicators = [question.answers for question in self.questions]
+        questions = tuple(
+            StatementQuestion(answers[representatives])
+            for answers in indicators
+            if answers is not None
+        )
+        support = numbered_support(rows, weights, reportable=self.support.reportable)
+        return StudyModel(support, targets, questions, self.subjects)
+
+
+_REQUIRED = ("version", "domain", "subjects", "epsilon", "goals")
+_OPTIONAL = ("population", "delta", "arrival", "rounds")
+
+
+def load_study(path: str | os.PathLike[str], *, population: Any = None) -> Study:
+    """Read the file of a study; docs/reference/studies.md describes it.
+
+    ``population`` is taken in place of the one that the file has, or has not.
+    """
+    with at(os.fspath(path), ": "):
+        return study_from_json(read_text(path), population=population)
+
+
+def study_from_json(document: str, *, population: Any = None) -> Study:
+    """The same from its text.
+
+    >>> study_from_json(
+    ...     '{"version": 1, "domain": {"values": [0, 1, 2]}, "subjects": 1000, "epsilon": "1",'
+    ...     ' "goals": [{"share": "value >= 1"}, {"mean": "value"}]}'
+    ... )
+    Study(1,000 subjects, 2 goals, sequential, budget 1)
+    """
+    with explain_wrong_kind(STUDY, document):
+        fields = members(parse(document), required=_REQUIRED, optional=_OPTIONAL).copy()
+    check_version(fields.pop("version"))
+    with at("domain"):
+        domain = domain_from_json(fields.pop("domain"))
+    with at("goals"):
+        array(fields["goals"])
+    if "arrival" in fields:
+        with at("arrival"):
+            text(fields["arrival"])
+    if population is not None:
+        fields["population"] = population
+    study = Study(domain, **fields)
+    _ = study.model  # whatever is wrong with goals or population shows here
+    return study

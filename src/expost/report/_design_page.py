@@ -80,7 +80,9 @@ def reasons(design: Design) -> Iterator[str]:
     better = [
         prediction
         for prediction in design.predictions
-        if not prediction.possible and prediction.error < best.error and not prediction.like(best)
+        if not prediction.possible
+        and prediction.error < best.error
+        and not prediction.is_tied_with(best)
     ]
     if better:
         name, error = _capital(better[0].name), error_text(better[0].error)

@@ -41,35 +41,41 @@ def strategies_for(study: Study) -> list[Strategy]:
     return [strategy for strategy in _all(study, len(model.questions)) if strategy.fits(model)]
 
 
-def _all(study: Study, count: int) -> Iterator[Strategy]:
-    numbers = {1, count, *_between(float(study.epsilon), count)}
-    yield from (BasicComposition(asked, count) for asked in sorted(numbers, reverse=True))
+def _all(study: Study, questions: int) -> Iterator[Strategy]:
+    sample_sizes = {1, questions, *_between(float(study.epsilon), questions)}
+    yield from (
+        BasicComposition(sampled, questions) for sampled in sorted(sample_sizes, reverse=True)
+    )
     yield JointReport()
     yield FullValueReport(0)
     yield FullValueReport(1)
-    yield from _filtered(study, count)
-    yield LargestEpsilon(count)
-    if count > 1:
-        yield SaturatingCaps(count, count)
-    if count > 3:
-        yield SaturatingCaps(3, count)
-    yield SaturatingCaps(None, count)
+    yield from _filtered(study, questions)
+    yield LargestEpsilon(questions)
+    if questions > 1:
+        yield SaturatingCaps(questions, questions)
+    if questions > 3:
+        yield SaturatingCaps(3, questions)
+    yield SaturatingCaps(None, questions)
     if study.delta:
-        yield from (DeclaredPlan(asked, count, study.delta) for asked in sorted(numbers))
+        yield from (
+            DeclaredPlan(sampled, questions, study.delta) for sampled in sorted(sample_sizes)
+        )
 
 
 def _between(epsilon: float, count: int) -> set[int]:
     """About epsilon / 2.18 unrelated questions are best; the numbers next to it."""
-    best = epsilon / 2.18
-    return {number for number in (int(best), int(best) + 1) if 1 < number < count}
+    optimum = epsilon / 2.18
+    return {
+        sample_size for sample_size in (int(optimum), int(optimum) + 1) if 1 < sample_size < count
+    }
 
 
 def _filtered(study: Study, count: int) -> Iterator[FixedEpsilon]:
     """Parts of the budget for each question: with one round above an equal share."""
     if study.rounds > 1:
-        yield from (FixedEpsilon(part, study.rounds, Arrival.UP_FRONT) for part in _SHARES)
+        yield from (FixedEpsilon(share, study.rounds, Arrival.UP_FRONT) for share in _SHARES)
     elif study.arrival is Arrival.OPEN_ENDED:
-        yield from (FixedEpsilon(part, 1, Arrival.OPEN_ENDED) for part in _WHATEVER_COMES)
+        yield from (FixedEpsilon(share, 1, Arrival.OPEN_ENDED) for share in _WHATEVER_COMES)
     else:
-        parts = sorted({each / count for each in _MULTIPLES if each <= count})
-        yield from (FixedEpsilon(part, 1, Arrival.SEQUENTIAL) for part in parts)
+        shares = sorted({multiple / count for multiple in _MULTIPLES if multiple <= count})
+        yield from (FixedEpsilon(share, 1, Arrival.SEQUENTIAL) for share in shares)

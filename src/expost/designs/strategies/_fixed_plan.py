@@ -9,11 +9,11 @@ from math import comb, prod
 import numpy as np
 
 from expost._types import Floats, Indices
-from expost.designs.outcomes import Kinds, Outcomes, Seen
+from expost.designs._accuracy import ExactOutcomes, Outcomes, SimulatedOutcomes
 from expost.designs.strategies._strategy import Simulation
-from expost.designs.study import Model
+from expost.designs.study import StudyModel
 
-__all__ = ["fixed_plan", "simulated", "tallied"]
+__all__ = ["fixed_plan", "outcomes_from_tallies", "simulated_subject_count"]
 
 _MOST_KINDS = 4_096
 # Of subjects who are simulated one by one, with all that they are asked: on a box, where each
@@ -23,7 +23,7 @@ _FEWEST_SUBJECTS = {True: 4_000, False: 20_000}
 
 
 def fixed_plan(
-    tables: Sequence[Floats], asked: int, model: Model, simulation: Simulation
+    tables: Sequence[Floats], sampled: int, model: StudyModel, simulation: Simulation
 ) -> Outcomes:
     """Each subject is asked so many of the questions at random, whatever is answered.
 
@@ -31,16 +31,16 @@ def fixed_plan(
     their probabilities are exact; else subjects are drawn.
     """
     count = len(tables)
-    answering = (asked / count,) * count
+    answering = (sampled / count,) * count
     sizes = [len(table) for table in tables]
-    chosen = comb(count, asked)
-    if chosen * prod(sorted(sizes)[-asked:]) <= _MOST_KINDS:
+    plan_count = comb(count, sampled)
+    if plan_count * prod(sorted(sizes)[-sampled:]) <= _MOST_KINDS:
         rows = [
-            _product([tables[place] for place in places]) / chosen
-            for places in combinations(range(count), asked)
+            _product([tables[index] for index in indices]) / plan_count
+            for indices in combinations(range(count), sampled)
         ]
-        return Kinds.of(np.concatenate(rows), model.weights, answering, float(asked))
-    return _drawn(tables, asked, model, simulation, answering)
+        return ExactOutcomes.of(np.concatenate(rows), model.weights, answering, float(sampled))
+    return _drawn(tables, sampled, model, simulation, answering)
 
 
 def _product(tables: Sequence[Floats]) -> Floats:
@@ -52,41 +52,43 @@ def _product(tables: Sequence[Floats]) -> Floats:
 
 def _drawn(
     tables: Sequence[Floats],
-    asked: int,
-    model: Model,
+    sampled: int,
+    model: StudyModel,
     simulation: Simulation,
     answering: tuple[float, ...],
 ) -> Outcomes:
     generator = np.random.default_rng(simulation.seed)
-    size = simulated(model, asked, simulation)
+    size = simulated_subject_count(model, sampled, simulation)
     values = generator.choice(len(model.weights), size=size, p=model.weights)
     order = generator.random((size, len(tables)))
-    whom = order <= np.partition(order, asked - 1, axis=1)[:, asked - 1 : asked]
+    is_asked = order <= np.partition(order, sampled - 1, axis=1)[:, sampled - 1 : sampled]
     starts = np.cumsum([0, *map(len, tables)])
     tally = np.zeros((size, starts[-1]), dtype=np.int16)
-    for number, table in enumerate(tables):
-        own = np.flatnonzero(whom[:, number])
-        ends = np.cumsum(table, axis=0)[:, values[own]]
-        drawn = (generator.random(len(own)) > ends).sum(axis=0)
-        tally[own, starts[number] + np.minimum(drawn, len(table) - 1)] = 1
+    for question, table in enumerate(tables):
+        subjects = np.flatnonzero(is_asked[:, question])
+        ends = np.cumsum(table, axis=0)[:, values[subjects]]
+        responses = (generator.random(len(subjects)) > ends).sum(axis=0)
+        tally[subjects, starts[question] + np.minimum(responses, len(table) - 1)] = 1
     logs = np.log(np.concatenate(tables))
-    return tallied(tally, logs, model, answering)
+    return outcomes_from_tallies(tally, logs, model, answering)
 
 
-def simulated(model: Model, questions: int, simulation: Simulation) -> int:
+def simulated_subject_count(model: StudyModel, questions: int, simulation: Simulation) -> int:
     """How many subjects are simulated one by one: whole groups, or enough for asymptotics."""
-    searched = bool(model.support.domain.sides)
-    fewest = _FEWEST_SUBJECTS[searched]
-    most = max(fewest, _MOST_ANSWERS[searched] // questions)
+    on_box = bool(model.support.domain.sides)
+    fewest = _FEWEST_SUBJECTS[on_box]
+    most = max(fewest, _MOST_ANSWERS[on_box] // questions)
     groups = min(simulation.repetitions, most // model.subjects)
     return max(groups * model.subjects, fewest)
 
 
-def tallied(tally: Indices, logs: Floats, model: Model, answering: tuple[float, ...]) -> Seen:
+def outcomes_from_tallies(
+    tally: Indices, logs: Floats, model: StudyModel, answering: tuple[float, ...]
+) -> SimulatedOutcomes:
     """Outcomes from how often each subject gave each response, and their log-likelihoods."""
-    kept, kinds = np.unique(tally, axis=0, return_inverse=True)
-    return Seen.of(
-        kept @ logs,
+    distinct, kinds = np.unique(tally, axis=0, return_inverse=True)
+    return SimulatedOutcomes.of(
+        distinct @ logs,
         kinds.reshape(-1),
         model.weights,
         answering,

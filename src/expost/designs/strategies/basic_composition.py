@@ -6,58 +6,60 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from expost.designs.outcomes import Outcomes
+from expost.designs._accuracy import Outcomes
 from expost.designs.strategies._fixed_plan import fixed_plan
 from expost.designs.strategies._strategy import Simulation
-from expost.designs.study import Arrival, Model
+from expost.designs.study import Arrival, StudyModel
 
 __all__ = ["BasicComposition"]
 
 
 @dataclass(frozen=True)
 class BasicComposition:
-    """Each subject answers ``asked`` sampled questions, each at an equal part of the budget.
+    """Each subject answers ``sampled`` sampled questions, each at an equal part of the budget.
 
     With one of them it is random sampling: one question at the full budget. Epsilons add up to the
     budget, so no filter has to look at answers.
     """
 
-    asked: int
-    of: int
-    latest: ClassVar[Arrival] = Arrival.SEQUENTIAL
+    sampled: int
+    total: int
+    latest_arrival: ClassVar[Arrival] = Arrival.SEQUENTIAL
 
     @property
     def family(self) -> str:
-        if self.asked > 1:
+        if self.sampled > 1:
             return "basic composition"
-        return "one sampled question" if self.of > 1 else "single question"
+        return "one sampled question" if self.total > 1 else "single question"
 
     @property
     def name(self) -> str:
-        if self.of == 1:
+        if self.total == 1:
             return "single question"
-        if self.asked == 1:
+        if self.sampled == 1:
             return "one sampled question"
-        if self.asked == self.of:
-            return f"basic composition, all {self.of}"
-        return f"basic composition, {self.asked} sampled questions"
+        if self.sampled == self.total:
+            return f"basic composition, all {self.total}"
+        return f"basic composition, {self.sampled} sampled questions"
 
     @property
     def description(self) -> str:
-        if self.of == 1:
+        if self.total == 1:
             return "Ask the question once, at the full budget."
-        if self.asked == 1:
+        if self.sampled == 1:
             return (
-                f"Draw one of the {self.of} questions for each subject in advance, and ask only "
+                f"Draw one of the {self.total} questions for each subject in advance, and ask only "
                 "that one, at the full budget."
             )
-        which = "every question" if self.asked == self.of else f"{self.asked} sampled questions"
-        return f"Ask each subject {which}, each with 1/{self.asked} of the budget."
+        questions = (
+            "every question" if self.sampled == self.total else f"{self.sampled} sampled questions"
+        )
+        return f"Ask each subject {questions}, each with 1/{self.sampled} of the budget."
 
-    def fits(self, model: Model) -> bool:
+    def fits(self, model: StudyModel) -> bool:
         return True
 
-    def outcomes(self, model: Model, epsilon: Fraction, simulation: Simulation) -> Outcomes:
-        each = epsilon / self.asked
-        tables = [question.best(model.support, each)[1] for question in model.questions]
-        return fixed_plan(tables, self.asked, model, simulation)
+    def outcomes(self, model: StudyModel, epsilon: Fraction, simulation: Simulation) -> Outcomes:
+        share = epsilon / self.sampled
+        tables = [question.best(model.support, share)[1] for question in model.questions]
+        return fixed_plan(tables, self.sampled, model, simulation)

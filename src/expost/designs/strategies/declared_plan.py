@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from expost.designs.outcomes import Outcomes
+from expost.designs._accuracy import Outcomes
 from expost.designs.strategies._fixed_plan import fixed_plan
 from expost.designs.strategies._strategy import Simulation
-from expost.designs.study import Arrival, Model
+from expost.designs.study import Arrival, StudyModel
 from expost.errors import InvalidInput
 from expost.filters.rules import Declared
 from expost.numbers import decimal_text
@@ -23,47 +23,51 @@ _BITS = 24
 class DeclaredPlan:
     """Some random ones of the questions, composed exactly under (epsilon, delta)."""
 
-    asked: int
-    of: int
+    sampled: int
+    total: int
     delta: Fraction
-    latest: ClassVar[Arrival] = Arrival.SEQUENTIAL
+    latest_arrival: ClassVar[Arrival] = Arrival.SEQUENTIAL
     family: ClassVar[str] = "a budget with a delta"
 
     @property
     def name(self) -> str:
-        if self.asked == 1 < self.of:
-            which = "one sampled question"
+        if self.sampled == 1 < self.total:
+            questions = "one sampled question"
         else:
-            which = "all" if self.asked == self.of else f"{self.asked} sampled questions"
-        return f"declared plan with a delta, {which}"
+            questions = "all" if self.sampled == self.total else f"{self.sampled} sampled questions"
+        return f"declared plan with a delta, {questions}"
 
     @property
     def description(self) -> str:
-        if self.asked == 1 < self.of:
-            which = "one sampled question"
+        if self.sampled == 1 < self.total:
+            questions = "one sampled question"
         else:
-            which = "every question" if self.asked == self.of else f"{self.asked} sampled questions"
+            questions = (
+                "every question"
+                if self.sampled == self.total
+                else f"{self.sampled} sampled questions"
+            )
         return (
-            f"Ask each subject {which} under ApproximateFilter with the rule Declared and a delta "
-            f"of {decimal_text(self.delta)}, each at the largest epsilon that the plan allows. "
-            "With a delta the guarantee is weaker."
+            f"Ask each subject {questions} under ApproximateFilter with the rule Declared and a "
+            f"delta of {decimal_text(self.delta)}, each at the largest epsilon that the plan "
+            "allows. With a delta the guarantee is weaker."
         )
 
-    def fits(self, model: Model) -> bool:
+    def fits(self, model: StudyModel) -> bool:
         return True
 
-    def outcomes(self, model: Model, epsilon: Fraction, simulation: Simulation) -> Outcomes:
-        each = largest_of_plan(epsilon, self.delta, self.asked)
-        tables = [question.best(model.support, each)[1] for question in model.questions]
-        return fixed_plan(tables, self.asked, model, simulation)
+    def outcomes(self, model: StudyModel, epsilon: Fraction, simulation: Simulation) -> Outcomes:
+        query_epsilon = largest_of_plan(epsilon, self.delta, self.sampled)
+        tables = [question.best(model.support, query_epsilon)[1] for question in model.questions]
+        return fixed_plan(tables, self.sampled, model, simulation)
 
 
 def largest_of_plan(epsilon: Fraction, delta: Fraction, times: int) -> Fraction:
     """The largest epsilon, of few digits, of which a plan has so many queries."""
 
-    def fits(each: Fraction) -> bool:
+    def fits(query_epsilon: Fraction) -> bool:
         try:
-            return Declared.most(epsilon, delta, each).plan[0][1] >= times
+            return Declared.most(epsilon, delta, query_epsilon).plan[0][1] >= times
         except InvalidInput:
             return False
 

@@ -10,11 +10,11 @@ import numpy as np
 
 from expost._types import Indices
 from expost.answers import Answers
-from expost.designs.outcomes import Outcomes, Seen
-from expost.designs.questions import table_of
-from expost.designs.strategies._fixed_plan import simulated, tallied
+from expost.designs._accuracy import Outcomes, SimulatedOutcomes
+from expost.designs._goals import response_table
+from expost.designs.strategies._fixed_plan import outcomes_from_tallies, simulated_subject_count
 from expost.designs.strategies._strategy import Simulation
-from expost.designs.study import Arrival, Model
+from expost.designs.study import Arrival, StudyModel
 from expost.filters import BayesianFilter
 from expost.panel import Panel
 from expost.sampling import InsecureSource
@@ -32,10 +32,10 @@ class FixedEpsilon:
     Who answers depends on what was answered before, so subjects of a panel are simulated.
     """
 
-    part: Fraction
+    share: Fraction
     """Of the budget, for each question."""
     rounds: int
-    latest: Arrival
+    latest_arrival: Arrival
     """Whether the part is one for the number of questions, or for whatever comes."""
     family: ClassVar[str] = "the Bayesian filter"
 
@@ -54,20 +54,22 @@ class FixedEpsilon:
 
     @property
     def _part(self) -> str:
-        return "all" if self.part == 1 else str(self.part)
+        return "all" if self.share == 1 else str(self.share)
 
-    def fits(self, model: Model) -> bool:
+    def fits(self, model: StudyModel) -> bool:
         return True
 
-    def outcomes(self, model: Model, epsilon: Fraction, simulation: Simulation) -> Outcomes:
-        if model.yes_or_no and not model.support.domain.sides:
-            found = self._outcomes(model.joined, epsilon, simulation)
-            return replace(found, cells=found.cells[model.combinations])
+    def outcomes(self, model: StudyModel, epsilon: Fraction, simulation: Simulation) -> Outcomes:
+        if model.all_statements and not model.support.domain.sides:
+            combined = self._outcomes(model.combined, epsilon, simulation)
+            return replace(combined, cells=combined.cells[model.combinations])
         return self._outcomes(model, epsilon, simulation)
 
-    def _outcomes(self, model: Model, epsilon: Fraction, simulation: Simulation) -> Seen:
+    def _outcomes(
+        self, model: StudyModel, epsilon: Fraction, simulation: Simulation
+    ) -> SimulatedOutcomes:
         support = model.support
-        size = simulated(model, self.rounds * len(model.questions), simulation)
+        size = simulated_subject_count(model, self.rounds * len(model.questions), simulation)
         generator = np.random.default_rng(simulation.seed)
         values = generator.choice(len(support), size=size, p=model.weights)
         panel = Panel(
@@ -76,37 +78,41 @@ class FixedEpsilon:
             subjects=range(size),
             source=InsecureSource(simulation.seed),
         )
-        queries = [question.query(epsilon * self.part) for question in model.questions]
+        queries = [question.query(epsilon * self.share) for question in model.questions]
         answering: list[float] = []
-        asked = still = np.arange(size)
+        listed = answering_subjects = np.arange(size)
         for _ in range(self.rounds):
             # Who refused everything will do so again, for nothing has changed. To leave them out
             # takes a list of the others, which is worth it once they are few.
-            asked = still if 2 * len(still) < len(asked) else asked
-            chosen, names = support.taken(values[asked]), _names(asked, size)
-            answered = np.zeros(len(asked), dtype=np.bool_)
+            listed = answering_subjects if 2 * len(answering_subjects) < len(listed) else listed
+            values_asked, subject_names = support.panel_values(values[listed]), _names(listed, size)
+            answered = np.zeros(len(listed), dtype=np.bool_)
             for query in queries:
-                replies = panel.ask(query, chosen, names)
+                replies = panel.ask(query, values_asked, subject_names)
                 answered |= replies.answered
                 if self.rounds == 1:
                     answering.append(float(replies.answered.mean()))
                 simulation.tick()
             if self.rounds > 1:
                 answering.append(float(answered.sum()) / size)
-            still = asked[answered]
-            if len(still) < _NOBODY * size:
+            answering_subjects = listed[answered]
+            if len(answering_subjects) < _NOBODY * size:
                 break
         return _seen(panel.answers(), size, model, tuple(answering))
 
 
-def _names(places: Indices, size: int) -> list[int] | None:
-    return None if len(places) == size else places.tolist()
+def _names(indices: Indices, size: int) -> list[int] | None:
+    return None if len(indices) == size else indices.tolist()
 
 
-def _seen(answers: Answers, size: int, model: Model, answering: tuple[float, ...]) -> Seen:
+def _seen(
+    answers: Answers, size: int, model: StudyModel, answering: tuple[float, ...]
+) -> SimulatedOutcomes:
     """What so many subjects answered, by how often each gave each response."""
-    tables = {key: np.log(table_of(model.support, query)) for key, query in answers.queries.items()}
+    tables = {
+        key: np.log(response_table(model.support, query)) for key, query in answers.queries.items()
+    }
     logs = np.array([tables[key][position] for key, position in answers.given])
-    whose = np.repeat(np.array(answers.subjects, dtype=np.intp), answers.exchanges)
-    tally = np.bincount(whose * len(logs) + answers.codes, minlength=size * len(logs))
-    return tallied(tally.reshape(size, len(logs)), logs, model, answering)
+    subject_rows = np.repeat(np.array(answers.subjects, dtype=np.intp), answers.exchanges)
+    tally = np.bincount(subject_rows * len(logs) + answers.codes, minlength=size * len(logs))
+    return outcomes_from_tallies(tally.reshape(size, len(logs)), logs, model, answering)

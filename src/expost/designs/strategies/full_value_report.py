@@ -8,10 +8,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from expost.designs.outcomes import Outcomes
-from expost.designs.questions import once
+from expost.designs._accuracy import Outcomes
+from expost.designs._goals import one_shot_outcomes
 from expost.designs.strategies._strategy import Simulation
-from expost.designs.study import Arrival, Model
+from expost.designs.study import Arrival, StudyModel
 
 __all__ = ["FullValueReport", "JointReport"]
 
@@ -22,7 +22,7 @@ class FullValueReport:
 
     way: int
     """Which of the ways, from 0."""
-    latest: ClassVar[Arrival] = Arrival.OPEN_ENDED
+    latest_arrival: ClassVar[Arrival] = Arrival.OPEN_ENDED
     family: ClassVar[str] = "full-value report"
 
     @property
@@ -37,13 +37,13 @@ class FullValueReport:
             "from that, even what is thought of later."
         )
 
-    def fits(self, model: Model) -> bool:
+    def fits(self, model: StudyModel) -> bool:
         size = len(model.support)
-        return model.support.whole and (size > 2 if self.way else size <= _MOST_BY_SETS)
+        return model.support.reportable and (size > 2 if self.way else size <= _MOST_BY_SETS)
 
-    def outcomes(self, model: Model, epsilon: Fraction, simulation: Simulation) -> Outcomes:
-        own = np.arange(len(model.support), dtype=np.intp)
-        return once(own, model.weights, epsilon)[self.way][1]
+    def outcomes(self, model: StudyModel, epsilon: Fraction, simulation: Simulation) -> Outcomes:
+        cells = np.arange(len(model.support), dtype=np.intp)
+        return one_shot_outcomes(cells, model.weights, epsilon)[self.way][1]
 
 
 # Beyond this subset selection would take long to simulate, and Hadamard response is for that.
@@ -54,7 +54,7 @@ _MOST_BY_SETS = 256
 class JointReport:
     """The answers to all questions as one, where all of them are known beforehand."""
 
-    latest: ClassVar[Arrival] = Arrival.UP_FRONT
+    latest_arrival: ClassVar[Arrival] = Arrival.UP_FRONT
     family: ClassVar[str] = "joint report"
 
     @property
@@ -68,10 +68,10 @@ class JointReport:
             "questions is theirs (subset selection over the combinations)."
         )
 
-    def fits(self, model: Model) -> bool:
-        if not model.yes_or_no or not model.support.whole:
+    def fits(self, model: StudyModel) -> bool:
+        if not model.all_statements or not model.support.reportable:
             return False
         return 2 < int(model.combinations.max()) + 1 < len(model.support)
 
-    def outcomes(self, model: Model, epsilon: Fraction, simulation: Simulation) -> Outcomes:
-        return once(model.combinations, model.weights, epsilon)[0][1]
+    def outcomes(self, model: StudyModel, epsilon: Fraction, simulation: Simulation) -> Outcomes:
+        return one_shot_outcomes(model.combinations, model.weights, epsilon)[0][1]

@@ -10,10 +10,10 @@ from typing import ClassVar
 import numpy as np
 
 from expost._types import Floats
-from expost.designs.outcomes import Kinds, Outcomes
-from expost.designs.questions import table_of
+from expost.designs._accuracy import ExactOutcomes, Outcomes
+from expost.designs._goals import response_table
 from expost.designs.strategies._strategy import Simulation, equal_steps
-from expost.designs.study import Arrival, Model
+from expost.designs.study import Arrival, StudyModel
 from expost.filters import BayesianFilter
 from expost.loss import Odometer
 from expost.saturation import equal_caps
@@ -31,8 +31,8 @@ class LargestEpsilon:
     What is accepted depends on the answers so far; all of them are gone through.
     """
 
-    of: int
-    latest: ClassVar[Arrival] = Arrival.SEQUENTIAL
+    total: int
+    latest_arrival: ClassVar[Arrival] = Arrival.SEQUENTIAL
     family: ClassVar[str] = "the Bayesian filter"
 
     @property
@@ -43,39 +43,39 @@ class LargestEpsilon:
     def description(self) -> str:
         return (
             "Ask everybody every question at the largest epsilon that the Bayesian filter accepts "
-            f"while {equal_steps(self.of)} are released."
+            f"while {equal_steps(self.total)} are released."
         )
 
-    def fits(self, model: Model) -> bool:
+    def fits(self, model: StudyModel) -> bool:
         return (
-            model.yes_or_no
+            model.all_statements
             and not model.support.domain.sides
             and 1 < len(model.questions) <= _MOST_QUESTIONS
         )
 
-    def outcomes(self, model: Model, epsilon: Fraction, simulation: Simulation) -> Outcomes:
+    def outcomes(self, model: StudyModel, epsilon: Fraction, simulation: Simulation) -> Outcomes:
         states = [(Odometer(Transcript(model.support.domain)), np.ones(len(model.support)))]
         answering = []
-        for number, cap in enumerate(equal_caps(epsilon, questions=self.of)):
-            answered = 0.0
-            following = []
+        for index, cap in enumerate(equal_caps(epsilon, questions=self.total)):
+            answering_share = 0.0
+            next_states = []
             for odometer, chances in states:
-                after = list(_asked(model, number, odometer, chances, cap))
-                if len(after) > 1:
-                    answered += float(chances @ model.weights)
-                following += after
-            states = following
-            answering.append(answered)
+                successors = list(_asked(model, index, odometer, chances, cap))
+                if len(successors) > 1:
+                    answering_share += float(chances @ model.weights)
+                next_states += successors
+            states = next_states
+            answering.append(answering_share)
             simulation.tick()
         table = np.array([chances for _, chances in states])
-        return Kinds.of(table, model.weights, tuple(answering), sum(answering))
+        return ExactOutcomes.of(table, model.weights, tuple(answering), sum(answering))
 
 
 def _asked(
-    model: Model, number: int, odometer: Odometer, chances: Floats, cap: Fraction
+    model: StudyModel, index: int, odometer: Odometer, chances: Floats, cap: Fraction
 ) -> Iterator[tuple[Odometer, Floats]]:
     """What becomes of a state: two if the question is answered, else itself."""
-    question = model.questions[number]
+    question = model.questions[index]
     decision = BayesianFilter(epsilon=cap).decide(odometer, question.query(cap))
     largest = cap if decision.accepted else decision.largest_epsilon
     if not largest:
@@ -83,5 +83,5 @@ def _asked(
         return
     query = question.query(Fraction(largest))
     responses = query.on(model.support.domain).responses
-    for response, row in zip(responses, table_of(model.support, query), strict=True):
+    for response, row in zip(responses, response_table(model.support, query), strict=True):
         yield odometer.add(query, response), chances * row

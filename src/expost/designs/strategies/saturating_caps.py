@@ -16,9 +16,9 @@ from typing import ClassVar
 import numpy as np
 
 from expost._types import Floats
-from expost.designs.outcomes import Kinds, Outcomes
+from expost.designs._accuracy import ExactOutcomes, Outcomes
 from expost.designs.strategies._strategy import Simulation, equal_steps
-from expost.designs.study import Arrival, Model
+from expost.designs.study import Arrival, StudyModel
 from expost.queries import Channel
 from expost.saturation import equal_caps, geometric_caps
 from expost.saturation._question import AnswerPartition
@@ -40,71 +40,75 @@ _Chances = dict[bytes, Floats]
 class SaturatingCaps:
     """Saturating queries about some random ones of the questions, in their order.
 
-    ``asked`` is None if nobody knows how many there will be: each then spends a third of what is
+    ``sampled`` is None if nobody knows how many there will be: each then spends a third of what is
     left. Otherwise the caps are equal steps up to the budget.
     """
 
-    asked: int | None
-    of: int
+    sampled: int | None
+    total: int
     family: ClassVar[str] = "saturating queries"
 
     @property
-    def latest(self) -> Arrival:
-        return Arrival.OPEN_ENDED if self.asked is None else Arrival.SEQUENTIAL
+    def latest_arrival(self) -> Arrival:
+        return Arrival.OPEN_ENDED if self.sampled is None else Arrival.SEQUENTIAL
 
     @property
     def name(self) -> str:
-        if self.asked is None:
+        if self.sampled is None:
             return "saturating, a third of the remainder"
-        if self.asked == self.of:
+        if self.sampled == self.total:
             return "saturating, equal steps"
-        return f"saturating, {self.asked} sampled questions"
+        return f"saturating, {self.sampled} sampled questions"
 
     @property
     def description(self) -> str:
-        if self.asked is None:
+        if self.sampled is None:
             return (
                 "Ask everybody every question as it comes, with a saturating query whose cap "
                 "spends a third of what is left of the budget."
             )
-        which = "every question" if self.asked == self.of else f"{self.asked} sampled questions"
+        questions = (
+            "every question" if self.sampled == self.total else f"{self.sampled} sampled questions"
+        )
         return (
-            f"Ask each subject {which} with saturating queries, whose caps are "
-            f"{equal_steps(self.asked)}."
+            f"Ask each subject {questions} with saturating queries, whose caps are "
+            f"{equal_steps(self.sampled)}."
         )
 
-    def fits(self, model: Model) -> bool:
+    def fits(self, model: StudyModel) -> bool:
         support = model.support
         return (
-            model.yes_or_no
-            and support.whole
+            model.all_statements
+            and support.reportable
             and len(model.questions) > 1
             and 2 < len(support) <= _MOST_VALUES
         )
 
-    def outcomes(self, model: Model, epsilon: Fraction, simulation: Simulation) -> Outcomes:
-        if self.asked is None:
-            some = islice(geometric_caps(epsilon), self.of)
-            caps = tuple(cap for cap in some if epsilon - cap >= _LEAST_LEFT)
+    def outcomes(self, model: StudyModel, epsilon: Fraction, simulation: Simulation) -> Outcomes:
+        if self.sampled is None:
+            possible_caps = islice(geometric_caps(epsilon), self.total)
+            caps = tuple(cap for cap in possible_caps if epsilon - cap >= _LEAST_LEFT)
             plans = [tuple(range(len(caps)))]
         else:
-            caps = equal_caps(epsilon, questions=self.asked)
-            plans = list(combinations(range(self.of), self.asked))
+            caps = equal_caps(epsilon, questions=self.sampled)
+            plans = list(combinations(range(self.total), self.sampled))
         if len(plans) > _MOST_PLANS:
-            chosen = np.random.default_rng(simulation.seed).permutation(len(plans))[:_MOST_PLANS]
-            plans = [plans[place] for place in sorted(chosen.tolist())]
+            plan_indices = np.random.default_rng(simulation.seed).permutation(len(plans))[
+                :_MOST_PLANS
+            ]
+            plans = [plans[index] for index in sorted(plan_indices.tolist())]
         states = _States(model, caps)
         tables = [states.after(plan) / len(plans) for plan in plans]
         answering = tuple(
-            sum(number in plan for plan in plans) / len(plans) for number in range(self.of)
+            sum(question in plan for plan in plans) / len(plans) for question in range(self.total)
         )
-        return Kinds.of(np.concatenate(tables), model.weights, answering, float(len(caps)))
+        return ExactOutcomes.of(np.concatenate(tables), model.weights, answering, float(len(caps)))
 
 
 class _States:
     """In which sets of values subjects may have been left, after each beginning of a plan."""
 
-    def __init__(self, model: Model, caps: Sequence[Fraction]) -> None:
+    def __init__(self, model: StudyModel, caps: Sequence[Fraction]) -> None:
         self._model = model
         self._caps = caps
         self._tables: TableCache = {}
@@ -125,24 +129,28 @@ class _States:
     def _step(self, plan: tuple[int, ...]) -> _Chances:
         answers = self._model.questions[plan[-1]].answers
         assert answers is not None
-        question = AnswerPartition((), answers)
-        turn = len(plan) - 1
-        ratio = ratio_at_cap(self._caps[turn - 1]) if turn else Fraction(1)
-        found: _Chances = {}
+        partition = AnswerPartition((), answers)
+        position = len(plan) - 1
+        ratio = ratio_at_cap(self._caps[position - 1]) if position else Fraction(1)
+        next_states: _Chances = {}
         for key, chances in self._states(plan[:-1]).items():
-            inside = np.frombuffer(key, dtype=np.bool_)
-            known = likelihoods_of_set(inside, ratio)
-            likely = np.where(inside, float(ratio), 1.0)
-            for row in self._asked(known, question, self._caps[turn]):
+            members = np.frombuffer(key, dtype=np.bool_)
+            likelihoods = likelihoods_of_set(members, ratio)
+            relative_likelihood = np.where(members, float(ratio), 1.0)
+            for row in self._asked(likelihoods, partition, self._caps[position]):
                 # E inside of a set, and 1 outside of it, up to a factor.
-                after = likely * row
-                following = (after > np.sqrt(after.max() * after.min())).tobytes()
-                found[following] = found.get(following, 0.0) + chances * row
-        return found
+                after = relative_likelihood * row
+                next_set = (after > np.sqrt(after.max() * after.min())).tobytes()
+                next_states[next_set] = next_states.get(next_set, 0.0) + chances * row
+        return next_states
 
-    def _asked(self, known: ValueLikelihoods, question: AnswerPartition, cap: Fraction) -> Floats:
+    def _asked(
+        self, likelihoods: ValueLikelihoods, partition: AnswerPartition, cap: Fraction
+    ) -> Floats:
         """Pr(response | value) of the query in a state: a row for each response."""
-        query = saturating_query(self._model.support.domain, known, question, cap, self._tables)
+        query = saturating_query(
+            self._model.support.domain, likelihoods, partition, cap, self._tables
+        )
         assert isinstance(query, Channel), "caps rise, so that there is room"
         classes = np.array([[w / query.denominator for w in row] for row in query.weights.tolist()])
         return np.asarray(classes.T if query.of is None else classes.T[:, query.of])

@@ -1,4 +1,4 @@
-"""How many subjects who have answered before will answer a query now, and in further rounds."""
+"""Forecasts: how many subjects will accept a query now, and in later rounds."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import numpy as np
 from expost._types import Floats, Indices
 from expost.answers import Answers
 from expost.cards import View
-from expost.designs.populations import read_population
-from expost.designs.support import Support, support_of
+from expost.designs._model_support import ModelSupport, model_support, read_population
 from expost.domains import Attributes, Box, Domain, FiniteSet, Variable
 from expost.errors import InvalidInput, at, expect
 from expost.estimation._mle import fit_mixture
@@ -24,6 +23,7 @@ from expost.queries import Query, check_query
 from expost.sampling import InsecureSource
 
 __all__ = ["Forecast", "forecast"]
+
 
 _MOST_ROUNDS = 1_000
 _GAP = 1e-2
@@ -65,10 +65,10 @@ class Forecast(ResultTable):
             {},
             ("round", "answering", "error"),
             len(self.answering),
-            lambda place: (
-                place + 1,
-                f"{self.answering[place]:,.0f}",
-                f"{self.errors[place]:,.0f}",
+            lambda index: (
+                index + 1,
+                f"{self.answering[index]:,.0f}",
+                f"{self.errors[index]:,.0f}",
             ),
         )
 
@@ -101,46 +101,51 @@ def forecast(
     """
     with at("answers"):
         expect(answers, Answers, "Answers")
-    guard = answers.filter if filter is None else filter
-    if guard is None:
+    filter_ = answers.filter if filter is None else filter
+    if filter_ is None:
         raise InvalidInput("the answers name none; give one", "filter")
     check_query(query)
     with at("rounds"):
-        if (often := read_integer(rounds, at_least=1)) > _MOST_ROUNDS:
+        if (round_count := read_integer(rounds, at_least=1)) > _MOST_ROUNDS:
             raise InvalidInput(f"must be at most {_MOST_ROUNDS:,}")
     with at("repetitions"):
-        repeated = read_integer(repetitions, at_least=1) if often > 1 else 1
+        repetition_count = read_integer(repetitions, at_least=1) if round_count > 1 else 1
     with at("seed"):
         seed = read_integer(seed, at_least=0)
-    start = _Past(answers, guard)
-    now = int(start.panel(seed).decide(query).accepted.sum())
-    if often == 1:
-        return Forecast(len(answers), now, (float(now),), (0.0,))
-    drawn = _Drawing(answers, query, population, seed).sampler()
-    counts = np.zeros((repeated, often))
-    for repetition in range(repeated):
-        panel, generator = start.panel(seed + repetition), np.random.default_rng([seed, repetition])
-        values = drawn(generator)
-        for number in range(often):
-            counts[repetition, number] = panel.ask(query, values).answered.sum()
+    recorded = _RecordedAnswers(answers, filter_)
+    accepting = int(recorded.panel(seed).decide(query).accepted.sum())
+    if round_count == 1:
+        return Forecast(len(answers), accepting, (float(accepting),), (0.0,))
+    draw_values = _ValueSampler(answers, query, population, seed).sampler()
+    counts = np.zeros((repetition_count, round_count))
+    for repetition in range(repetition_count):
+        panel, generator = (
+            recorded.panel(seed + repetition),
+            np.random.default_rng([seed, repetition]),
+        )
+        values = draw_values(generator)
+        for round_index in range(round_count):
+            counts[repetition, round_index] = panel.ask(query, values).answered.sum()
             if progress is not None:
-                progress(repetition * often + number + 1, repeated * often)
-    spread = counts.std(axis=0, ddof=1) if repeated > 1 else np.zeros(often)
-    return Forecast(len(answers), now, tuple(counts.mean(axis=0).tolist()), tuple(spread.tolist()))
+                progress(repetition * round_count + round_index + 1, repetition_count * round_count)
+    deviations = counts.std(axis=0, ddof=1) if repetition_count > 1 else np.zeros(round_count)
+    return Forecast(
+        len(answers), accepting, tuple(counts.mean(axis=0).tolist()), tuple(deviations.tolist())
+    )
 
 
-class _Past:
+class _RecordedAnswers:
     """What was answered, for panels that go on from there."""
 
-    def __init__(self, answers: Answers, guard: Filter) -> None:
-        self._answers, self._guard = answers, guard
+    def __init__(self, answers: Answers, filter_: Filter) -> None:
+        self._answers, self._guard = answers, filter_
         likelihoods = {key: query.on(answers.domain) for key, query in answers.queries.items()}
-        given = [(key, likelihoods[key].responses[y]) for key, y in answers.given]
+        responses = [(key, likelihoods[key].responses[y]) for key, y in answers.given]
         codes = answers.codes.tolist()
-        self._queries = [given[code][0] for code in codes]
-        self._responses = [given[code][1] for code in codes]
-        own = np.repeat(np.arange(len(answers)), answers.exchanges).tolist()
-        self._subjects = [answers.subjects[place] for place in own]
+        self._queries = [responses[code][0] for code in codes]
+        self._responses = [responses[code][1] for code in codes]
+        subject_rows = np.repeat(np.arange(len(answers)), answers.exchanges).tolist()
+        self._subjects = [answers.subjects[row] for row in subject_rows]
 
     def panel(self, seed: int) -> Panel:
         panel = Panel(
@@ -155,7 +160,7 @@ class _Past:
 
 
 @dataclass(frozen=True)
-class _Drawing:
+class _ValueSampler:
     """Draws values for all subjects, as a panel takes them."""
 
     answers: Answers
@@ -180,8 +185,8 @@ class _Drawing:
         def logs(query: Query, position: int) -> Floats:
             return query.on(domain).term(position).logs
 
-        places = self._places(self._support(domain, ()), logs)
-        return lambda generator: [domain.values[i] for i in places(generator).tolist()]
+        draw_indices = self._index_sampler(self._support(domain, ()), logs)
+        return lambda generator: [domain.values[i] for i in draw_indices(generator).tolist()]
 
     def _on_box(self, domain: Box) -> Callable[[np.random.Generator], Any]:
         support = self._support(domain, ())
@@ -191,8 +196,8 @@ class _Drawing:
         def logs(query: Query, position: int) -> Floats:
             return query.on(domain).logs(position, columns)
 
-        places = self._places(support, logs)
-        return lambda generator: [support.values[i] for i in places(generator).tolist()]
+        draw_indices = self._index_sampler(support, logs)
+        return lambda generator: [support.values[i] for i in draw_indices(generator).tolist()]
 
     def _on_attributes(self, domain: Attributes) -> Callable[[np.random.Generator], Any]:
         if domain.changes:
@@ -202,44 +207,51 @@ class _Drawing:
         support = self._support(domain, tuple(variables))
 
         def logs(query: Query, position: int) -> Floats:
-            seen = query.on(domain)
-            names = [name for name, _ in seen.variables]
-            own = [[row[name] for name in names] for row in support.rows]
-            places = [seen.part.locate(each if len(names) > 1 else each[0]) for each in own]
-            inside = np.array(places, dtype=np.intp)
-            return np.asarray(seen.on_part.term(position).logs[inside])
+            likelihood = query.on(domain)
+            names = [name for name, _ in likelihood.variables]
+            part_values = [[row[name] for name in names] for row in support.rows]
+            draw_indices = [
+                likelihood.part.locate(values if len(names) > 1 else values[0])
+                for values in part_values
+            ]
+            part_indices = np.array(draw_indices, dtype=np.intp)
+            return np.asarray(likelihood.on_part.term(position).logs[part_indices])
 
-        places = self._places(support, logs)
+        draw_indices = self._index_sampler(support, logs)
 
         def columns(generator: np.random.Generator) -> dict[str, list[Any]]:
-            drawn = places(generator).tolist()
-            return {name: [support.rows[i][name] for i in drawn] for name, _ in variables}
+            indices = draw_indices(generator).tolist()
+            return {name: [support.rows[i][name] for i in indices] for name, _ in variables}
 
         return columns
 
-    def _support(self, domain: Domain, variables: tuple[Variable, ...]) -> Support:
+    def _support(self, domain: Domain, variables: tuple[Variable, ...]) -> ModelSupport:
         with at("population"):
-            return support_of(domain, read_population(self.population), variables, self.seed)
+            return model_support(domain, read_population(self.population), variables, self.seed)
 
-    def _places(
-        self, support: Support, logs: Callable[[Query, int], Floats]
+    def _index_sampler(
+        self, support: ModelSupport, logs: Callable[[Query, int], Floats]
     ) -> Callable[[np.random.Generator], Indices]:
         """Where the value of each subject is, drawn from what is likely of it."""
         answers = self.answers
         tallies = answers.tallies()
-        of_subject = tallies.of_subject - 1  # everybody answered, so nobody has the empty tally
-        rows = np.array([logs(answers.queries[key], y) for key, y in answers.given])
-        told = np.array(
-            [rows[tallies.responses(tally)].sum(axis=0) for tally in range(1, len(tallies))]
+        # Every subject answered, so no subject has tally 0, the empty one.
+        row_of_subject = tallies.of_subject - 1
+        response_logs = np.array([logs(answers.queries[key], y) for key, y in answers.given])
+        tally_logs = np.array(
+            [
+                response_logs[tallies.responses(tally)].sum(axis=0)
+                for tally in range(1, len(tallies))
+            ]
         )
-        table = np.exp(told - told.max(axis=1, keepdims=True))
-        counts = np.bincount(of_subject).astype(np.float64)
-        found = fit_mixture(table, counts, gap=_GAP, steps=_STEPS)
-        ends = np.cumsum(table * found.weights, axis=1)
+        table = np.exp(tally_logs - tally_logs.max(axis=1, keepdims=True))
+        counts = np.bincount(row_of_subject).astype(np.float64)
+        fit = fit_mixture(table, counts, gap=_GAP, steps=_STEPS)
+        cumulative = np.cumsum(table * fit.weights, axis=1)
 
-        def drawn(generator: np.random.Generator) -> Indices:
-            own = ends[of_subject]
-            points = generator.random(len(own)) * own[:, -1]
-            return np.asarray(np.minimum((own <= points[:, None]).sum(axis=1), own.shape[1] - 1))
+        def draw(generator: np.random.Generator) -> Indices:
+            rows = cumulative[row_of_subject]
+            points = generator.random(len(rows)) * rows[:, -1]
+            return np.asarray(np.minimum((rows <= points[:, None]).sum(axis=1), rows.shape[1] - 1))
 
-        return drawn
+        return draw

@@ -1,0 +1,367 @@
+r"""The outcomes that subjects show, and the accuracy of estimates from them.
+
+An outcome is everything that an analyst sees of a subject. Values with equal likelihoods for all
+outcomes are one *cell*, and tables have a column for each cell.
+
+For a goal :math:`g \cdot p`, with the information I of one subject, maximum likelihood has the
+variance :math:`(g^\top I^+ g - (g \cdot p)^2) / n` in the limit of many subjects. With few of them
+it can be better, because probabilities are not negative, or worse. So groups are simulated and
+their distributions estimated. The limit of each estimate is known, with its exact variance: the
+simulation corrects it, and only has to find the difference (a control variate). Proof:
+docs/theory/designs.md."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from expost._types import Floats, Indices
+from expost.estimation._mle import fit_mixture
+
+__all__ = [
+    "Accuracy",
+    "ExactOutcomes",
+    "ObservedGroup",
+    "Outcomes",
+    "SimulatedOutcomes",
+    "SubsetOutcomes",
+    "Target",
+    "predict_accuracy",
+]
+
+
+ObservedGroup = tuple[Floats, Floats]
+"""A row of likelihoods for each kind of outcome that is there, and how many subjects have it."""
+
+_SAMPLED_SUBJECTS = 20_000
+"""Subjects from whom the information of too many kinds of responses is worked out."""
+
+_DIGITS = 12
+
+# An estimate from subsets takes about so many products for each of a dozen steps.
+_PRODUCTS = 300_000_000
+_FEWEST_SUBSET_GROUPS = 8
+
+
+class Outcomes(ABC):
+    """What subjects with values from a population show under a strategy."""
+
+    cells: Indices
+    """The cell of each value of the support."""
+    weights: Floats
+    """The probability of each cell."""
+    answering: tuple[float, ...]
+    """The share of subjects who answer in each round."""
+    answers: float
+    """How many answers a subject gives, on average."""
+
+    @property
+    @abstractmethod
+    def information(self) -> Floats:
+        r"""Fisher's information of one subject, :math:`E[L_j L_k / (L \cdot p)^2]`."""
+
+    @abstractmethod
+    def groups(
+        self, subjects: int, repetitions: int, generator: np.random.Generator
+    ) -> Iterator[ObservedGroup]:
+        """Groups of so many subjects, at most as many as wanted, one after the other."""
+
+
+@dataclass(frozen=True, eq=False)
+class ExactOutcomes(Outcomes):
+    """Few kinds of outcomes, each with its exact probability: a table of one channel."""
+
+    cells: Indices
+    weights: Floats
+    table: Floats
+    """Pr(outcome | cell): a row for each outcome."""
+    answering: tuple[float, ...]
+    answers: float
+
+    @classmethod
+    def of(
+        cls, table: Floats, weights: Floats, answering: tuple[float, ...], answers: float
+    ) -> ExactOutcomes:
+        """The channel with a row for each outcome and a column for each value."""
+        columns, cells = np.unique(np.round(table.T, _DIGITS), axis=0, return_inverse=True)
+        cells = cells.reshape(-1)
+        return cls(cells, _cell_weights(cells, weights), columns.T.copy(), answering, answers)
+
+    @cached_property
+    def _chances(self) -> Floats:
+        mixed = np.asarray(self.table @ self.weights)
+        return np.asarray(mixed / mixed.sum())
+
+    @cached_property
+    def information(self) -> Floats:
+        possible = self._chances > 0
+        rows = self.table[possible]
+        return np.asarray(rows.T @ (rows / self._chances[possible, None]))
+
+    def groups(
+        self, subjects: int, repetitions: int, generator: np.random.Generator
+    ) -> Iterator[ObservedGroup]:
+        for counts in generator.multinomial(subjects, self._chances, size=repetitions):
+            occurring = counts > 0
+            yield self.table[occurring], counts[occurring].astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class SubsetOutcomes(Outcomes):
+    """Sets of so many cells, of which there are too many to list: subset selection."""
+
+    cells: Indices
+    weights: Floats
+    size: int
+    ratio: float
+    """How much likelier it is for a cell in the set."""
+    answering: tuple[float, ...] = (1.0,)
+    answers: float = 1.0
+
+    @cached_property
+    def information(self) -> Floats:
+        rows, _ = self._draw_group(_SAMPLED_SUBJECTS, np.random.default_rng(0))
+        scores = rows / (rows @ self.weights)[:, None]
+        return np.asarray(scores.T @ scores) / _SAMPLED_SUBJECTS
+
+    def groups(
+        self, subjects: int, repetitions: int, generator: np.random.Generator
+    ) -> Iterator[ObservedGroup]:
+        affordable = max(_FEWEST_SUBSET_GROUPS, _PRODUCTS // (subjects * len(self.weights) ** 2))
+        for _ in range(min(repetitions, affordable)):
+            yield self._draw_group(subjects, generator)
+
+    def _draw_group(self, subjects: int, generator: np.random.Generator) -> ObservedGroup:
+        count, size = len(self.weights), self.size
+        true_cells = generator.choice(count, size=subjects, p=self.weights)
+        sort_keys = generator.random((subjects, count))
+        inside_weight = size * self.ratio
+        inside = generator.random(subjects) * (inside_weight + count - size) < inside_weight
+        # The cell itself comes first where it is in, and last where it is not.
+        sort_keys[np.arange(subjects), true_cells] = np.where(inside, -1.0, 2.0)
+        chosen = np.argpartition(sort_keys, size - 1, axis=1)[:, :size]
+        rows = np.full((subjects, count), 1 / self.ratio)
+        np.put_along_axis(rows, chosen, 1.0, axis=1)
+        return rows, np.ones(subjects)
+
+
+@dataclass(frozen=True, eq=False)
+class SimulatedOutcomes(Outcomes):
+    """What subjects answered who were simulated one by one, by the kinds of their tallies."""
+
+    cells: Indices
+    weights: Floats
+    table: Floats
+    """A row of likelihoods for each kind, whose largest entry is one."""
+    kinds: Indices
+    """The kind of each subject."""
+    answering: tuple[float, ...]
+    answers: float
+
+    @classmethod
+    def of(
+        cls,
+        logs: Floats,
+        kinds: Indices,
+        weights: Floats,
+        answering: tuple[float, ...],
+        answers: float,
+    ) -> SimulatedOutcomes:
+        """Log-likelihoods with a row for each kind and a column for each value."""
+        columns, cells = np.unique(np.round(logs.T, _DIGITS), axis=0, return_inverse=True)
+        cells, logs = cells.reshape(-1), columns.T
+        table = np.exp(logs - logs.max(axis=1, keepdims=True))
+        return cls(cells, _cell_weights(cells, weights), table, kinds, answering, answers)
+
+    @cached_property
+    def information(self) -> Floats:
+        scores = self.table / (self.table @ self.weights)[:, None]
+        shares = np.bincount(self.kinds, minlength=len(self.table)) / len(self.kinds)
+        return np.asarray(scores.T @ (scores * shares[:, None]))
+
+    def groups(
+        self, subjects: int, repetitions: int, generator: np.random.Generator
+    ) -> Iterator[ObservedGroup]:
+        for group in range(min(repetitions, len(self.kinds) // subjects)):
+            group_kinds = self.kinds[group * subjects : (group + 1) * subjects]
+            counts = np.bincount(group_kinds, minlength=len(self.table))
+            occurring = counts > 0
+            yield self.table[occurring], counts[occurring].astype(np.float64)
+
+
+def _cell_weights(cells: Indices, weights: Floats) -> Floats:
+    """The weight of each cell."""
+    return np.bincount(cells, weights).astype(np.float64)
+
+
+_FIT_GAP = 1e-3
+_FIT_STEPS = 300
+_FLAT = 1e-9
+# A score that is told on a grid is determined but for its rounding.
+_RELATIVE_MISS = 0.03
+_FEWEST_GROUPS = 4
+"""With fewer groups nothing can be said about the error of a simulation."""
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """A goal on the support: linear functions of the distribution, and what their scale is."""
+
+    rows: Floats
+    """Several for a distribution: the error of the goal is the root of their mean square."""
+    scale: float
+    """The range of what is estimated: 1 for a share."""
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """Standard errors of several goals, in their own units, and together relative to scales."""
+
+    standard_errors: tuple[float, ...]
+    asymptotic: tuple[float, ...]
+    combined: float
+    """The root of the mean square over goals, each relative to its scale."""
+    simulation_error: float
+    """The standard error of that from the simulation; 0 where there was none."""
+    groups: int
+    """How many were simulated; 0 if there are only asymptotics."""
+
+
+def predict_accuracy(
+    outcomes: Outcomes,
+    targets: Sequence[Target],
+    subjects: int,
+    *,
+    repetitions: int,
+    generator: np.random.Generator,
+    tick: Callable[[], None] = lambda: None,
+) -> Accuracy:
+    """What estimates by maximum likelihood from so many subjects will be off, as a rule."""
+    inverse = _PseudoInverse.of(outcomes.information)
+    determined = [_is_determined(outcomes, target, inverse) for target in targets]
+    if not all(determined):
+        determined_targets = [
+            target for target, partial in zip(targets, determined, strict=True) if partial
+        ]
+        if not determined_targets:
+            return _with_undetermined(Accuracy((), (), math.inf, 0.0, 0), determined)
+        partial = predict_accuracy(
+            outcomes,
+            determined_targets,
+            subjects,
+            repetitions=repetitions,
+            generator=generator,
+            tick=tick,
+        )
+        return _with_undetermined(partial, determined)
+    rows = np.concatenate([_cell_means(target, outcomes) for target in targets])
+    weights = outcomes.weights
+    efficient = inverse.times(rows)
+    target_of_row = np.repeat(np.arange(len(targets)), [len(target.rows) for target in targets])
+    scales = np.array([target.scale for target in targets])
+    truth = rows @ weights
+    limit_variances = np.maximum(0.0, np.einsum("ij,ij->i", efficient, rows) - truth**2) / subjects
+    squared_errors, squared_limit_errors = [], []
+    for table, counts in outcomes.groups(subjects, repetitions, generator):
+        start = 0.9 * weights + 0.1 / len(weights)
+        row_maxima = table.max(axis=1, keepdims=True)
+        fit = fit_mixture(table / row_maxima, counts, gap=_FIT_GAP, steps=_FIT_STEPS, start=start)
+        squared_errors.append((rows @ fit.weights - truth) ** 2)
+        slopes = (counts / (table @ weights)) @ table / subjects
+        # Each slope is one on average, whatever subjects the information was worked out from.
+        squared_limit_errors.append((efficient @ (slopes - 1)) ** 2)
+        tick()
+    means = np.array(
+        [limit_variances[target_of_row == goal].mean() for goal in range(len(targets))]
+    )
+    asymptotic = tuple(np.sqrt(means).tolist())
+    if len(squared_errors) < _FEWEST_GROUPS:
+        combined = math.sqrt(float((means / scales**2).mean()))
+        return Accuracy(asymptotic, asymptotic, combined, 0.0, 0)
+    standard_errors, simulation_errors = [], []
+    weights_by_goal = [
+        (target_of_row == goal) / (target_of_row == goal).sum() for goal in range(len(targets))
+    ]
+    combined_weights = np.array(weights_by_goal).T @ (1 / scales**2) / len(targets)
+    for row_weights in [*weights_by_goal, combined_weights]:
+        square, error = _control_variate_mean(
+            np.array(squared_errors) @ row_weights,
+            np.array(squared_limit_errors) @ row_weights,
+            float(limit_variances @ row_weights),
+        )
+        standard_errors.append(math.sqrt(square))
+        simulation_errors.append(error / (2 * math.sqrt(square)) if square else 0.0)
+    return Accuracy(
+        tuple(standard_errors[:-1]),
+        asymptotic,
+        standard_errors[-1],
+        simulation_errors[-1],
+        len(squared_errors),
+    )
+
+
+def _control_variate_mean(
+    squares: Floats, limit_squares: Floats, limit_mean: float
+) -> tuple[float, float]:
+    """The mean of squares whose counterparts have a known mean, and its standard error."""
+    variance = float(limit_squares.var())
+    covariance = float(((squares - squares.mean()) * (limit_squares - limit_squares.mean())).mean())
+    slope = min(1.0, max(0.0, covariance / variance)) if variance else 0.0
+    residuals = squares - slope * limit_squares
+    # Never below a share of what was seen: a correction of noise could make it negative.
+    mean = max(float(residuals.mean()) + slope * limit_mean, 0.1 * float(squares.mean()))
+    return mean, float(residuals.std(ddof=1)) / math.sqrt(len(residuals))
+
+
+def _cell_means(target: Target, outcomes: Outcomes) -> Floats:
+    """A goal as a function of cells: its mean over each."""
+    sizes = np.bincount(outcomes.cells)
+    return np.array([np.bincount(outcomes.cells, row) / sizes for row in target.rows])
+
+
+def _is_determined(outcomes: Outcomes, target: Target, inverse: _PseudoInverse) -> bool:
+    """Whether what is seen determines a goal at all."""
+    rows = _cell_means(target, outcomes)
+    missed_norms = np.linalg.norm(rows[:, outcomes.cells] - target.rows, axis=1)
+    if (missed_norms > _RELATIVE_MISS * np.linalg.norm(target.rows, axis=1)).any():
+        return False
+    outside = np.linalg.norm(rows - inverse.seen(rows), axis=1)
+    return bool((outside <= _RELATIVE_MISS * np.linalg.norm(rows, axis=1)).all())
+
+
+@dataclass(frozen=True, eq=False)
+class _PseudoInverse:
+    """The pseudo-inverse of an information."""
+
+    sizes: Floats
+    directions: Floats
+
+    @classmethod
+    def of(cls, information: Floats) -> _PseudoInverse:
+        sizes, directions = np.linalg.eigh(information)
+        positive = sizes > _FLAT * sizes[-1]
+        return cls(sizes[positive], directions[:, positive])
+
+    def seen(self, rows: Floats) -> Floats:
+        """What of the rows the outcomes determine."""
+        return np.asarray(rows @ self.directions @ self.directions.T)
+
+    def times(self, rows: Floats) -> Floats:
+        return np.asarray((rows @ self.directions / self.sizes) @ self.directions.T)
+
+
+def _with_undetermined(accuracy: Accuracy, determined: Sequence[bool]) -> Accuracy:
+    """The accuracy where some goals are not determined at all."""
+    errors, limits = iter(accuracy.standard_errors), iter(accuracy.asymptotic)
+    return Accuracy(
+        tuple(next(errors) if is_determined else math.inf for is_determined in determined),
+        tuple(next(limits) if is_determined else math.inf for is_determined in determined),
+        math.inf,
+        0.0,
+        accuracy.groups,
+    )

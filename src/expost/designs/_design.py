@@ -1,0 +1,368 @@
+"""Designs: predict the accuracy of all strategies that a study could follow, and recommend one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from expost.cards import View
+from expost.designs._accuracy import Accuracy, Outcomes, predict_accuracy
+from expost.designs.strategies import DeclaredPlan, Simulation, Strategy, strategies_for
+from expost.designs.study import Study
+from expost.domains import Domain
+from expost.errors import at, expect
+from expost.files.reading import read_integer
+from expost.files.tables import ResultTable
+from expost.filters._large_budgets import warn_if_large
+from expost.numbers import Nats
+
+__all__ = ["CurvePoint", "Design", "Prediction", "design", "design_study"]
+
+
+_TIED_ERRORS = 2.0
+"""Differences of fewer standard errors of the simulation are not told apart."""
+_TIED_SHARE = 0.01
+"""Nobody notices a difference of one per cent."""
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """The predicted accuracy of one strategy."""
+
+    strategy: Strategy
+    possible: bool
+    """Whether the study can carry it out, given when its questions are known."""
+    accuracy: Accuracy
+    answers: float
+    """How many answers a subject gives, on average."""
+    answering: tuple[float, ...]
+    """The share of subjects who answer in each round."""
+
+    @property
+    def name(self) -> str:
+        """What to call it."""
+        return self.strategy.name
+
+    @property
+    def error(self) -> float:
+        """The standard error of all goals together: the root of the mean square over goals.
+
+        The error of a mean is relative to the range of its score. Infinite if some goal is not
+        determined at all.
+        """
+        return self.accuracy.combined
+
+    @property
+    def delta(self) -> Fraction:
+        """Of its guarantee: 0 unless it is the weaker one of a budget with a delta."""
+        return self.strategy.delta if isinstance(self.strategy, DeclaredPlan) else Fraction(0)
+
+    def is_tied_with(self, other: Prediction) -> bool:
+        """Whether the simulation does not tell the two apart."""
+        noise = math.hypot(self.accuracy.simulation_error, other.accuracy.simulation_error)
+        return abs(self.error - other.error) <= max(_TIED_ERRORS * noise, _TIED_SHARE * other.error)
+
+    def tree(self) -> dict[str, Any]:
+        """The prediction as JSON; what is not determined is null."""
+        accuracy = self.accuracy
+        return {
+            "strategy": self.name,
+            "family": self.strategy.family,
+            "how": self.strategy.description,
+            "possible": self.possible,
+            "delta": float(self.delta),
+            "error": _number(self.error),
+            "simulation_error": _number(accuracy.simulation_error),
+            "simulated_groups": accuracy.groups,
+            "standard_errors": [_number(error) for error in accuracy.standard_errors],
+            "asymptotic": [_number(error) for error in accuracy.asymptotic],
+            "answers_per_subject": self.answers,
+            "answering": list(self.answering),
+        }
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """The best of a family at one budget."""
+
+    epsilon: float
+    family: str
+    error: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Design(ResultTable):
+    """Predictions for all strategies, the best first, and the recommended one.
+
+    :func:`expost.design` returns it.
+    """
+
+    study: Study
+    predictions: tuple[Prediction, ...]
+    curve: tuple[CurvePoint, ...] = ()
+    """How accurate each family is at other budgets, if that was asked for."""
+
+    @property
+    def recommended(self) -> Prediction | None:
+        """The most accurate one that the study can carry out; None if none determines all goals.
+
+        One with a delta only if none with the stronger guarantee is as good.
+        """
+        candidates = [
+            prediction
+            for prediction in self.predictions
+            if prediction.possible and math.isfinite(prediction.error)
+        ]
+        tied = (
+            prediction
+            for prediction in candidates
+            if not prediction.delta and prediction.is_tied_with(candidates[0])
+        )
+        return next(tied, candidates[0]) if candidates else None
+
+    @property
+    def alike(self) -> tuple[Prediction, ...]:
+        """Others that the simulation does not tell from it."""
+        best = self.recommended
+        if best is None:
+            return ()
+        return tuple(
+            prediction
+            for prediction in self.predictions
+            if prediction is not best and prediction.possible and prediction.is_tied_with(best)
+        )
+
+    def best_of(self, *families: str) -> Prediction | None:
+        """The most accurate one of some families that the study can carry out."""
+        for prediction in self.predictions:
+            if (
+                prediction.possible
+                and prediction.strategy.family in families
+                and math.isfinite(prediction.error)
+            ):
+                return prediction
+        return None
+
+    def columns(self) -> dict[str, Any]:
+        """The columns of a table; ``to_polars`` and ``to_pandas`` make frames of them."""
+        rows = self.predictions
+        columns: dict[str, Any] = {
+            "strategy": [prediction.name for prediction in rows],
+            "possible": [prediction.possible for prediction in rows],
+            "delta": [float(prediction.delta) for prediction in rows],
+            "error": [prediction.error for prediction in rows],
+            "simulation_error": [prediction.accuracy.simulation_error for prediction in rows],
+            "answers_per_subject": [prediction.answers for prediction in rows],
+        }
+        for index, goal in enumerate(self.study.goals):
+            errors = [prediction.accuracy.standard_errors[index] for prediction in rows]
+            columns[f"{index + 1}: {goal.name}"] = errors
+        return columns
+
+    def tree(self) -> dict[str, Any]:
+        """The design as JSON."""
+        best = self.recommended
+        return {
+            "recommended": None if best is None else best.name,
+            "alike": [prediction.name for prediction in self.alike],
+            "subjects": self.study.subjects,
+            "epsilon": float(self.study.epsilon),
+            "delta": float(self.study.delta),
+            "arrival": self.study.arrival.value,
+            "goals": [goal.name for goal in self.study.goals],
+            "strategies": [prediction.tree() for prediction in self.predictions],
+            "by_budget": [
+                {"epsilon": point.epsilon, "family": point.family, "error": _number(point.error)}
+                for point in self.curve
+            ],
+        }
+
+    def _view(self) -> View:
+        best = self.recommended
+
+        def row(index: int) -> tuple[object, ...]:
+            prediction = self.predictions[index]
+            verdict = (
+                "recommended"
+                if prediction is best
+                else ""
+                if prediction.possible
+                else "not possible"
+            )
+            return prediction.name, f"{prediction.error:.4g}", f"{prediction.answers:.3g}", verdict
+
+        return View(
+            f"Design({self.study.subjects:,} subjects, {len(self.study.goals)} goals)",
+            {"recommended": "none" if best is None else best.name},
+            ("strategy", "standard error", "answers per subject", ""),
+            len(self.predictions),
+            row,
+        )
+
+
+def _number(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+REPETITIONS = 40
+_MORE_GROUPS = 5
+_NEAR_BEST = 1.25
+_SMALL_NOISE = 0.01
+
+Progress = Callable[[int, int, str], None]
+
+
+def design(
+    domain: Domain,
+    *,
+    subjects: int,
+    epsilon: Any,
+    goals: Sequence[Any],
+    population: Any = None,
+    delta: Any = None,
+    arrival: str = "sequential",
+    rounds: int = 1,
+    repetitions: int = REPETITIONS,
+    seed: int = 0,
+    budgets: Sequence[Any] = (),
+    progress: Progress | None = None,
+) -> Design:
+    """Predict how accurate each study design will be, and recommend one.
+
+    A study has so many ``subjects``, each with a budget of ``epsilon``, and ``goals``: a statement
+    is the share for which it is true, ``{"distribution": "region"}`` or ``{"distribution":
+    "value"}`` the shares of all values, ``{"mean": "age"}`` or a one-bit query the mean of a score.
+    See :class:`expost.designs.Study` for ``population``, ``delta``, ``arrival`` and ``rounds``.
+
+    Predictions are standard errors of estimates by maximum likelihood. What each subject shows is
+    worked out exactly where its kinds are few, and otherwise simulated; ``repetitions`` groups are
+    then drawn and estimated, from the ``seed``. At ``budgets`` the best of each family is worked
+    out as well. ``progress`` is called with how much is done, of how much, and what is next.
+
+    >>> import expost as xp
+    >>> found = xp.design(
+    ...     xp.FiniteSet(range(10)), subjects=2000, epsilon=2, arrival="open-ended",
+    ...     goals=["value >= 7", "value < 2", "value == 5"],
+    ... )
+    >>> found.recommended.name
+    'full-value report, subset selection'
+    """
+    study = Study(
+        domain,
+        subjects=subjects,
+        epsilon=epsilon,
+        goals=goals,
+        population=population,
+        delta=delta,
+        arrival=arrival,
+        rounds=rounds,
+    )
+    warn_if_large(Nats(study.epsilon))
+    return design_study(
+        study, repetitions=repetitions, seed=seed, budgets=budgets, progress=progress
+    )
+
+
+def design_study(
+    study: Study,
+    *,
+    repetitions: int = REPETITIONS,
+    seed: int = 0,
+    budgets: Sequence[Any] = (),
+    progress: Progress | None = None,
+) -> Design:
+    """The same of a study that is put together already."""
+    expect(study, Study, "a Study")
+    with at("repetitions"):
+        repetitions = read_integer(repetitions, at_least=8)
+    with at("seed"):
+        seed = read_integer(seed, at_least=0)
+    other_studies = [study.at(current_study) for current_study in budgets]
+    total, done = (
+        sum(len(strategies_for(current_study)) for current_study in (study, *other_studies)),
+        0,
+    )
+    designs = []
+    for current_study in (study, *other_studies):
+        trials = []
+        for strategy in strategies_for(current_study):
+            if progress is not None:
+                progress(done, total, strategy.name)
+            # The seed depends on the strategy's name, so that other strategies do not change it.
+            generator = np.random.default_rng([seed, *strategy.name.encode()])
+            groups = repetitions if current_study is study else max(8, repetitions // 3)
+            simulation = Simulation(groups, int(generator.integers(1 << 32)))
+            trials.append(_Trial.of(current_study, strategy, simulation))
+            done += 1
+        designs.append(Design(current_study, _sorted(_told_apart(trials))))
+    return replace(designs[0], curve=tuple(_curve(designs)) if budgets else ())
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """The outcomes of a strategy, and the prediction from them."""
+
+    study: Study
+    simulation: Simulation
+    outcomes: Outcomes
+    prediction: Prediction
+
+    @classmethod
+    def of(cls, study: Study, strategy: Strategy, simulation: Simulation) -> _Trial:
+        outcomes = strategy.outcomes(study.model, study.epsilon, simulation)
+        possible = study.arrival.rank <= strategy.latest_arrival.rank
+        accuracy = _accuracy(study, outcomes, simulation, simulation.repetitions)
+        prediction = Prediction(strategy, possible, accuracy, outcomes.answers, outcomes.answering)
+        return cls(study, simulation, outcomes, prediction)
+
+    def again(self, factor: int) -> Prediction:
+        """The prediction from so many times as many groups."""
+        often = factor * self.simulation.repetitions
+        accuracy = _accuracy(self.study, self.outcomes, self.simulation, often)
+        return replace(self.prediction, accuracy=accuracy)
+
+
+def _accuracy(
+    study: Study, outcomes: Outcomes, simulation: Simulation, repetitions: int
+) -> Accuracy:
+    return predict_accuracy(
+        outcomes,
+        study.model.targets,
+        study.subjects,
+        repetitions=repetitions,
+        generator=np.random.default_rng(simulation.seed),
+    )
+
+
+def _told_apart(trials: Sequence[_Trial]) -> list[Prediction]:
+    """The predictions; those near the best one from more groups, where that is not sure."""
+    first = [trial.prediction for trial in trials]
+    best = min((prediction.error for prediction in first if prediction.possible), default=math.inf)
+    return [
+        trial.again(_MORE_GROUPS)
+        if prediction_.possible
+        and prediction_.error <= _NEAR_BEST * best < math.inf
+        and prediction_.accuracy.simulation_error > _SMALL_NOISE * prediction_.error
+        else prediction_
+        for trial, prediction_ in zip(trials, first, strict=True)
+    ]
+
+
+def _sorted(predictions: list[Prediction]) -> tuple[Prediction, ...]:
+    return tuple(sorted(predictions, key=lambda prediction: prediction.error))
+
+
+def _curve(designs: Sequence[Design]) -> list[CurvePoint]:
+    points = []
+    for design_ in sorted(designs, key=lambda prediction: prediction.study.epsilon):
+        families = dict.fromkeys(prediction.strategy.family for prediction in design_.predictions)
+        for family in families:
+            best = design_.best_of(family)
+            error = math.inf if best is None else best.error
+            points.append(CurvePoint(float(design_.study.epsilon), family, error))
+    return points
