@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
@@ -29,6 +28,7 @@ from expost.sampling import (
     digits,
     draw,
 )
+from support.query_families import DOMAIN, QUERIES
 from support.random_cases import queries
 
 
@@ -79,41 +79,6 @@ def test_the_sampler_and_the_loss_read_the_same_weights(case: tuple[int, Query])
         assert sum(pmf.probability(y) for y in range(len(likelihood.responses))) == 1
 
 
-FAMILIES = [
-    xp.randomized_response(epsilon="0.7"),
-    xp.perturbation([0, 0.1, 0.7, 1], epsilon=1),
-    xp.channel([["1/3", "2/3"], ["1/7", "6/7"], ["1/2", "1/2"], ["0", "1"]]),
-    xp.unary_encoding(variant="symmetric", epsilon="0.7"),
-    xp.unary_encoding(variant="optimized", epsilon="0.7"),
-    xp.subset_selection(size=2, epsilon="0.7"),
-    xp.local_hashing(seed="5eed", buckets=3, epsilon="0.7"),
-    xp.hadamard_response(order=8, epsilon="0.7"),
-    xp.geometric(range=(1, 5), sensitivity=3, epsilon="0.7"),
-    xp.piecewise({"value": 1}, range=(0, 2), grid=1, window=3, epsilon="0.7"),
-    xp.exponential_mechanism(
-        [[0, 1, "1/2"], [1, "1/3", 0], [0, 0, 0], [1, 1, 0]], sensitivity=1, epsilon="0.7"
-    ),
-]
-FOUR = xp.FiniteSet(range(4))
-
-
-@pytest.mark.parametrize("query", FAMILIES, ids=lambda query: query.kind)
-def test_draws_of_every_family_follow_their_probabilities(query: Query) -> None:
-    likelihood, source, times = query.on(FOUR), InsecureSource(1), 2000
-    for value in range(4):
-        pmf = likelihood.pmf(value)
-        counts = Counter(draw(pmf, source) for _ in range(times))
-        expected = [times * float(pmf.probability(y)) for y in range(len(likelihood.responses))]
-        assert sum(expected) == pytest.approx(times)
-        possible = [y for y, count in enumerate(expected) if count]
-        assert set(counts) <= set(possible)
-        statistic = sum((counts[y] - expected[y]) ** 2 / expected[y] for y in possible)
-        # χ² with k degrees exceeds k + 2√(kt) + 2t with probability below e^-t (Laurent, Massart).
-        # At t = 20 that is a false alarm for one seed in 10^8, and this one is fixed.
-        degrees = len(possible) - 1
-        assert statistic <= degrees + 2 * math.sqrt(20 * degrees) + 40
-
-
 class Spy:
     """Records what is asked of the source of randomness."""
 
@@ -125,12 +90,12 @@ class Spy:
         return limit // 2
 
 
-@pytest.mark.parametrize("query", FAMILIES, ids=lambda query: query.kind)
+@pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES)
 def test_every_secret_asks_for_the_same_randomness(query: Query) -> None:
     asked = set()
-    for value in range(4):
+    for value in range(len(DOMAIN)):
         spy = Spy()
-        draw(query.on(FOUR).pmf(value), spy)
+        draw(query.on(DOMAIN).pmf(value), spy)
         asked.add(tuple(spy.limits))
     assert len(asked) == 1
     assert len(asked.pop()) == 1

@@ -17,6 +17,7 @@ from expost.files.reading import parse
 from expost.proof import verify
 from expost.queries import query_from_json
 from expost.transcript import Transcript
+from support.query_families import DOCUMENTS
 from support.random_cases import queries, transcripts
 
 LONG: dict[str, Any] = {
@@ -200,42 +201,20 @@ def test_an_id_twice_is_refused_by_both() -> None:
         verify.verify(text, "{}")
 
 
-FAMILIES: list[dict[str, Any]] = [
+SPELLINGS: list[dict[str, Any]] = [
     LONG,
     SHORT,
     {**LONG, "delta": "0.25", "responses": ["0x1", 2]},
-    {"kind": "unary_encoding", "variant": "symmetric", "epsilon": "1"},
-    {"kind": "subset_selection", "size": 2, "epsilon": "1"},
-    {"kind": "local_hashing", "seed": "5EED", "buckets": 4, "epsilon": "1"},
-    {"kind": "hadamard_response", "order": 4, "epsilon": 1},
-    {"kind": "geometric", "range": [-0.0, 3], "sensitivity": "4/2", "epsilon": "1"},
-    {
-        "kind": "exponential_mechanism",
-        "responses": ["'a", 2],
-        "utility": [["1/3", 0], [0.25, 1], ["1e-3", 0]],
-        "sensitivity": "1",
-        "epsilon": "1",
-    },
-    {"kind": "perturbation", "scores": [0, 0.1, 1], "range": [0, 1], "epsilon": "1.50"},
     {"kind": "linear", "weights": [1, -0.0], "epsilon": "1"},
     {"kind": "linear", "weights": {"epsilon": 0.1}, "range": [0, 12], "clip": True, "epsilon": "1"},
     {"kind": "logistic", "weights": {"é": 0.1, "r": {"0x": 1, "b": 0}}, "epsilon": "1/3"},
     {"kind": "probit", "weights": {"b": 0.1, "a": 3}, "intercept": 2, "epsilon": "1"},
-    {"kind": "duchi", "weights": {"a": 1}, "range": [0, 1], "epsilon": "1"},
-    {"kind": "laplace", "weights": {"a": 1}, "range": [0, 1], "grid": 0.1, "epsilon": "1"},
-    {"kind": "gaussian", "weights": {"a": 1}, "range": [0, 1], "grid": "0.1", "sigma": "2"},
-    {
-        "kind": "gaussian", "weights": {"a": 1}, "range": [0, 1], "grid": "0.1", "sigma": 2.5,
-        "delta": 1e-6,
-    },
-    {
-        "kind": "piecewise", "weights": {"a": 1}, "range": [0, 2], "grid": "0.5", "window": 3,
-        "epsilon": "1",
-    },
-]  # fmt: skip
+]
 
 
-@pytest.mark.parametrize("query", FAMILIES, ids=lambda query: str(query["kind"]))
+@pytest.mark.parametrize(
+    "query", [*SPELLINGS, *DOCUMENTS.values()], ids=lambda query: str(query["kind"])
+)
 def test_the_checker_works_out_the_same_ids(query: Any) -> None:
     name = id_of(query)
     assert verify.is_id(name, verify.read(json.dumps(query), "transcript"))
@@ -245,12 +224,6 @@ def test_the_checker_works_out_the_same_ids(query: Any) -> None:
     assert verify.is_id(name, verify.read(json.dumps(full), "transcript"))
     other = {**query, "kind": "x"}
     assert not verify.is_id(name, verify.read(json.dumps(other), "transcript"))
-
-
-def test_every_family_is_among_them() -> None:
-    from expost.queries import FAMILIES as KINDS
-
-    assert {query["kind"] for query in FAMILIES} == set(KINDS)
 
 
 BOX = xp.Box(age=(10, 100), region=xp.categories("north", "south"))

@@ -18,7 +18,7 @@ import expost as xp
 from expost.proof import certificate, verify
 from expost.queries import About
 from support import oracles
-from support.json_paths import places
+from support.json_paths import paths
 from support.record_cases import TINY, Places, Records, listed, some_records
 
 Run = Callable[..., tuple[int, str, str]]
@@ -279,7 +279,7 @@ def test_whatever_is_put_anywhere_into_a_transcript_it_holds_or_fails_and_never_
         {"changing": [1]},
         ["no"],
     ]
-    everywhere = [path for path in places(json.loads(text)) if path]
+    everywhere = [path for path in paths(json.loads(text)) if path]
     failed = 0
     for _ in range(200):
         tree = json.loads(text)

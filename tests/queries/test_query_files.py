@@ -16,24 +16,6 @@ PERSON = xp.Box(age=(10, 100), region=xp.categories("north", "south"))
 SLEEP = xp.linear({"age": 0.1, "region": {"south": -1}}, range=(-1, 10), epsilon="1/3")
 
 
-EACH = [
-    xp.randomized_response(epsilon="1"),
-    xp.channel([["3/4", "1/4"], ["1/3", "2/3"]], responses=["a", 2]),
-    xp.local_hashing(seed="5eed", buckets=4, epsilon=0.1),
-    xp.exponential_mechanism([["1/3", 0], [0.25, 1]], responses=["é", 2], sensitivity=1, epsilon=1),
-    xp.logistic([0.1, -1e-300], intercept=1 / 3, epsilon="1/3"),
-    xp.laplace({"age": 0.1}, range=(0, 9), grid="0.5", epsilon=2),
-    SLEEP,
-]
-
-
-@pytest.mark.parametrize("query", EACH, ids=lambda query: str(query.kind))
-def test_a_query_goes_through_its_text(query: Query) -> None:
-    again = Query.from_json(query.to_json())
-    assert again == query
-    assert again.content_id == query.content_id
-
-
 def test_a_query_goes_through_a_file_in_which_it_is_as_in_a_transcript(tmp_path: Path) -> None:
     SLEEP.save(tmp_path / "sleep.json")
     assert load_query(tmp_path / "sleep.json") == SLEEP

@@ -1,15 +1,15 @@
-"""Every place in a JSON document, where a forger may write something else."""
+"""Paths to all entries of a JSON document, where a test may write something else."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["places"]
+__all__ = ["paths"]
 
 
-def places(tree: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The paths to all entries, that of the whole first."""
+def paths(tree: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the paths to all entries, that of the document first."""
     yield path
     entries = (
         tree.items()
@@ -19,4 +19,4 @@ def places(tree: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         else ()
     )
     for name, entry in entries:
-        yield from places(entry, (*path, name))
+        yield from paths(entry, (*path, name))

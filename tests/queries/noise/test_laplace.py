@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import random
 from fractions import Fraction
@@ -121,15 +120,6 @@ def test_on_a_finite_set_it_is_exact() -> None:
     loss = xp.realized_loss(xp.Transcript(domain).add(query, 7))
     assert 1 - 1e-11 < loss.upper <= 1
     assert xp.realized_loss(xp.Transcript(domain).add(query, 2)).upper < 0.61
-
-
-def test_files_keep_it() -> None:
-    transcript = xp.Transcript(BOX).add(QUERY, -3)
-    assert xp.Transcript.from_json(transcript.to_json()) == transcript
-    tree = json.loads(transcript.to_json())["exchanges"][0]
-    assert tree["query"]["grid"] == "2"
-    assert tree["response"] == -3
-    assert repr(QUERY) == "Laplace(2 weights in [0, 120], grid=2, epsilon=1.5)"
 
 
 @pytest.mark.parametrize(

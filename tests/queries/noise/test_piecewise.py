@@ -25,7 +25,7 @@ from expost.queries.noise.piecewise import Piecewise
 from expost.report._explanation import explain
 from expost.terms import BLUR, EVERYWHERE, Link, ScoreTerm
 from support import oracles
-from support.random_cases import read_back, table
+from support.random_cases import table
 
 Point = tuple[float, ...]
 EPSILONS = ["1e-300", "1e-6", "0.1", "1/3", "1", "4", "30", "499"]
@@ -497,18 +497,6 @@ def test_a_file_is_asked_from_the_command_line(tmp_path: Path, run: Any) -> None
     assert code == 0
     assert json.loads(out)["response"] in query.responses
     assert run(*command)[0] == 1
-
-
-def test_files_keep_it() -> None:
-    for response in (0, 73, 192):
-        transcript = xp.Transcript(PERSON).add(AGE, response)
-        again = xp.Transcript.from_json(transcript.to_json())
-        assert again == transcript
-        assert again.content_id == transcript.content_id
-    assert read_back(AGE) == AGE
-    other = xp.piecewise({"age": 1, "sex": 5}, range=(0, 120), grid=1, window=74, epsilon=1)
-    assert read_back(other) != AGE
-    assert repr(AGE) == ("Piecewise(2 weights clipped to [0, 120], grid=1, window=73, epsilon=1)")
 
 
 @pytest.mark.parametrize(

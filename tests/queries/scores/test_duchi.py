@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from fractions import Fraction
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 import pytest
 
 import expost as xp
-from expost.files.canonical import readable_tree
 
 
 @pytest.mark.parametrize("epsilon", ["0.01", "1", "6"])
@@ -36,19 +34,6 @@ def test_its_loss_is_that_of_a_clipped_linear_query() -> None:
         first = xp.Transcript(box).add(plain, plain.on(box).responses[position])
         second = xp.Transcript(box).add(query, query.on(box).responses[position])
         assert xp.realized_loss(first) == xp.realized_loss(second)
-
-
-def test_files_keep_its_responses() -> None:
-    domain = xp.FiniteSet([1, 2, 3])
-    query = xp.queries.duchi({"value": 1}, range=(1, 3), epsilon="0.7")
-    transcript = xp.Transcript(domain).add(query, query.on(domain).responses[0])
-    again = xp.Transcript.from_json(json.dumps(readable_tree(transcript.tree())))
-    assert again == transcript
-    assert "clip" not in query.tree()
-    assert repr(query) == "Duchi(1 weight in [1, 3], epsilon=0.7)"
-    assert query.with_epsilon(Fraction(2)) == xp.queries.duchi(
-        {"value": 1}, range=(1, 3), epsilon=2
-    )
 
 
 def test_a_range_is_needed() -> None:

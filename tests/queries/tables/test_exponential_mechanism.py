@@ -18,7 +18,7 @@ from expost.loss import Odometer
 from expost.numbers import Nats
 from expost.queries.tables.exponential_mechanism import UtilityLevels, exponential_weights
 from support import oracles
-from support.random_cases import columns, read_back
+from support.random_cases import columns
 
 epsilons = st.fractions(min_value=Fraction(1, 10**6), max_value=60).filter(bool)
 entries = st.fractions(-3, 3, max_denominator=50)
@@ -119,14 +119,6 @@ def test_what_is_not_fit_is_refused_with_a_line(arguments: dict[str, Any], messa
     fit = {"utility": [[1, 0], [0, 1]], "sensitivity": 1, "epsilon": 1, **arguments}
     with pytest.raises(xp.InvalidInput, match=message):
         xp.exponential_mechanism(fit.pop("utility"), **fit).on(xp.FiniteSet(["a", "b"]))
-
-
-def test_a_file_gives_the_same_query() -> None:
-    rows = [["1/3", 0, 1], [0, "0.25", "1/2"]]
-    query = xp.exponential_mechanism(rows, responses=["a", 2, "c"], sensitivity=1, epsilon="0.3")
-    assert read_back(query) == query
-    assert read_back(query.with_epsilon(Fraction(2))) != query
-    assert query.with_epsilon(Fraction(3, 10)) == query
 
 
 def test_a_session_of_meals() -> None:

@@ -16,7 +16,7 @@ import expost as xp
 from expost.numbers import Nats
 from expost.queries.values.subset_selection import SpikedSubsets, members_of, rank_of
 from support import oracles
-from support.random_cases import read_back, table
+from support.random_cases import table
 
 epsilons = st.fractions(min_value=Fraction(1, 10**6), max_value=400).filter(bool)
 sizes = st.integers(2, 6).flatmap(lambda n: st.tuples(st.just(n), st.integers(1, n - 1)))
@@ -127,10 +127,3 @@ def test_bad_sizes_are_refused_with_their_place(size: Any, message: str) -> None
 def test_more_values_than_can_be_drawn_for_are_refused() -> None:
     with pytest.raises(xp.InvalidInput, match="of at most 10000"):
         xp.subset_selection(size=2, epsilon=1).on(xp.FiniteSet(range(10_001)))
-
-
-def test_a_file_gives_the_same_query() -> None:
-    query = xp.subset_selection(size=3, epsilon="0.3")
-    assert read_back(query) == query
-    assert read_back(xp.subset_selection(size=2, epsilon="0.3")) != query
-    assert query.with_epsilon(Fraction(2)) == xp.subset_selection(size=3, epsilon=2)

@@ -15,7 +15,7 @@ import expost as xp
 from expost.numbers import Nats
 from expost.queries.values.unary_encoding import NoisyBits
 from support import oracles
-from support.random_cases import read_back, table
+from support.random_cases import table
 
 epsilons = st.fractions(min_value=Fraction(1, 10**6), max_value=40).filter(bool)
 SIXTY_FOUR = xp.FiniteSet(range(64))
@@ -121,12 +121,3 @@ def test_bad_parameters_are_refused_with_their_place(
 def test_more_values_than_can_be_drawn_for_are_refused() -> None:
     with pytest.raises(xp.InvalidInput, match="10001 values is too many: at most 10000"):
         xp.unary_encoding(epsilon=1).on(xp.FiniteSet(range(10_001)))
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_a_file_gives_the_same_query(variant: str) -> None:
-    query = xp.unary_encoding(variant=variant, epsilon="0.3")
-    assert read_back(query) == query
-    other = xp.unary_encoding(variant=VARIANTS[variant == VARIANTS[0]], epsilon="0.3")
-    assert read_back(other) != query
-    assert query.with_epsilon(Fraction(2)) == xp.unary_encoding(variant=variant, epsilon=2)

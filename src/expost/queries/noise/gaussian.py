@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar
@@ -20,6 +21,7 @@ from expost.numbers import (
     double_below,
     exact,
     positive,
+    quotient,
 )
 from expost.queries._likelihood import BoxLikelihood, FiniteLikelihood
 from expost.queries._query import UnbiasedScore, read_delta, read_epsilon
@@ -72,7 +74,7 @@ class Gaussian(OnGrid):
         with at("sigma"):
             object.__setattr__(self, "sigma", positive(self.sigma, at_most=LARGEST_INTEGER))
             if self.sigma < (least := self.least_sigma):
-                raise InvalidInput(f"must be at least {decimal_text(least)}, a 20th of the range")
+                raise InvalidInput(f"must be at least {quotient(least):.6g}, a 20th of the range")
         if self.delta != 0:
             object.__setattr__(self, "delta", read_delta(self.delta))
 
@@ -106,7 +108,9 @@ class Gaussian(OnGrid):
         noise = GaussianNoise.of(self.first, self.first + self.cells, self.sigma / self.grid)
         if noise.reach > LARGEST_REACH:
             least = math.ceil(noise.reach / Fraction(LARGEST_REACH - 1))
-            raise InvalidInput(f"is too fine for this sigma, at least {least} times", "grid")
+            raise InvalidInput(
+                f"is too fine for this sigma, at least {Decimal(least):.6g} times", "grid"
+            )
         if max(-noise.low, noise.high) > LARGEST_INTEGER:
             raise InvalidInput("is too fine for responses up to 2^53", "grid")
         return noise

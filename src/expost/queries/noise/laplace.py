@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple
@@ -67,7 +68,9 @@ class Laplace(GridQuery):
         reach = self.cells + beyond
         if reach > _MOST_STEPS:
             least = math.ceil((1 + _SCALES / self.epsilon) * self.cells / _MOST_STEPS)
-            raise InvalidInput(f"is too fine for this epsilon, at least {least} times", "grid")
+            raise InvalidInput(
+                f"is too fine for this epsilon, at least {Decimal(least):.6g} times", "grid"
+            )
         heavy, light = two_weights(self.epsilon, self.cells)
         last = self.first + self.cells
         if max(-self.first, last) + beyond > LARGEST_INTEGER:
