@@ -165,7 +165,7 @@ def test_every_uniform_integer_is_drawn_from_and_counts_are_the_weights(
     monkeypatch.setattr(device, "two_weights", lambda _: (7, 2))
     domain = device.Domain(device.parse('{"values": [0, 1, 2, 3]}'))
     read = device.Query.read(device.parse(json.dumps(query)))
-    likelihood = device.Account(domain).asked(read).likelihood
+    likelihood = device.Account(domain).compiled(read).likelihood
     counts: list[dict[Any, int]] = []
     for place in range(4):
         found: dict[Any, int] = {}

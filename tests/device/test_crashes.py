@@ -190,7 +190,7 @@ def test_interrupted_after_it_stored_it_draws_no_second_time(
     assert (tmp_path / "store").read_bytes().count(b'"sent"') == 1
 
 
-@pytest.mark.parametrize("name", ["_accepted", "_request", "_released"])
+@pytest.mark.parametrize("name", ["_accept", "_request", "_draw_and_store"])
 def test_interrupted_anywhere_the_answer_is_used_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:

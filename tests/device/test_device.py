@@ -537,7 +537,7 @@ def test_changes_beyond_the_limit_are_frozen_and_nothing_shows_it(tmp_path: Path
     said = []
     for step in range(1, 5):
         read.at = step
-        said.append(ann._past.draw(ann.account.asked(read), os.urandom))
+        said.append(ann._history.draw(ann.account.compiled(read), os.urandom))
     assert said == ["no", "yes", "yes", "yes"]
     later = {**QUERY, "about": ["smokes"], "at": 5}
     assert "step 5 has not come" in refusal(ann, reserving(ann, later))
@@ -610,14 +610,14 @@ def test_an_error_while_it_draws_or_stores_shows_neither_value_nor_response(
     given = reserving(ann)
     with pytest.raises(Refused, match="nothing was sent") as caught:
         ann.take(given)
-    assert [frame.name for frame in frames_of(caught.value)] == ["take", "_answer"]
+    assert [frame.name for frame in frames_of(caught.value)] == ["take", "_answer_reservation"]
     assert '"response"' not in str([frame.locals for frame in frames_of(caught.value)])
     monkeypatch.undo()
     with pytest.raises(Refused, match="start again"):
         ann.take(reserving(ann))
-    assert "geheim" not in repr(ann) + repr(ann._past)
+    assert "geheim" not in repr(ann) + repr(ann._history)
     with pytest.raises(TypeError):
-        ann._past.__reduce__()
+        ann._history.__reduce__()
 
 
 def test_the_command_line_creates_syncs_and_prints_its_status(tmp_path: Path) -> None:

@@ -33,65 +33,66 @@ BY_VECTORS = [
     ("bits = 40 + (math.ceil(1 / epsilon) - 1)", "bits = 39 + (math.ceil(1 / epsilon) - 1)"),
     ("        return top <= bottom\n", "        return top < bottom\n"),
     ("        if high <= least or low > most:\n", "        if True:\n"),
-    ("low * more, limit - added)", "low * more, limit)"),
-    ("low * more, limit - added)", "low, limit - added)"),
+    ("low * numerator, limit - added)", "low * numerator, limit)"),
+    ("low * numerator, limit - added)", "low, limit - added)"),
     ("if 7 * (top.bit_length()", "if 6 * (top.bit_length()"),
     ("bottom.bit_length() + 1) <= 10 * limit", "bottom.bit_length()) <= 10 * limit"),
     # families
     ("if classes[high] != classes[low]:", "if True:"),
-    ("highest, lowest = max(highs[x] for x in others)", "highest, lowest = max(highs)"),
-    ("return [(highs[high], lows[low]), *apart]", "return [*apart]"),
+    ("highest, lowest = max(highs[x] for x in other_class)", "highest, lowest = max(highs)"),
+    ("return [(highs[high], lows[low]), *across_classes]", "return [*across_classes]"),
     ("% len(buckets) for x in firsts", "% 7 % len(buckets) for x in firsts"),
     ("two_weights(query[\"epsilon\"] / parts)", "two_weights(query[\"epsilon\"])"),
-    ("start = count - place - 1", "start = count - place"),
+    ("start = count - index - 1", "start = count - index"),
     ("free = (row & -row) - 1", "free = 0"),
     ("mixed = (width + 2)", "mixed = (width + 1)"),
     ("span = int(double_below(", "span = int(float("),
     ("sorted(range(len(names)), key=names.__getitem__), []", "list(range(len(names))), []"),
     ("return total - light ** (distance + 1)", "return total - light ** distance"),
-    ("worst = by_columns([column(low), column(high)])", "worst = by_columns([column(low)])"),
-    ("if any(each)}", "if each}"),
+    ("worst = worst_over_columns([column(low), column(high)])",
+     "worst = worst_over_columns([column(low)])"),
+    ("if any(weights)", "if weights"),
     # what was answered
     ("zeros = min(((x & -x).bit_length() for x in after if x), default=1) - 1",
      "zeros = max(((x & -x).bit_length() for x in after if x), default=1) - 1"),
     ("for choose in (max, min)]", "for choose in (max, max)]"),
     ("used = range(min(times, len(steps)) + 1)", "used = range(min(times, len(steps)) + 2)"),
-    ("attribute.max_step or 0) * (two - one)", "attribute.max_step or 0)"),
+    ("attribute.max_step or 0) * (later - earlier)", "attribute.max_step or 0)"),
     ("n + (a != b)) for (a, b), n", "n + 1) for (a, b), n"),
     ("if not attribute.limited or len(steps) < 2:", "if True:"),
     ("if kind != \"bayesian\" or not min(lows):", "if kind == \"basic\" or not min(lows):"),
-    ("self.spent += asked.query[\"epsilon\"]", "self.spent = asked.query[\"epsilon\"]"),
+    ("self.spent += compiled.query[\"epsilon\"]", "self.spent = compiled.query[\"epsilon\"]"),
     # freezing and drawing
     ("used >= self.times", "used > self.times"),
     ("key=lambda k: (self.distance(k, wanted), self.values[k])", "key=lambda k: self.values[k]"),
     ("while uniform >= limit:", "while uniform > limit:"),
     ("// 8, limit\n", "// 8 + 1, limit\n"),
-    ("place = place * size + frozen[names.index(name)]", "place = frozen[names.index(name)]"),
+    ("index = index * size + frozen[names.index(name)]", "index = frozen[names.index(name)]"),
     # ids
     ("return (entry + 0.0).hex()", "return repr(entry)"),
     ("return \"'\" + entry if entry", "return entry if entry"),
     ("(response), \"sequence\": sequence", "(response), \"sequence\": 1"),
-    ("lambda given: text(given).lower()", "text"),
+    ("lambda node: text(node).lower()", "text"),
     ("in sorted(entry, key=utf16)", "in sorted(entry)"),
     # conversations
-    ("self.old_copy = self.old_copy or confirmed > own",
-     "confirmed = min(confirmed, own); fields[\"head\"] = self.heads[confirmed]"),
-    ("        need(latest, ", "        need(True, "),
-    ("        self._nonce = \"\"\n        return members", "        return members"),
-    ("            need(same, \"the ledger has", "            need(True, \"the ledger has"),
-    ("            if confirmed < own:\n", "            if False:\n"),
-    ("        if number in self._offered:\n", "        if False:\n"),
+    ("self.old_copy = self.old_copy or confirmed > recorded",
+     "confirmed = min(confirmed, recorded); fields[\"head\"] = self.heads[confirmed]"),
+    ("        require(latest, ", "        require(True, "),
+    ("        self._nonce = \"\"\n        return read_object", "        return read_object"),
+    ("            require(same_record, ", "            require(True, "),
+    ("            if confirmed < recorded:\n", "            if False:\n"),
+    ("        if sequence in self._offered:\n", "        if False:\n"),
     ("            if ticket == self._declined:", "            if False:"),
     ("        return self._request(self._sent[confirmed:last])",
      "        return self._request(self._sent[confirmed:last][::-1])"),
     ("        message[\"ticket\"] = ticket\n", "        message[\"ticket\"] = \"0\" * 64\n"),
-    ("for x in sent if \"head\" in x}\n        where",
-     "for x in sent[1:] if \"head\" in x}\n        where"),
+    ("self._documents[x[\"query\"]]) for x in sent if",
+     "self._documents[x[\"query\"]]) for x in sent[1:] if"),
     ("sequence == len(self.heads) and fields", "fields"),
     (" and fields[\"previous\"] == self.heads[-1]\n", "\n"),
 ]  # fmt: skip
 
-STORES = '        self._store.add({**new, "sent": sent})\n'
+STORES = '        self._store.add({**new_query, "sent": sent})\n'
 BY_USE: list[list[tuple[str, str]]] = [
     [("            os.fsync(self.file)\n", "            pass\n")],
     [("            os.ftruncate(self.file, start + len(data))\n", "            pass\n")],
@@ -99,46 +100,48 @@ BY_USE: list[list[tuple[str, str]]] = [
     [("if self._digest(packed).encode() != ending:", "if False:")],
     [("fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)", "pass")],
     [("check_private(self.file, \"the store\")", "pass")],
-    [("if decide(self.policy.filter, self.account, asked) else None", "if True else None")],
-    [("need(step <= now, ", "need(True, ")],
+    [("if decide(self.policy.filter, self.account, compiled) else None", "if True else None")],
+    [("require(step <= now, ", "require(True, ")],
     [("self.broken, packed = True, ", "self.broken, packed = False, ")],
     [("        self._store.broken = False\n        return sent", "        return sent")],
     [("flags, 0o600)", "flags, 0o666)")],
     # It draws although the ledger is ahead, or goes on to draw after it was.
-    [("            need(not self.old_copy, ", "            confirmed = min(confirmed, own)\n"
-      "            fields[\"head\"] = self.heads[confirmed]\n            need(True, ")],
-    [("self.old_copy = self.old_copy or confirmed > own", "self.old_copy = confirmed > own")],
+    [("            require(not self.old_copy, ",
+      "            confirmed = min(confirmed, recorded)\n"
+      "            fields[\"head\"] = self.heads[confirmed]\n            require(True, ")],
+    [("self.old_copy = self.old_copy or confirmed > recorded",
+      "self.old_copy = confirmed > recorded")],
     # It accepts a stale answer, or one answer twice.
-    [("        need(latest, ", "        need(True, ")],
-    [("        self._nonce = \"\"\n        return members", "        return members")],
+    [("        require(latest, ", "        require(True, ")],
+    [("        self._nonce = \"\"\n        return read_object", "        return read_object")],
     # It stores after it sent, when the next conversation begins.
-    [(STORES, "        self._late = {**new, \"sent\": sent}\n"),
+    [(STORES, "        self._late = {**new_query, \"sent\": sent}\n"),
      ("            self._declined = \"\"\n", "            self._declined = \"\"\n"
       "            late = self.__dict__.pop(\"_late\", None)\n"
       "            late and self._store.add(late)\n")],
     # It draws again for a number that it has answered.
-    [("            if confirmed < own:\n",
-      "            if confirmed < own and fields[\"reservation\"]:\n"
+    [("            if confirmed < recorded:\n",
+      "            if confirmed < recorded and fields[\"reservation\"]:\n"
       "                del self.heads[confirmed + 1 :], self._sent[confirmed:]\n"
-      "            elif confirmed < own:\n")],
+      "            elif confirmed < recorded:\n")],
     [("sequence == len(self.heads) and fields[\"previous\"] == self.heads[-1]",
       "fields[\"previous\"] in self.heads")],
     # It binds a key that it declined, or stores a decline.
-    [("        asked = self._accepted(fields, message)\n",
-      "        asked = self._accepted(fields, message)\n"
+    [("        compiled = self._accept(fields, message)\n",
+      "        compiled = self._accept(fields, message)\n"
       "        bound = self.__dict__.setdefault(\"_bound\", {})\n"
-      "        asked = asked if bound.get(key, ticket) == ticket else None\n"
-      "        bound |= {} if asked else {key: ticket}\n")],
+      "        compiled = compiled if bound.get(key, ticket) == ticket else None\n"
+      "        bound |= {} if compiled else {key: ticket}\n")],
     [("            self._declined = ticket\n", "            self._declined = ticket\n"
       "            self._store.add({\"declined\": ticket})\n")],
     # It repeats a decline for ever, or sends a message again that was not recorded.
     [("            if ticket == self._declined:", "            if False:")],
-    [("        if number in self._offered:\n", "        if False:\n")],
+    [("        if sequence in self._offered:\n", "        if False:\n")],
     # It draws before it knows that the disk has room, or makes too little room.
-    [("        self._store.make_room({**new, \"sent\": blank}, ", "        max(0, ")],
-    [("\"sent\": blank}, 2 * asked.likelihood.longest)", "\"sent\": blank})")],
+    [("        self._store.make_room({**new_query, \"sent\": blank}, ", "        max(0, ")],
+    [("\"sent\": blank}, 2 * compiled.likelihood.longest)", "\"sent\": blank})")],
     # A forked process or a second thread draws.
-    [("        need(os.getpid() == self._process, ", "        need(True, ")],
+    [("        require(os.getpid() == self._process, ", "        require(True, ")],
     [("threading.Lock()", "suppress()")],
     # An error shows the frames of the draw.
     [("    error.__traceback__ = error.__context__ = None\n", "")],
@@ -388,7 +391,7 @@ def syncs_and_stops_after_a_failure(module: Any, folder: Path) -> None:
         except module.Refused as refused:
             frames = traceback.extract_tb(refused.__traceback__)
     assert calls
-    assert not {"_released", "add", "_write"} & {frame.name for frame in frames}
+    assert not {"_draw_and_store", "add", "_write"} & {frame.name for frame in frames}
     assert refuses(module, ann, reserving(ann))
     ann.close()
 

@@ -29,7 +29,7 @@ from typing import Any
 __all__ = ["check_export", "conform"]
 
 
-def _beside() -> Any:
+def _load_device() -> Any:
     path = Path(__file__).with_name("device.py")
     spec = importlib.util.spec_from_file_location("device", path)
     assert spec is not None, "device.py is a file of Python"
@@ -40,79 +40,79 @@ def _beside() -> Any:
     return module
 
 
-device = _beside()
+device = _load_device()
 
 
 # -- conformance -----------------------------------------------------------------------------------
 
 
-def conform(check: str, given: Any) -> dict[str, Any]:
-    """What ``device.py`` says about a case of a conformance file."""
+def conform(check: str, node: Any) -> dict[str, Any]:
+    """Return the result of ``device.py`` for a case of a conformance file."""
     if check == "query":
-        return _query(given)
+        return _query(node)
     if check == "policy":
-        return {"id": device.Policy(given["policy"]).id}
+        return {"id": device.Policy(node["policy"]).id}
     if check == "chain":
-        return _chain(given)
+        return _chain(node)
     if check == "ticket":
-        return _ticket(given)
+        return _ticket(node)
     if check == "sync":
-        return _sync(given)
-    domain = device.Domain(given["domain"])
+        return _sync(node)
+    domain = device.Domain(node["domain"])
     if check == "frozen":
-        return _frozen(given, domain)
+        return _freeze(node, domain)
     account = device.Account(domain)
     try:
-        asked = account.asked(device.Query.read(given["query"]))
-        if "response" in given:
-            asked.likelihood.read(given["response"])
+        compiled = account.compiled(device.Query.read(node["query"]))
+        if "response" in node:
+            compiled.likelihood.read(node["response"])
     except device.Refused:
         return {"refused": True}
     if check == "weights":
-        return _weights(given, asked.likelihood)
+        return _weights(node, compiled.likelihood)
     if check == "draw":
-        return _draw(given, domain, asked)
-    return _decision(given, account, asked) if check == "decision" else {"refused": False}
+        return _draw(node, domain, compiled)
+    return _decision(node, account, compiled) if check == "decision" else {"refused": False}
 
 
-def _query(given: Any) -> dict[str, Any]:
-    named = device.content_id(given["query"])
-    same = device.Query.read(given["query"]).id == named
-    return {"id": named if same else "told differently from its fields and as it is read"}
+def _query(node: Any) -> dict[str, Any]:
+    named = device.content_id(node["query"])
+    consistent = device.Query.read(node["query"]).id == named
+    return {"id": named if consistent else "told differently from its fields and as it is read"}
 
 
-def _chain(given: Any) -> dict[str, Any]:
-    heads = [device.first_head(given["policy"], device.read_subject(given["subject"]))]
-    for query_id, response in given["exchanges"]:
+def _chain(node: Any) -> dict[str, Any]:
+    heads = [device.first_head(node["policy"], device.read_subject(node["subject"]))]
+    for query_id, response in node["exchanges"]:
         heads.append(device.next_head(heads[-1], len(heads), query_id, _value(response)))
     return {"heads": heads}
 
 
-def _ticket(given: Any) -> dict[str, Any]:
-    texts = {name: given[name] for name in ("key", "ledger", "previous", "query")}
-    subject, sequence = device.read_subject(given["subject"]), device.integer(given["sequence"])
+def _ticket(node: Any) -> dict[str, Any]:
+    texts = {name: node[name] for name in ("key", "ledger", "previous", "query")}
+    subject, sequence = device.read_subject(node["subject"]), device.integer(node["sequence"])
     fields = {**texts, "subject": subject, "sequence": sequence, "amendment": None}
-    key = bytes.fromhex(given["ticket_key"])
+    key = bytes.fromhex(node["ticket_key"])
     return {"ticket": hmac.new(key, device.canonical(fields), hashlib.sha256).hexdigest()}
 
 
-def _sync(given: Any) -> dict[str, Any]:
+def _sync(node: Any) -> dict[str, Any]:
     """Answer a device's requests, and return them with messages as objects and without nonces."""
-    subject, stream = device.read_subject(given["subject"]), bytes.fromhex(given["bytes"])
+    subject, stream = device.read_subject(node["subject"]), bytes.fromhex(node["bytes"])
     with tempfile.TemporaryDirectory() as folder:
-        store, policy = str(Path(folder) / "store"), device.written(given["policy"])
-        device.Device.create(store, policy, subject, device.written(given["value"]))
+        store, policy = str(Path(folder) / "store"), device.written(node["policy"])
+        device.Device.create(store, policy, subject, device.written(node["value"]))
         opened = device.Device(store, io.BytesIO(stream).read)
         talk = Conversation(opened)
-        for exchange in given["exchanges"]:
+        for exchange in node["exchanges"]:
             talk.begin()
             talk.answer(0, talk.reserving(exchange))
         talk.begin()
-        for reply in given["answers"]:
-            number = None if reply["to"] is None else device.integer(reply["to"])
-            talk.answer(number, reply["answer"])
+        for reply in node["answers"]:
+            request_index = None if reply["to"] is None else device.integer(reply["to"])
+            talk.answer(request_index, reply["answer"])
         opened.close()
-    return {"requests": talk.requests} if talk.same else {"requests": "a message changed"}
+    return {"requests": talk.requests} if talk.repeats_exact else {"requests": "a message changed"}
 
 
 class Conversation:
@@ -121,8 +121,8 @@ class Conversation:
     def __init__(self, opened: Any) -> None:
         self.device = opened
         self.requests: list[Any] = []
-        self.same = True
-        """Whether every message had the same bytes each time it was sent."""
+        self.repeats_exact = True
+        """True if every message had equal bytes each time it was sent."""
         self._nonces: list[str] = []
         self._sent: dict[int, str] = {}
 
@@ -131,16 +131,16 @@ class Conversation:
         self._add(self.device.sync())
 
     def reserving(self, exchange: Any) -> dict[str, Any]:
-        """The answer of a ledger that has the record of this device, and reserves an exchange."""
-        number, head = len(self.device.heads) - 1, self.device.heads[-1]
+        """Return the answer of a ledger with the record of this device, and a reservation."""
+        recorded, head = len(self.device.heads) - 1, self.device.heads[-1]
         names = {"ledger": self.device.policy.id, "subject": self.device.subject}
-        reserved = {**names, **exchange, "sequence": number + 1, "previous": head}
-        state = {"confirmed": number, "head": head, "state": "active", "receipts": []}
+        reserved = {**names, **exchange, "sequence": recorded + 1, "previous": head}
+        state = {"confirmed": recorded, "head": head, "state": "active", "receipts": []}
         return {**names, **state, "reservation": reserved}
 
-    def answer(self, number: int | None, answer: Any) -> None:
+    def answer(self, request_index: int | None, answer: Any) -> None:
         """Answer the request with this number, from 0; None stands for no request."""
-        nonce = "0" * 32 if number is None else self._nonces[number]
+        nonce = "0" * 32 if request_index is None else self._nonces[request_index]
         try:
             self._add(self.device.take(device.written({**answer, "nonce": nonce})))
         except device.Refused:
@@ -155,44 +155,44 @@ class Conversation:
             fields["messages"] = list(map(json.loads, texts))
             for text, message in zip(texts, fields["messages"], strict=True):
                 if "head" in message:
-                    self.same &= self._sent.setdefault(message["sequence"], text) == text
+                    self.repeats_exact &= self._sent.setdefault(message["sequence"], text) == text
 
 
-def _value(given: Any) -> Any:
-    if isinstance(given, list):
-        return tuple(device.scalar(entry) for entry in given)
-    return device.scalar(given)
+def _value(node: Any) -> Any:
+    if isinstance(node, list):
+        return tuple(device.scalar(entry) for entry in node)
+    return device.scalar(node)
 
 
-def _frozen(given: Any, domain: Any) -> dict[str, Any]:
-    past, kinds = device.Past(domain), domain.attributes.items()
-    for record in given["records"]:
-        past.add(tuple(past.places(record)))
-    frozen = [zip(kinds, places, strict=True) for places in past.frozen]
+def _freeze(node: Any, domain: Any) -> dict[str, Any]:
+    past, kinds = device.SecretHistory(domain), domain.attributes.items()
+    for record in node["records"]:
+        past.add(tuple(past._indices(record)))
+    frozen = [zip(kinds, indices, strict=True) for indices in past.frozen]
     return {"records": [{name: kind.values[k] for (name, kind), k in row} for row in frozen]}
 
 
-def _weights(given: Any, likelihood: Any) -> dict[str, Any]:
-    columns = [likelihood.column(likelihood.read(response)) for response in given["responses"]]
+def _weights(node: Any, likelihood: Any) -> dict[str, Any]:
+    columns = [likelihood.column(likelihood.read(response)) for response in node["responses"]]
     shown = [[f"{weight // math.gcd(*column):x}" for weight in column] for column in columns]
     return {"total": f"{likelihood.total:x}", "columns": shown}
 
 
-def _draw(given: Any, domain: Any, asked: Any) -> dict[str, Any]:
-    past, stream = device.Past(domain), io.BytesIO(bytes.fromhex(given["bytes"]))
-    past.add(tuple(past.places(given["value"])))
-    response = past.draw(asked, stream.read)
+def _draw(node: Any, domain: Any, compiled: Any) -> dict[str, Any]:
+    past, stream = device.SecretHistory(domain), io.BytesIO(bytes.fromhex(node["bytes"]))
+    past.add(tuple(past._indices(node["value"])))
+    response = past.draw(compiled, stream.read)
     return {"response": device.plain(device.value_tree(response)), "used": stream.tell()}
 
 
-def _decision(given: Any, account: Any, asked: Any) -> dict[str, Any]:
-    guard = device.Filter.read(given["filter"])
-    for exchange in given["exchanges"]:
-        before = account.asked(device.Query.read(exchange["query"]))
+def _decision(node: Any, account: Any, compiled: Any) -> dict[str, Any]:
+    filter_ = device.Filter.read(node["filter"])
+    for exchange in node["exchanges"]:
+        before = account.compiled(device.Query.read(exchange["query"]))
         account.add(before, before.likelihood.read(exchange["response"]))
-    accepted = device.decide(guard, account, asked)
-    rational, pairs = device.worst_case(guard.kind, account, asked)
-    top, bottom = device.widest(pairs)
+    accepted = device.decide(filter_, account, compiled)
+    rational, pairs = device.worst_case(filter_.kind, account, compiled)
+    top, bottom = device.largest_quotient(pairs)
     if not bottom:
         return {"accepted": accepted, "rational": None, "ratio": None}
     common = math.gcd(top, bottom)
@@ -201,20 +201,20 @@ def _decision(given: Any, account: Any, asked: Any) -> dict[str, Any]:
 
 
 def conformance(path: str) -> int:
-    """How many cases of a file are not answered as they should be."""
+    """Print and count the cases of a file with another result than expected."""
     try:
         content = Path(path).read_text(encoding="utf-8")
         # The device reads numbers as they are written; what is expected are plain ones.
-        given, right = device.parse(content)["cases"], json.loads(content)["cases"]
-        cases = [(x["check"], x["given"], y["expected"]) for x, y in zip(given, right, strict=True)]
+        node, right = device.parse(content)["cases"], json.loads(content)["cases"]
+        cases = [(x["check"], x["given"], y["expected"]) for x, y in zip(node, right, strict=True)]
     except (device.Refused, LookupError, TypeError, ValueError):
         raise OSError(0, "does not have the shape of a conformance file", path) from None
     wrong = 0
-    for number, (check, asked, expected) in enumerate(cases, 1):
-        found = conform(check, asked)
-        if found != expected:
+    for case_number, (check, compiled, expected) in enumerate(cases, 1):
+        result = conform(check, compiled)
+        if result != expected:
             wrong += 1
-            print(f"{path}: case {number} ({check}): {found}", file=sys.stderr)
+            print(f"{path}: case {case_number} ({check}): {result}", file=sys.stderr)
     print(f"{path}: {len(right) - wrong} of {len(right)} cases")
     return wrong
 
@@ -227,7 +227,7 @@ STATES = ("active", "suspended", "unconfirmed")
 
 
 class Export:
-    """The lines of an export, checked one after the other; what is wrong is collected."""
+    """The lines of an export, checked one after the other; faults are collected."""
 
     def __init__(self) -> None:
         self.faults: list[str] = []
@@ -235,27 +235,27 @@ class Export:
         self.tolerated = 0
         """Exchanges of imported and suspended subjects that are over the budget."""
         self.decided = False
-        """Whether decisions are checked too."""
+        """True if decisions are checked too."""
         self._digest = hashlib.sha256()
         self._ended = False
         self._queries: dict[str, Any] = {}
-        self._asked: dict[str, Any] = {}
+        self._compiled: dict[str, Any] = {}
 
-    def need(self, right: bool, what: str) -> None:
-        if not right:
-            self.faults.append(what)
+    def expect(self, condition: bool, fault: str) -> None:
+        if not condition:
+            self.faults.append(fault)
 
     def add(self, line: bytes) -> None:
-        """One more line."""
+        """Check one line."""
         fields = device.parse(line)
         if "end" in fields:
             end = fields["end"]
-            told = device.integer(end["subjects"]), device.integer(end["exchanges"])
-            self.need(told == (self.subjects, self.exchanges), "the end: counts differ")
-            self.need(end["digest"] == self._digest.hexdigest(), "the end: the digest differs")
+            counts = device.integer(end["subjects"]), device.integer(end["exchanges"])
+            self.expect(counts == (self.subjects, self.exchanges), "the end: counts differ")
+            self.expect(end["digest"] == self._digest.hexdigest(), "the end: the digest differs")
             self._ended = True
             return
-        self.need(not self._ended, "there is something after the end")
+        self.expect(not self._ended, "there is something after the end")
         self._digest.update(line)
         if "policy" in fields:
             self._begin(fields)
@@ -263,7 +263,7 @@ class Export:
             self._subject(fields)
 
     def _begin(self, fields: Any) -> None:
-        self.need(fields["ledger"] == "2", "the header: this program reads version 2 only")
+        self.expect(fields["ledger"] == "2", "the header: this program reads version 2 only")
         self._policy_id, self._trees = fields["policy_id"], fields["queries"]
         try:
             policy = device.Policy(fields["policy"])
@@ -272,80 +272,88 @@ class Export:
         else:
             named, self.decided = policy.id, True
             self._policy = policy
-        self.need(named == self._policy_id, "the policy: its id is that of another one")
+        self.expect(named == self._policy_id, "the policy: its id is that of another one")
         for query_id, tree in self._trees.items():
-            same = device.content_id(tree) == query_id
-            self.need(same, f"query {query_id[:12]}: its id is that of another one")
+            consistent = device.content_id(tree) == query_id
+            self.expect(consistent, f"query {query_id[:12]}: its id is that of another one")
 
     def _subject(self, fields: Any) -> None:
         name = device.read_subject(fields["subject"])
-        place, head = f"subject {name!a}", device.first_head(self._policy_id, name)
+        subject_label, head = f"subject {name!a}", device.first_head(self._policy_id, name)
         self.subjects += 1
-        number = device.integer(fields["number"])
-        self.need(number == self.subjects, f"{place}: its number is not {self.subjects}")
+        subject_number = device.integer(fields["number"])
+        self.expect(
+            subject_number == self.subjects, f"{subject_label}: its number is not {self.subjects}"
+        )
         kind, state = fields["kind"], fields["state"]
-        self.need(kind in KINDS, f"{place}: it has an unknown kind")
-        self.need(state in STATES, f"{place}: it has an unknown state")
+        self.expect(kind in KINDS, f"{subject_label}: it has an unknown kind")
+        self.expect(state in STATES, f"{subject_label}: it has an unknown state")
         tally: Counter[tuple[str, bytes]] = Counter()
-        for sequence, (query_id, given) in enumerate(fields["exchanges"], 1):
-            response = _value(given)
+        for sequence, (query_id, response_node) in enumerate(fields["exchanges"], 1):
+            response = _value(response_node)
             head = device.next_head(head, sequence, query_id, response)
             tally[query_id, device.canonical(device.value_tree(response))] += 1
-            self.need(query_id in self._trees, f"{place}: query {query_id[:12]} is not listed")
+            self.expect(
+                query_id in self._trees, f"{subject_label}: query {query_id[:12]} is not listed"
+            )
         self.exchanges += sum(tally.values())
-        self.need(head == fields["head"], f"{place}: the chain does not end in its head")
-        told = [(q, device.canonical(device.value_tree(_value(r)))) for q, r, _ in fields["tally"]]
+        self.expect(head == fields["head"], f"{subject_label}: the chain does not end in its head")
+        listed = [
+            (q, device.canonical(device.value_tree(_value(r)))) for q, r, _ in fields["tally"]
+        ]
         counts = [device.integer(count) for *_, count in fields["tally"]]
-        same = list(zip(told, counts, strict=True)) == sorted(tally.items())
-        self.need(same, f"{place}: the tally is not that of its exchanges")
+        matches = list(zip(listed, counts, strict=True)) == sorted(tally.items())
+        self.expect(matches, f"{subject_label}: the tally is not that of its exchanges")
         for query_id, _ in fields["extras"]:
             self.extras += 1
-            self.need(query_id in self._trees, f"{place}: query {query_id[:12]} is not listed")
+            self.expect(
+                query_id in self._trees, f"{subject_label}: query {query_id[:12]} is not listed"
+            )
         if self.decided:
             tolerated = kind == "imported" or state == "suspended"
-            self._decisions(place, fields["exchanges"], tolerated)
+            self._decisions(subject_label, fields["exchanges"], tolerated)
 
-    def _decisions(self, place: str, exchanges: Any, tolerated: bool) -> None:
+    def _decisions(self, subject_label: str, exchanges: Any, tolerated: bool) -> None:
         """Check that the exchanges before each query allowed it."""
-        account = device.Account(self._policy.domain, self._asked)
+        account = device.Account(self._policy.domain, self._compiled)
         for sequence, (query_id, response) in enumerate(exchanges, 1):
             try:
                 if query_id not in self._queries:
                     self._queries[query_id] = device.Query.read(self._trees.get(query_id))
-                asked = account.asked(self._queries[query_id])
-                accepted = device.decide(self._policy.filter, account, asked)
-                account.add(asked, asked.likelihood.read(response))
+                compiled = account.compiled(self._queries[query_id])
+                accepted = device.decide(self._policy.filter, account, compiled)
+                account.add(compiled, compiled.likelihood.read(response))
             except device.Refused as problem:
-                self.need(False, f"{place}: exchange {sequence}: {problem}")
+                self.expect(False, f"{subject_label}: exchange {sequence}: {problem}")
                 return
             self.tolerated += tolerated and not accepted
             right = accepted or tolerated
-            self.need(right, f"{place}: exchange {sequence} was not within the budget")
+            self.expect(right, f"{subject_label}: exchange {sequence} was not within the budget")
 
     def finish(self) -> None:
-        self.need(self._ended, "the last line is missing")
+        self.expect(self._ended, "the last line is missing")
 
 
 def _generic_policy_id(policy: Any) -> str:
-    """The id of a policy on a box: every number of its domain is a double."""
+    """Return the id of a policy on a box: every number of its domain is a double."""
 
-    def doubles(given: Any) -> Any:
-        if isinstance(given, dict):
-            return {name: doubles(entry) for name, entry in given.items()}
-        if isinstance(given, list):
-            return [doubles(entry) for entry in given]
-        return device.double(given) if isinstance(given, device.Written) else given
+    def doubles(node: Any) -> Any:
+        if isinstance(node, dict):
+            return {name: doubles(entry) for name, entry in node.items()}
+        if isinstance(node, list):
+            return [doubles(entry) for entry in node]
+        return device.double(node) if isinstance(node, device.NumberText) else node
 
-    def exactly(given: Any, field: str = "") -> Any:
-        if isinstance(given, dict):
-            return {name: exactly(entry, name) for name, entry in given.items()}
-        if isinstance(given, list):
-            return [exactly(entry, field) for entry in given]
-        return given if field == "kind" else device.exact(given)
+    def exactly(node: Any, field: str = "") -> Any:
+        if isinstance(node, dict):
+            return {name: exactly(entry, name) for name, entry in node.items()}
+        if isinstance(node, list):
+            return [exactly(entry, field) for entry in node]
+        return node if field == "kind" else device.exact(node)
 
     fixed = {"version": 1, "study": policy["study"], "nonce": policy["nonce"]}
-    domain, guard = doubles(policy["domain"]), exactly(policy["filter"])
-    named: str = device.digest({**fixed, "domain": domain, "filter": guard})
+    domain, filter_ = doubles(policy["domain"]), exactly(policy["filter"])
+    named: str = device.digest({**fixed, "domain": domain, "filter": filter_})
     return named
 
 
@@ -353,19 +361,19 @@ def check_export(path: str, tell: Callable[[Export], None] = lambda _: None) -> 
     """What is wrong with an export; ``tell`` is called after every line."""
     export = Export()
     with open(path, "rb") as file:
-        for number, line in enumerate(file, 1):
+        for line_number, line in enumerate(file, 1):
             tell(export)
             try:
                 export.add(line)
             except device.Refused as problem:
-                export.need(False, f"line {number}: {problem}")
+                export.expect(False, f"line {line_number}: {problem}")
             except (LookupError, TypeError, ValueError, AttributeError):
-                export.need(False, f"line {number} does not have the shape of an export")
+                export.expect(False, f"line {line_number} does not have the shape of an export")
     export.finish()
     return export
 
 
-class Progress:
+class SubjectCounter:
     """Print the number of checked subjects from time to time, on a terminal."""
 
     def __init__(self) -> None:
@@ -377,9 +385,9 @@ class Progress:
             print(f"{export.subjects:,} subjects", end="\r", file=sys.stderr, flush=True)
 
 
-def told(path: str) -> int:
-    """Check an export and print what was found; how many faults there are."""
-    export = check_export(path, Progress())
+def print_check(path: str) -> int:
+    """Check an export, print its faults, and count them."""
+    export = check_export(path, SubjectCounter())
     for fault in export.faults:
         print(f"{path}: {fault}", file=sys.stderr)
     checked = "chains, tallies and decisions" if export.decided else "chains and tallies"
@@ -396,7 +404,7 @@ def told(path: str) -> int:
 
 
 def main(command: str = "", *paths: str) -> int:
-    commands = {"conformance": conformance, "export": told}
+    commands = {"conformance": conformance, "export": print_check}
     if command not in commands or not paths:
         print(__doc__, file=sys.stderr)
         return 2
