@@ -15,8 +15,8 @@ import polars
 import pytest
 
 import expost as xp
-from expost.audits.bad_rows import MOST
-from expost.audits.engines import polars as engine
+from expost.audits import _polars_engine as engine
+from expost.audits._bad_rows import MOST
 from support.answer_logs import Logged, some_log
 
 GUARD = xp.BayesianFilter(epsilon="0.6")

@@ -10,10 +10,10 @@ import polars
 import pytest
 
 import expost as xp
-from expost.audits import buckets
-from expost.audits.buckets import HELD
-from expost.audits.kernel import COLUMNS, audited_batches
-from expost.audits.plan import Plan
+from expost.audits import _partitions
+from expost.audits._decisions import COLUMNS, audited_batches
+from expost.audits._partitions import HELD
+from expost.audits._plan import Plan
 from support.answer_logs import some_log
 
 GUARD = xp.BayesianFilter(epsilon="0.6")
@@ -50,13 +50,13 @@ def test_what_memory_does_not_hold_is_in_buckets_on_the_disk(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     taken = []
-    take = buckets.Buckets.take
+    take = _partitions.Buckets.take
 
-    def spied(self: buckets.Buckets, number: int) -> polars.DataFrame | None:
+    def spied(self: _partitions.Buckets, number: int) -> polars.DataFrame | None:
         taken.append(take(self, number))
         return taken[-1]
 
-    monkeypatch.setattr(buckets.Buckets, "take", spied)
+    monkeypatch.setattr(_partitions.Buckets, "take", spied)
     halves = len(ROWS) // 2
     assert rows(halves).equals(rows())
     assert taken == []

@@ -17,10 +17,10 @@ import polars
 import pytest
 
 import expost as xp
-from expost.audits import losses as module
+from expost.audits import _losses as module
 from expost.domains import Domain
 from expost.numbers import Enclosure
-from expost.panel.searching import Task
+from expost.panel._box_state import Task
 from expost.queries import Query
 from expost.solver import Effort
 from support import oracles

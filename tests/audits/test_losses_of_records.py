@@ -17,7 +17,7 @@ import polars
 import pytest
 
 import expost as xp
-from expost.audits import losses as module
+from expost.audits import _losses as module
 from expost.numbers import Nats
 from expost.queries import About
 from support.record_cases import Places, listed, some_about, some_records
@@ -85,7 +85,7 @@ def test_losses_that_are_worked_out_piece_by_piece_are_the_same(
 ) -> None:
     answers = [some_answers(random.Random(seed))[0] for seed in range(20)]
     whole = [xp.realized_losses(each) for each in answers]
-    monkeypatch.setattr("expost.panel.on_attributes._BLOCK", 1)
+    monkeypatch.setattr("expost.panel._attributes_state._BLOCK", 1)
     blocks = [xp.realized_losses(each) for each in answers]
     monkeypatch.setattr(module, "_LARGEST_TABLE", 12)
     pieces = [xp.realized_losses(each) for each in answers]

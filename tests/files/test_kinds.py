@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import expost as xp
-from expost.audits.filter_file import load_filter, save_filter
+from expost.audits._plan import load_filter, save_filter
 
 VALUES = xp.FiniteSet(["no", "yes"])
 GUARD = xp.BayesianFilter(epsilon=2)

@@ -18,7 +18,7 @@ import expost as xp
 from expost.ledger import Ledger, _tallies
 from expost.ledger._catalog import Catalog
 from expost.ledger._tallies import Decider
-from expost.panel.kernel import Kernel
+from expost.panel._kernel import Kernel
 from expost.sampling import InsecureSource
 from expost.tally import add_response, pack_counts, unpack_counts
 from support.oracles import odds
@@ -94,7 +94,7 @@ def test_a_large_table_of_counts_is_folded(
 ) -> None:
     chance = random.Random(2)
     counts = [Counter(chance.choices((1, 2, 3, 4), k=chance.randrange(7))) for _ in range(60)]
-    monkeypatch.setattr("expost.panel.state._LARGEST_COUNTS", 1)
+    monkeypatch.setattr("expost.panel._state._LARGEST_COUNTS", 1)
     due = [is_within(worst_ratio(each, 1)) for each in counts]
     assert decider.accepted([packed(each) for each in counts], [b""] * 60, [1] * 60) == due
 

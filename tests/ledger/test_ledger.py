@@ -627,7 +627,7 @@ class TestSaturating:
             made.append(state)
             return saturating_query(*state)
 
-        monkeypatch.setattr("expost.panel.saturating.saturating_query", counted)
+        monkeypatch.setattr("expost.panel._saturating.saturating_query", counted)
         place = tmp_path / "study.db"
         with Ledger.create(place, self.DOMAIN, filter=self.GUARD) as ledger:
             ledger.register(range(500), kind="simulated")

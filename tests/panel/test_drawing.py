@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import expost as xp
-from expost.panel.drawing import Drawing
+from expost.panel._compiled_query import Drawing
 from support import panel_cases
 
 

@@ -12,10 +12,10 @@ import pytest
 import expost as xp
 from expost.filters import Account, Filter, WorstCase
 from expost.filters.rules import Declared, Renyi, Rogers, Sums, Whitehouse
-from expost.panel.finite import FiniteState
-from expost.panel.kernel import Kernel
-from expost.panel.places import Chosen
-from expost.panel.question import FiniteQuestion
+from expost.panel._compiled_query import FiniteQuestion
+from expost.panel._finite_state import FiniteState
+from expost.panel._kernel import Kernel
+from expost.panel._selection import Chosen
 from expost.queries import Query
 from support import oracles, panel_cases
 

@@ -9,9 +9,9 @@ import pytest
 
 import expost as xp
 from expost.filters import Filter
-from expost.panel.kernel import Kernel
-from expost.panel.places import Chosen
-from expost.panel.state import State
+from expost.panel._kernel import Kernel
+from expost.panel._selection import Chosen
+from expost.panel._state import State
 from support.panel_cases import EPSILONS, families, play, play_on
 
 PERSON = xp.Attributes(region=["n", "s", "w"], smokes=["no", "yes"])

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import expost as xp
-from expost.panel.log import Log
-from expost.panel.places import Chosen
-from expost.panel.questions import Questions
+from expost.panel._compiled_query import Questions
+from expost.panel._log import Log
+from expost.panel._selection import Chosen
 
 
 @pytest.mark.parametrize("values", [2, 8, 40, 300])

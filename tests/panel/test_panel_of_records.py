@@ -11,8 +11,8 @@ import pytest
 
 import expost as xp
 from expost.domains import freeze, freeze_columns
-from expost.panel.kernel import Kernel
-from expost.panel.places import Chosen
+from expost.panel._kernel import Kernel
+from expost.panel._selection import Chosen
 from expost.sampling import InsecureSource
 from support import panel_cases, record_cases
 

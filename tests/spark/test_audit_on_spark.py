@@ -12,8 +12,8 @@ import polars
 import pytest
 
 import expost as xp
-from expost.audits.auditing import audit_files_on_spark
-from expost.audits.bad_rows import MOST
+from expost.audits._audit import audit_files_on_spark
+from expost.audits._bad_rows import MOST
 from support.answer_logs import FILTERS, Logged, some_log
 from support.spark_sessions import spark_session
 

@@ -8,8 +8,8 @@ import numpy as np
 
 import expost as xp
 from expost.filters import Filter
-from expost.panel.kernel import Kernel
-from expost.panel.state import State
+from expost.panel._kernel import Kernel
+from expost.panel._state import State
 
 EPSILONS = ("0.05", "0.1", "0.2")
 

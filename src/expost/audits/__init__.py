@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from expost.audits.auditing import audit, audit_spark
-from expost.audits.bad_files import BadFile, BadFiles
-from expost.audits.bad_rows import BadRow, BadRows
-from expost.audits.budget import AgainstBudget, against_budget
-from expost.audits.filter_file import load_filter, save_filter
-from expost.audits.folder import Gathered, load_folder
-from expost.audits.losses import Losses, realized_losses
-from expost.audits.result import Audit, FilesRead
-from expost.audits.tables import load_answers, save_answers, save_losses, save_queries
+from expost.audits._audit import Audit, FilesRead, audit, audit_spark
+from expost.audits._bad_files import BadFile, BadFiles
+from expost.audits._bad_rows import BadRow, BadRows
+from expost.audits._folder import Gathered, load_folder
+from expost.audits._losses import AgainstBudget, Losses, against_budget, realized_losses
+from expost.audits._plan import load_filter, save_filter
+from expost.audits._tables import load_answers, save_answers, save_losses, save_queries
 
 __all__ = [
     "AgainstBudget",

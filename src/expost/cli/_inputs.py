@@ -25,8 +25,8 @@ from expost.queries import About, Query
 from expost.session import HistoryFile
 
 if TYPE_CHECKING:
-    from expost.audits.bad_files import BadFiles
-    from expost.audits.folder import Gathered
+    from expost.audits._bad_files import BadFiles
+    from expost.audits._folder import Gathered
 
 __all__ = [
     "about_options",
@@ -81,9 +81,9 @@ def list_files(error: BadFiles) -> None:
 def read_many(data: Path, queries: Path | None, line: Line) -> Gathered:
     """What a folder of transcripts holds, or a table, which names no filter."""
     # One subject needs none of it.
-    from expost.audits.bad_files import BadFiles
-    from expost.audits.folder import Gathered, load_folder
-    from expost.audits.tables import load_answers
+    from expost.audits._bad_files import BadFiles
+    from expost.audits._folder import Gathered, load_folder
+    from expost.audits._tables import load_answers
 
     if data.is_dir():
         try:

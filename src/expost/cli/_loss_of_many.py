@@ -10,9 +10,8 @@ import click
 import numpy as np
 
 from expost.answers import Answers
-from expost.audits.budget import AgainstBudget, against_budget
-from expost.audits.losses import Losses, losses_within
-from expost.audits.tables import save_losses
+from expost.audits._losses import AgainstBudget, Losses, against_budget, losses_within
+from expost.audits._tables import save_losses
 from expost.cli._inputs import read_many
 from expost.cli._outputs import (
     check_output,

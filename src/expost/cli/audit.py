@@ -9,14 +9,13 @@ from pathlib import Path
 
 import click
 
-from expost.audits.auditing import audit, audit_files_on_spark, of_transcripts
-from expost.audits.bad_files import BadFiles
-from expost.audits.bad_rows import BadRows
-from expost.audits.filter_file import filter_file_to_json, load_filter
-from expost.audits.folder import transcript_files
-from expost.audits.log import Log
-from expost.audits.parts import Parts
-from expost.audits.result import Audit, FilesRead
+from expost.audits._audit import Audit, FilesRead, audit, audit_files_on_spark, of_transcripts
+from expost.audits._bad_files import BadFiles
+from expost.audits._bad_rows import BadRows
+from expost.audits._folder import transcript_files
+from expost.audits._log import Log
+from expost.audits._partitions import Parts
+from expost.audits._plan import filter_file_to_json, load_filter
 from expost.cli._inputs import list_files
 from expost.cli._options import as_json, page_date, path, searching
 from expost.cli._outputs import (

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
-from expost.audits.filter_file import load_filter
-from expost.audits.folder import Gathered
+from expost.audits._folder import Gathered
+from expost.audits._plan import load_filter
 from expost.cli._inputs import read_many, read_query
 from expost.cli._options import as_json, next_query, path
 from expost.cli._outputs import progress_line, show_json, show_lines

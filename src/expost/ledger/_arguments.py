@@ -14,7 +14,7 @@ from expost.answers import Subject, column_values, encode_parsed_column, respons
 from expost.domains import Domain
 from expost.errors import ExpostError, InvalidInput, at, expect
 from expost.ledger._reader import LedgerReader, Progress
-from expost.panel.naming import subjects_of
+from expost.panel._requests import subjects_of
 from expost.queries import Query
 
 __all__ = [

@@ -18,7 +18,7 @@ from expost.ledger._digests import chain_prefix
 from expost.ledger.backend import Backend
 from expost.ledger.errors import LedgerDamaged
 from expost.ledger.tables import MAX_SIZE, QueryRow, ResponseRow
-from expost.panel.kernel import Kernel
+from expost.panel._kernel import Kernel
 from expost.queries import Likelihood, Query, query_from_json
 
 __all__ = ["Catalog", "ResponseEntry", "query_document"]

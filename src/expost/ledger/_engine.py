@@ -34,8 +34,8 @@ from expost.ledger.errors import (
     LedgerReadOnly,
 )
 from expost.ledger.tables import CommitRow, MarkRow, SubjectRow, check_seal
-from expost.panel.kernel import Kernel
-from expost.panel.searching import Search
+from expost.panel._box_state import Search
+from expost.panel._kernel import Kernel
 from expost.queries import Query
 from expost.session._secret import without_frames
 

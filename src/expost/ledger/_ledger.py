@@ -62,11 +62,11 @@ from expost.ledger._verification import Verification, verify_ledger
 from expost.ledger.backend import Backend, Tip
 from expost.ledger.errors import LedgerBehind
 from expost.ledger.tables import QuarantineRow, SubjectRow
-from expost.panel.naming import check_name, subjects_of
-from expost.panel.results import Decisions, Replies
-from expost.panel.saturating import Wanted
-from expost.panel.searching import Search
-from expost.panel.values import values_of
+from expost.panel._box_state import Search
+from expost.panel._requests import check_name, subjects_of
+from expost.panel._results import Decisions, Replies
+from expost.panel._saturating import Wanted
+from expost.panel._values import values_of
 from expost.queries import Query
 from expost.sampling import Source, SystemSource, uniform_bytes
 from expost.session._secret import Secret

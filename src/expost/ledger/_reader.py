@@ -27,9 +27,9 @@ from expost.ledger._requests import subject_state
 from expost.ledger._tallies import decide
 from expost.ledger.errors import LedgerDamaged
 from expost.ledger.tables import ACTIVE, ExchangeRow, StateRow, SubjectRow, check_seal
-from expost.panel.places import Chosen
-from expost.panel.results import Bounds, Decisions
-from expost.panel.state import State
+from expost.panel._results import Bounds, Decisions
+from expost.panel._selection import Chosen
+from expost.panel._state import State
 from expost.queries import Query
 from expost.transcript import Transcript
 

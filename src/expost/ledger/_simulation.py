@@ -22,9 +22,9 @@ from expost.ledger._engine import CommitEngine
 from expost.ledger._protocol import RECORDED, Message
 from expost.ledger._requests import SIMULATED, Outcome, ReserveJob
 from expost.ledger.tables import ACTIVE, SubjectRow
-from expost.panel.places import groups
-from expost.panel.results import Replies
-from expost.panel.values import Values
+from expost.panel._results import Replies
+from expost.panel._selection import groups
+from expost.panel._values import Values
 from expost.queries import Query
 from expost.sampling import Source
 from expost.session._secret import Single, unseen

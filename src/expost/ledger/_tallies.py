@@ -8,9 +8,9 @@ import numpy as np
 
 from expost._types import Indices, Ints
 from expost.ledger._catalog import Catalog
-from expost.panel.kernel import Kernel, Verdicts
-from expost.panel.saturating import Saturating, Wanted
-from expost.panel.state import State
+from expost.panel._kernel import Kernel, Verdicts
+from expost.panel._saturating import Saturating, Wanted
+from expost.panel._state import State
 from expost.queries import Query
 from expost.tally import Summand, TallyIndex, unpack_counts
 

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from expost.audits.plan import Plan
-from expost.audits.verdicts import verdicts
+from expost.audits._decisions import verdicts
+from expost.audits._plan import Plan
 from expost.errors import InvalidInput
 from expost.ledger._batch import BARRED_REASON, ROLLBACKS, UNCONFIRMED, subject_from_json
 from expost.ledger._digests import first_head, first_root, next_head, next_root

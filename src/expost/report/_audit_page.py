@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from expost.audits.result import Audit, FilesRead, Histogram
+from expost.audits._audit import Audit, FilesRead, Histogram
 from expost.filters import Filter
 from expost.filters._outcomes import respected_cell
 from expost.numbers import Enclosure

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from expost._format import format_percent
-from expost.audits.losses import Losses
+from expost.audits._losses import Losses
 from expost.errors import make_printable
 from expost.estimation._validity import confidence_text
 from expost.loss import Odometer

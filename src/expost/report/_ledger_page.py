@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from expost.audits.result import Audit
+from expost.audits._audit import Audit
 from expost.ledger import Round
 from expost.numbers import Enclosure
 from expost.report._audit_page import (

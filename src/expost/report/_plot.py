@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, assert_never
 
-from expost.audits.losses import Losses
+from expost.audits._losses import Losses
 from expost.errors import InvalidInput
 from expost.estimation import Distribution, Frequencies, Intervals, Mean
 from expost.filters._account import account_of

@@ -11,7 +11,7 @@ import numpy as np
 
 from expost._format import format_count, format_percent
 from expost.answers import Subject
-from expost.audits.result import Audit
+from expost.audits._audit import Audit
 from expost.filters import Filter
 from expost.ledger import Ledger, Round
 from expost.report._audit_page import people

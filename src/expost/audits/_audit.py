@@ -1,0 +1,421 @@
+"""Audits: whether the budget of every subject was respected at every exchange."""
+
+from __future__ import annotations
+
+import math
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost._format import format_nats
+from expost.answers import Answers, queries_from_json
+from expost.audits._bad_files import is_hidden
+from expost.audits._decisions import audited
+from expost.audits._folder import Gathered, identical, load_folder
+from expost.audits._log import Log, check_names, logged, needs_polars
+from expost.audits._plan import Plan, filter_to_json
+from expost.audits._polars_engine import MEMORY, audited_frame, audited_log
+from expost.audits._rows import COLUMNS, whole_of
+from expost.audits._spark_engine import audited_log_on_spark, audited_on_spark
+from expost.cards import View
+from expost.errors import InvalidInput, at, expect
+from expost.files.canonical import plain_tree
+from expost.files.regular import read_text
+from expost.files.tables import ResultTable, is_frame
+from expost.filters import Filter
+from expost.filters._outcomes import respected_cell
+from expost.numbers import Enclosure
+from expost.solver import GAP, Effort
+
+if TYPE_CHECKING:
+    from polars import DataFrame
+
+__all__ = [
+    "Audit",
+    "FilesRead",
+    "Histogram",
+    "audit",
+    "audit_files_on_spark",
+    "audit_spark",
+    "of_transcripts",
+]
+
+
+Path_ = str | os.PathLike[str]
+Tell = Callable[[int, int], None]
+
+
+def audit(
+    answers: Any,
+    queries: Path_ | None = None,
+    *,
+    filter: Filter,
+    gap: float = GAP,
+    nodes: int | None = None,
+    memory: int = MEMORY,
+    resume: Path_ | None = None,
+    progress: Tell | None = None,
+) -> Audit:
+    """Decide every exchange of every subject of a log again, on what came before it.
+
+    ``answers`` is a log: a file (CSV, JSON Lines or Parquet), a folder of such files, or a frame or
+    a mapping of columns, with a row per response and the columns ``subject``, ``order`` (the number
+    of the exchange in the subject's transcript, from 1), ``query`` (an id) and ``response``. Rows
+    may be in any order. ``queries`` is the file of queries, as for :func:`load_answers`. It may
+    also be a folder of transcripts, or :class:`Answers`, whose rows are in the order of the
+    exchanges; both bring their queries along.
+
+    ``filter`` is what was promised. On a box, ``gap`` and ``nodes`` are as for :func:`replay`.
+    A log that would take more than ``memory`` bytes is worked on in parts. With a folder to
+    ``resume`` from, parts that are done are kept there, and an audit that was interrupted goes on
+    where it was; if the log has changed since, it starts again. ``progress`` is called with how
+    much is done, and how much there is.
+
+    If any row cannot be used, it is an error that lists such rows, and nobody is audited. The same
+    holds for entries of a folder that are not read, except hidden ones, and for copies of a
+    transcript. Proof: docs/theory/audits.md.
+
+    >>> import expost as xp
+    >>> query = xp.randomized_response(epsilon=1)
+    >>> table = {"subject": ["a", "b", "b"], "query": ["q"] * 3, "response": ["no", "no", "yes"]}
+    >>> answers = xp.Answers(xp.FiniteSet(["no", "yes"]), {"q": query}, table)
+    >>> xp.audit(answers, filter=xp.BayesianFilter(epsilon="1.5"))
+    Audit(2 subjects, 1 over the budget of 1.5)
+    subject  exchanges  loss  peak  respected            remaining
+    a        1          1     1     yes                  0.5
+    b        2          0     1     no, from exchange 2  1.5
+    """
+    needs_polars()
+    effort, told = Effort(gap, nodes), progress or (lambda done, total: None)
+    files: FilesRead | None = None
+    if isinstance(answers, (str, os.PathLike)) and of_transcripts(Path(answers)):
+        gathered = load_folder(answers, queries, strict=True)
+        answers, files = gathered.answers, _files_read(gathered, filter)
+    if isinstance(answers, Answers):
+        plan = Plan(answers.domain, answers.queries, filter, effort)
+        whole = whole_of(answers)
+        return Audit(audited(whole, plan, lambda done: told(done, len(whole))), filter, files)
+    plan = _plan(queries, filter, effort)
+    if not isinstance(answers, (str, os.PathLike)):
+        return Audit(audited_frame(logged(_lazy(answers)), plan, told), filter)
+    log = Log.at(Path(answers))
+    files = FilesRead(len(log.files))
+    with at(os.fspath(answers), ": "):
+        if resume is not None:
+            return Audit(audited_log(log, plan, Path(resume), memory, told), filter, files)
+        with tempfile.TemporaryDirectory(prefix="expost-") as folder:
+            return Audit(audited_log(log, plan, Path(folder), memory, told), filter, files)
+
+
+def audit_spark(
+    dataframe: Any,
+    queries: Path_,
+    *,
+    filter: Filter,
+    gap: float = GAP,
+    nodes: int | None = None,
+) -> Audit:
+    """The same as :func:`audit` on Spark, for a log that one machine does not hold.
+
+    ``dataframe`` is one of Spark, with the columns ``subject``, ``order``, ``query`` and
+    ``response``. Rows are brought together by subject, and decided where they are: workers need
+    expost with its extra ``frames``. The result has a row per subject and is collected here. It is
+    that of :func:`audit`, to the bit.
+    """
+    needs_polars()
+    plan = _plan(queries, filter, Effort(gap, nodes))
+    return Audit(audited_on_spark(dataframe, plan), filter)
+
+
+def audit_files_on_spark(
+    answers: Path, queries: Path | None, *, filter: Filter, effort: Effort
+) -> Audit:
+    """The same for the files of a log, which all workers have to be able to read."""
+    needs_polars()
+    if of_transcripts(answers):
+        raise InvalidInput("transcripts are not audited on Spark, but in one process", str(answers))
+    plan, log = _plan(queries, filter, effort), Log.at(answers)
+    with at(os.fspath(answers), ": "):
+        return Audit(audited_log_on_spark(log, plan), filter, FilesRead(len(log.files)))
+
+
+def _plan(queries: Path_ | None, guard: Filter, effort: Effort) -> Plan:
+    """What a log is audited against, with the queries of a file."""
+    expect(queries, (str, os.PathLike), "the name of a file of queries")
+    assert queries is not None
+    with at(os.fspath(queries), ": "):
+        domain, by_id = queries_from_json(read_text(queries))
+    return Plan(domain, by_id, guard, effort)
+
+
+def of_transcripts(path: Path) -> bool:
+    """Whether a path is that of a folder of transcripts."""
+    # Including .JSON: such a file is not read, and the error has to say so.
+    return path.is_dir() and any(
+        entry.suffix.lower() == ".json" and not is_hidden(entry) for entry in path.iterdir()
+    )
+
+
+def _files_read(gathered: Gathered, guard: Filter) -> FilesRead:
+    """Collect what an auditor should know about the transcripts of a folder."""
+    transcripts = gathered.transcripts
+    asked = {name: each for name, each in transcripts.items() if len(each)}
+    return FilesRead(
+        len(transcripts),
+        unasked=gathered.unasked,
+        identical=identical(asked),
+        other_filters=tuple(
+            (name, each.filter) for name, each in transcripts.items() if each.filter != guard
+        ),
+    )
+
+
+def _lazy(table: Any) -> Any:
+    """A frame or a mapping of columns, as polars has it."""
+    import polars
+
+    if isinstance(table, polars.LazyFrame):
+        return table
+    if isinstance(table, polars.DataFrame):
+        return table.lazy()
+    if not is_frame(table) and not isinstance(table, Mapping):
+        raise InvalidInput("must be a file, a folder, Answers, a frame or a mapping of columns")
+    check_names(list(table.columns) if is_frame(table) else list(table))
+    columns = {}
+    for name in (name for name in COLUMNS if name in table):
+        column = table[name]
+        entries = column.to_list() if is_frame(table) else column
+        if any(isinstance(entry, bool | np.bool_) for entry in entries):
+            raise InvalidInput("is true or false, not a label or a number", name)
+        try:
+            columns[name] = polars.Series(name, entries)
+        except (TypeError, ValueError, polars.exceptions.PolarsError):
+            reason = "must be a column of texts or of numbers, without missing entries"
+            raise InvalidInput(reason, name) from None
+    try:
+        return polars.LazyFrame(columns)
+    except polars.exceptions.PolarsError:
+        raise InvalidInput("the columns have different lengths") from None
+
+
+_NAMED = 100
+"""How many of those who were over the budget are named."""
+
+_WORST = 10
+_BINS = 20
+_MOST_BINS = 100
+_ROUNDED = 1e-9
+
+# A weight that is rounded leaves so little of a budget that is spent.
+_NOTHING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """How many subjects are between each edge and the next."""
+
+    edges: tuple[float, ...]
+    counts: tuple[int, ...]
+    infinite: int
+    """How many have a loss that nothing bounds."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilesRead:
+    """What an audit read, and what it noticed about transcripts besides their exchanges."""
+
+    number: int
+    unasked: int = 0
+    """How many transcripts have no exchanges. Their subjects are not in the table."""
+    identical: tuple[tuple[str, ...], ...] = ()
+    """Groups of subjects with equal transcripts: by chance, or because one is a copy."""
+    other_filters: tuple[tuple[str, Filter | None], ...] = ()
+    """Subjects whose transcript names another filter than the audit's, and that filter."""
+
+    def tree(self) -> dict[str, Any]:
+        """The same as JSON, with the first hundred groups and subjects."""
+        others = self.other_filters[:_NAMED]
+        return {
+            "files": self.number,
+            "unasked": self.unasked,
+            "identical": self.identical[:_NAMED],
+            "identical_number": sum(map(len, self.identical)),
+            "other_filters": [
+                {"subject": name, "filter": None if own is None else filter_to_json(own)}
+                for name, own in others
+            ],
+            "other_filters_number": len(self.other_filters),
+        }
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Audit(ResultTable):
+    """Whether everybody's budget was respected at every exchange, and what each has lost.
+
+    :func:`audit` returns it. Subjects are in ascending order. Losses are in nats.
+
+    ``lower``, ``upper``
+        the loss now is between these; act on ``upper``.
+    ``peak``
+        the largest loss on the way, at most.
+    ``basic``
+        what basic composition says: the sum of the epsilons, rounded up.
+    ``budget_respected``
+        whether the filter accepts every exchange, given those before; null where a search on a box
+        could not tell.
+    ``first_refused``
+        the number of the first exchange that it certainly refuses, or null.
+    ``remaining``
+        what is left of the budget, at least.
+    """
+
+    frame: DataFrame
+    guard: Filter
+    """The filter that every exchange was decided by."""
+    files: FilesRead | None = None
+    """What was read; None for a table in memory."""
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    def columns(self) -> dict[str, Any]:
+        """The columns of the table, as lists."""
+        return self.frame.to_dict(as_series=False)
+
+    def to_polars(self) -> DataFrame:
+        return self.frame
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.frame.__arrow_c_stream__(requested_schema)
+
+    @cached_property
+    def respected(self) -> int:
+        """How many subjects' budgets were respected at every exchange."""
+        return int(self.frame["budget_respected"].sum() or 0)
+
+    @cached_property
+    def undecided(self) -> int:
+        """Of how many that is not known."""
+        return self.frame["budget_respected"].null_count()
+
+    @property
+    def broken(self) -> int:
+        """How many did not keep it."""
+        return len(self) - self.respected - self.undecided
+
+    @cached_property
+    def exhausted(self) -> int:
+        """How many budgets were respected and have less than a thousandth remaining."""
+        used_up = self.frame["remaining"] < self.guard.budget.nearest / 1000
+        return int((used_up & self.frame["budget_respected"].fill_null(False)).sum())
+
+    def broken_subjects(self, most: int = _NAMED) -> list[Any]:
+        """The first of those who did not keep it."""
+        return self.frame.filter(~self.frame["budget_respected"])["subject"].head(most).to_list()
+
+    def worst(self, most: int = _WORST) -> list[dict[str, Any]]:
+        """The rows of those with the largest peaks, the largest first."""
+        order = ["peak", "upper", "subject"]
+        worst = self.frame.sort(order, descending=[True, True, False], maintain_order=True)
+        return worst.head(most).to_dicts()
+
+    def histogram(self, column: str = "upper", *beside: str) -> Histogram:
+        """How the losses now are spread, or the peaks: from nothing to the largest of all.
+
+        Histograms of columns that are shown ``beside`` each other have the same edges, and the
+        budget is one of these.
+        """
+        amounts = self.frame[column].to_numpy()
+        finite = amounts[np.isfinite(amounts)]
+        budget = self.guard.budget.nearest
+        most = max(budget, *map(self._largest_finite, (column, *beside)))
+        edges: NDArray[np.floating[Any]] = np.linspace(0.0, most, _BINS + 1)
+        if beside:
+            # Of a sum that is many times the budget, wide bars, each of several budgets.
+            several = math.ceil(most / (_MOST_BINS * budget))
+            width = several * budget / math.ceil(_BINS * budget / most)
+            edges = width * np.arange(math.ceil(most / width * (1 - _ROUNDED)) + 1)
+        # What is at an edge, such as a budget that is used up, is not above it.
+        counts, _ = np.histogram(finite, bins=edges * (1 + _ROUNDED) if beside else edges)
+        return Histogram(tuple(edges.tolist()), tuple(counts.tolist()), len(amounts) - len(finite))
+
+    def _largest_finite(self, column: str) -> float:
+        amounts = self.frame[column].to_numpy()
+        return float(amounts[np.isfinite(amounts)].max(initial=0.0))
+
+    def refusals(self) -> list[tuple[int, int]]:
+        """By the number of the first exchange that the filter refuses: how many subjects."""
+        numbers = self.frame["first_refused"].drop_nulls().value_counts(name="subjects")
+        return numbers.sort("first_refused").rows()
+
+    def summary(self) -> dict[str, Any]:
+        """All subjects together, as JSON."""
+        frame, spread = self.frame, self.histogram()
+        read = {} if self.files is None else self.files.tree()
+        return plain_tree(
+            {
+                **read,
+                "subjects": len(self),
+                "exchanges": int(frame["exchanges"].sum()),
+                "filter": self.guard.kind,
+                "budget": self.guard.budget.nearest,
+                "respected": self.respected,
+                "undecided": self.undecided,
+                "broken": self.broken_subjects(),
+                "broken_number": self.broken,
+                "exhausted": self.exhausted,
+                "loss": {
+                    "mean": _number(frame["upper"].mean()),
+                    "median": _number(frame["upper"].median()),
+                    "largest": _number(frame["upper"].max()),
+                },
+                "peak": {"largest": _number(frame["peak"].max())},
+                "basic": {
+                    "mean": _number(frame["basic"].mean()),
+                    "largest": _number(frame["basic"].max()),
+                },
+                "histogram": {
+                    "edges": list(spread.edges),
+                    "counts": list(spread.counts),
+                    "infinite": spread.infinite,
+                },
+                "worst": self.worst(),
+            }
+        )
+
+    def tree(self) -> dict[str, Any]:
+        """The same, and subject by subject."""
+        return {
+            **self.summary(),
+            "audit": [plain_tree(row) for row in self.frame.iter_rows(named=True)],
+        }
+
+    def _view(self) -> View:
+        def row(place: int) -> tuple[object, ...]:
+            each = self.frame.row(place, named=True)
+            return (
+                each["subject"],
+                each["exchanges"],
+                Enclosure(each["lower"], each["upper"]).shown(),
+                format_nats(each["peak"]),
+                respected_cell(each["budget_respected"], each["first_refused"]),
+                format_nats(each["remaining"]) if each["remaining"] > _NOTHING else "0",
+            )
+
+        title = (
+            f"Audit({len(self):,} subjects, {self.broken:,} over the budget of {self.guard.limit}"
+        )
+        title += f", {self.undecided:,} undecided)" if self.undecided else ")"
+        names = ("subject", "exchanges", "loss", "peak", "respected", "remaining")
+        return View(title, {}, names, len(self), row)
+
+
+def _number(value: Any) -> float:
+    return float(value)

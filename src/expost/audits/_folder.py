@@ -1,0 +1,217 @@
+"""A folder of transcripts: a file per subject, as sessions and devices leave them.
+
+Two people who answered few questions often have equal transcripts. A file is a copy if
+
+- it is another file under a second name;
+- its transcript is equal to another one, and so long that two people would hardly ever agree by
+  chance (proof: docs/theory/audits.md);
+- its transcript is equal to another one, however short, and its name is the other name with a copy
+  mark, such as ``ann (copy).json``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+
+from expost.answers import Answers, queries_from_json
+from expost.audits._bad_files import BadFile, BadFiles, is_hidden, unread
+from expost.errors import InvalidInput, at, expect
+from expost.files.regular import read_text
+from expost.filters import Filter
+from expost.numbers import Nats
+from expost.queries import Query
+from expost.transcript import Transcript
+
+__all__ = ["Gathered", "copies", "identical", "load_folder", "transcript_files"]
+
+
+Path_ = str | os.PathLike[str]
+
+# Of a content id, for people; longer where it would stand for two queries.
+_DIGITS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """The answers of many subjects, and what else their transcripts say."""
+
+    answers: Answers
+    """Of all subjects who were asked something. A subject is called as the file, without .json."""
+    unasked: int
+    """How many were not asked anything so far."""
+    filters: tuple[Filter | None, ...]
+    """The different filters that the transcripts name; None where one names none."""
+    transcripts: Mapping[str, Transcript] = field(default_factory=dict)
+    """All transcripts of a folder by the names of their subjects; empty for other sources."""
+
+    @property
+    def filter(self) -> Filter | None:
+        """The one that all of them name; None if they name different ones, or none."""
+        return self.filters[0] if len(self.filters) == 1 else None
+
+
+def load_folder(
+    folder: Path_,
+    queries: Path_ | None = None,
+    *,
+    complete: bool = True,
+    progress: Callable[[int, int], None] | None = None,
+    strict: bool = False,
+) -> Gathered:
+    """Read all transcripts of a folder: its files that end in ``.json``, each of one subject.
+
+    All have to be about the same domain. ``queries`` is a file of queries, as for
+    :func:`load_answers`, from which queries get their ids; without it, and where it does not have a
+    query, the id is the beginning of the query's content id. ``progress`` is called with the number
+    of files read and their total.
+
+    Damaged files raise :class:`BadFiles`, which lists all of them. With ``strict``, as in audits,
+    so do all other entries that are not hidden, and files that are copies of another one.
+    """
+    expect(folder, (str, os.PathLike), "the name of a folder")
+    files, others = _entries(Path(folder))
+    problems = [unread(entry, "transcripts that end in .json") for entry in others if strict]
+    told = progress or (lambda done, total: None)
+    transcripts: dict[str, Transcript] = {}
+    for number, file in enumerate(files, start=1):
+        try:
+            transcripts[file.stem] = Transcript.from_json(read_text(file))
+        except InvalidInput as error:
+            problems.append(BadFile(os.fspath(file), str(error)))
+        told(number, len(files))
+    if strict:
+        problems += copies([file for file in files if file.stem in transcripts], transcripts)
+    if problems:
+        raise BadFiles(sorted(problems, key=lambda problem: problem.file))
+    if not files:
+        raise InvalidInput("has no transcripts, whose names end in .json", os.fspath(folder))
+    named: Mapping[str, Query] = {}
+    if queries is not None:
+        with at(os.fspath(queries), ": "):
+            domain, named = queries_from_json(read_text(queries))
+            if domain != transcripts[files[0].stem].domain:
+                raise InvalidInput("is not the domain of the transcripts", "domain")
+    with at(os.fspath(folder), ": "):
+        answers = Answers.of_transcripts(
+            transcripts, {**named, **_by_short_id(transcripts, named)}, complete=complete
+        )
+    filters = dict.fromkeys(each.filter for each in transcripts.values())
+    return Gathered(answers, len(transcripts) - len(answers), tuple(filters), transcripts)
+
+
+def transcript_files(folder: Path) -> list[Path]:
+    """List the transcripts of a folder, by name."""
+    return _entries(folder)[0]
+
+
+def _entries(folder: Path) -> tuple[list[Path], list[Path]]:
+    """List the transcripts of a folder and its other entries; hidden ones are neither."""
+    with at(os.fspath(folder), ": "):
+        try:
+            entries = sorted(entry for entry in folder.iterdir() if not is_hidden(entry))
+        except OSError as error:
+            raise InvalidInput(f"cannot be read: {error.strerror}") from None
+    files = [entry for entry in entries if entry.suffix == ".json"]
+    return files, [entry for entry in entries if entry.suffix != ".json"]
+
+
+def _by_short_id(
+    transcripts: Mapping[str, Transcript], named: Mapping[str, Query]
+) -> dict[str, Query]:
+    """The queries that have no name, by beginnings of their ids that tell them apart."""
+    known = {query.content_id for query in named.values()}
+    others = {
+        exchange.query.content_id: exchange.query
+        for transcript in transcripts.values()
+        for exchange in transcript.exchanges
+        if exchange.query.content_id not in known
+    }
+    digits = _DIGITS
+    while len({content[:digits] for content in others}) < len(others):
+        digits += 1
+    return {content[:digits]: query for content, query in others.items()}
+
+
+# Equal transcripts are copies if their probability is below one in so many.
+_RARE = 10**6
+
+# What file managers and people add to the name of a copy.
+_MARK = re.compile(r"^copy of |[ ._-]*\(\d+\)$|[ ._-]+\(?(copy|backup|bak)\)?([ _-]*\d+)?\)?$")
+
+
+def identical(transcripts: Mapping[str, Transcript]) -> tuple[tuple[str, ...], ...]:
+    """Group the subjects whose transcripts are equal; no group has only one."""
+    groups: dict[str, list[str]] = {}
+    for name, transcript in transcripts.items():
+        groups.setdefault(transcript.content_id, []).append(name)
+    return tuple(tuple(names) for names in groups.values() if len(names) > 1)
+
+
+def copies(files: Sequence[Path], transcripts: Mapping[str, Transcript]) -> Iterator[BadFile]:
+    """Describe every file that is a copy of another one, as far as that is certain."""
+    first: dict[tuple[int, int], Path] = {}
+    for file in files:
+        stat = file.stat()
+        original = first.setdefault((stat.st_dev, stat.st_ino), file)
+        if original != file:
+            yield _copy(file, f"is the same file as {original.name}")
+    linked = {file.stem for file in files} - {file.stem for file in first.values()}
+    paths = {file.stem: file for file in files}
+    for group in identical(transcripts):
+        # An original rarely has a longer name than its copy.
+        names = sorted(set(group) - linked, key=lambda name: (len(name), name))
+        if _beyond_chance(transcripts[group[0]], len(files)):
+            reason = (
+                f"has the same content as {paths[names[0]].name}; two subjects would agree by "
+                f"chance with probability below 1 in {_RARE:,}"
+            )
+            yield from (_copy(paths[name], reason) for name in names[1:])
+        else:
+            for name, original_name in _marked(names):
+                yield _copy(paths[name], f"is a copy of {paths[original_name].name}")
+
+
+def _beyond_chance(transcript: Transcript, subjects: int) -> bool:
+    """Decide whether it is too unlikely that any two of so many subjects have this transcript.
+
+    The probability is at most the number of pairs times Π_i max_x Pr(y_i | x).
+    """
+    surprisals = (
+        times * Fraction(query.on(transcript.domain).least_surprisal(position))
+        for query, position, times in transcript.tally
+    )
+    pairs = subjects * (subjects - 1) // 2
+    return Nats(sum(surprisals, Fraction(0))) > Nats(ratio=Fraction(pairs * _RARE))
+
+
+def _copy(file: Path, relation: str) -> BadFile:
+    reason = f"{relation}, so one person would count twice. Remove one of them"
+    return BadFile(os.fspath(file), reason)
+
+
+def _marked(names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Pair each name that is another one with copy marks, or in other case, with that name."""
+    originals: dict[str, str] = {}
+    for name in names:
+        without = [each for each in _without_marks(name) if each in originals]
+        if without:
+            yield name, originals[without[0]]
+        originals.setdefault(_folded(name), name)
+
+
+def _without_marks(name: str) -> Iterator[str]:
+    """A folded name, and what remains of it as its copy marks are removed one after the other."""
+    before, name = "", _folded(name)
+    while name != before:
+        yield name
+        before, name = name, _MARK.sub("", name, count=1)
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFC", name).casefold()

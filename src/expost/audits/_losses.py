@@ -1,0 +1,395 @@
+"""The realized losses of many subjects, and whether they are within a budget at the end."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, assert_never
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost._format import format_count, format_nats
+from expost._types import Floats
+from expost.answers import Answers, Subject
+from expost.cards import View
+from expost.domains import Attributes, Box, Domain, FiniteSet
+from expost.errors import InvalidInput, expect
+from expost.files.canonical import plain_tree
+from expost.files.tables import ResultTable, as_lists
+from expost.filters import Filter
+from expost.loss import Odometer, realized_loss
+from expost.loss._realized import basic_loss
+from expost.numbers import Enclosure
+from expost.panel import Search
+from expost.panel._compiled_query import Questions
+from expost.panel._kernel import start
+from expost.panel._query_costs import exact_spent_bounds
+from expost.panel._selection import Chosen
+from expost.panel._state import State
+from expost.queries import Query
+from expost.solver import GAP, Effort
+from expost.tally import distinct_integers
+
+__all__ = ["AgainstBudget", "Losses", "against_budget", "losses_within", "realized_losses"]
+
+
+# Tables over all values, of the terms of responses or of the likelihoods of subjects, take up to
+# 128 MiB.
+_LARGEST_TABLE = 1 << 24
+
+# The likelihoods of so many subjects stay near the processor.
+_MOST_SUBJECTS = 1 << 15
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Losses(ResultTable):
+    """A certified loss for every subject, in nats, between ``lower`` and ``upper``.
+
+    :func:`realized_losses` returns it. Act on ``upper``. Arrays are in the order of ``subjects``.
+
+    >>> import expost as xp
+    >>> query = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]])
+    >>> table = {"subject": ["a", "b"], "query": ["q", "q"], "response": [0, 1]}
+    >>> losses = xp.realized_losses(xp.Answers(xp.FiniteSet(["no", "yes"]), {"q": query}, table))
+    >>> losses
+    Losses(2 subjects, at most 1.09861)
+    subject  loss     exchanges  basic
+    a        1.09861  1          1.09861
+    b        1.09861  1          1.09861
+    """
+
+    subjects: tuple[Subject, ...]
+    lower: Floats
+    upper: Floats
+    exchanges: NDArray[np.intp]
+    """How many responses the subject gave."""
+    basic: Floats
+    """What basic composition charges for these responses: the sum of the epsilons, rounded up."""
+
+    def __len__(self) -> int:
+        return len(self.subjects)
+
+    def _view(self) -> View:
+        def row(place: int) -> tuple[object, ...]:
+            loss = Enclosure(float(self.lower[place]), float(self.upper[place]))
+            number, charge = int(self.exchanges[place]), float(self.basic[place])
+            return self.subjects[place], loss.shown(), number, format_nats(charge)
+
+        largest = Enclosure(float(self.lower.max()), float(self.upper.max()))
+        title = f"Losses({format_count(len(self), 'subject')}, at most {largest.shown()})"
+        return View(title, {}, ("subject", "loss", "exchanges", "basic"), len(self), row)
+
+    def columns(self) -> dict[str, Any]:
+        """The columns of a table; ``to_polars`` and ``to_pandas`` make frames of them."""
+        return {
+            "subject": list(self.subjects),
+            "lower": self.lower,
+            "upper": self.upper,
+            "exchanges": self.exchanges,
+            "basic": self.basic,
+        }
+
+    def lists(self) -> dict[str, list[Any]]:
+        """The same in plain numbers and texts."""
+        return as_lists(self.columns())
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """The same, subject by subject."""
+        columns = self.lists()
+        for row in zip(*columns.values(), strict=True):
+            yield dict(zip(columns, row, strict=True))
+
+    def summary(self) -> dict[str, Any]:
+        """All subjects together, as JSON, by the upper ends of their losses."""
+        return plain_tree(
+            {
+                "subjects": len(self),
+                "exchanges": int(self.exchanges.sum()),
+                "mean": float(self.upper.mean()),
+                "median": float(np.median(self.upper)),
+                "largest": float(self.upper.max()),
+                "basic": float(self.basic.mean()),
+            }
+        )
+
+    def tree(self) -> dict[str, Any]:
+        """The same, and the losses subject by subject."""
+        return {**self.summary(), "losses": [plain_tree(row) for row in self.rows()]}
+
+
+def realized_losses(
+    answers: Answers,
+    *,
+    gap: float = GAP,
+    nodes: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Losses:
+    """The realized loss of every subject in a table of answers.
+
+    It is what :func:`realized_loss` gives for each of their transcripts, but much faster: finite
+    domains, records, and unclipped linear queries on a box of real coordinates are worked out all
+    at once, and anything else once per pattern of responses.
+
+    :func:`load_answers` reads answers from files. ``progress`` is called with the number of
+    subjects done and their total.
+
+    It warns if the answers are incomplete: what was asked may depend on responses that are not in
+    the table, and then the loss of a part does not bound what that part reveals.
+
+    >>> import expost as xp
+    >>> query = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]])
+    >>> table = {"subject": ["a", "a", "b"], "query": ["q"] * 3, "response": [0, 1, 0]}
+    >>> losses = xp.realized_losses(xp.Answers(xp.FiniteSet(["no", "yes"]), {"q": query}, table))
+    >>> losses.subjects, losses.upper.round(3).tolist(), losses.basic.round(3).tolist()
+    (('a', 'b'), [0.0, 1.099], [2.197, 1.099])
+    """
+    expect(answers, Answers, "Answers(domain, queries, table), or load_answers(data, queries)")
+    if not answers.complete:
+        message = "the answers are incomplete: the loss of a part need not bound what it tells"
+        warnings.warn(f"{message}; the budget does", UserWarning, stacklevel=2)
+    return losses_within(answers, Effort(gap, nodes), progress)
+
+
+def losses_within(
+    answers: Answers, effort: Effort, progress: Callable[[int, int], None] | None = None
+) -> Losses:
+    """The same with an :class:`Effort`; if its work is used up, what is left is not searched."""
+
+    ends = np.empty((2, len(answers)))
+    basic = np.empty(len(answers))
+    match answers.domain:
+        case Box():
+            blocks = _on_box(answers, effort, progress)
+        case FiniteSet() | Attributes():
+            blocks = _in_blocks(answers)
+        case _:
+            assert_never(answers.domain)
+    for subjects, (lower, upper), spent in blocks:
+        ends[:, subjects] = lower, upper
+        basic[subjects] = spent
+        if progress is not None:
+            progress(subjects.stop, len(answers))
+    lower, upper = ends[0], np.maximum(ends[0], np.minimum(ends[1], basic))
+    exchanges = answers.exchanges
+    for array in (lower, upper, exchanges, basic):
+        array.setflags(write=False)
+    return Losses(answers.subjects, lower, upper, exchanges, basic)
+
+
+_Block = tuple[slice, tuple[Floats, Floats], Floats]
+"""Some subjects, bounds of their losses, and the sums of their epsilons."""
+
+
+def _in_blocks(answers: Answers) -> Iterator[_Block]:
+    """Compute losses on sets and attributes, for as many subjects at a time as fit into memory."""
+    domain, starts = answers.domain, answers.starts
+    sizes = {key: _value_count(answers.queries[key], domain) for key, _ in answers.given}
+    cells = np.array([sizes[key] for key, _ in answers.given])
+    most = max(1, min(_MOST_SUBJECTS, _LARGEST_TABLE // int(cells.max())))
+    # The registry has a table with the terms of all responses that occurred.
+    registry = None
+    if cells.sum() <= _LARGEST_TABLE:
+        registry = Questions(domain)
+        for key in sizes:
+            registry.of(answers.queries[key])
+    until = np.append(0, np.cumsum(cells[answers.codes]))[starts]
+    first = 0
+    while first < len(answers):
+        end = min(first + most, len(answers))
+        if registry is None:
+            fitting = np.searchsorted(until, until[first] + _LARGEST_TABLE, side="right")
+            end = min(end, max(first + 1, int(fitting) - 1))
+        if registry is None and until[end] - until[first] > _LARGEST_TABLE:  # of one subject
+            transcript = answers.transcript_of(answers.codes[starts[first] : starts[end]])
+            loss, spent = realized_loss(transcript), basic_loss(transcript).enclosure.upper
+            bounds = np.array([loss.lower]), np.array([loss.upper])
+            yield slice(first, end), bounds, np.array([spent])
+        else:
+            state = _state(answers, slice(first, end), registry or Questions(domain), None)
+            everyone = Chosen(end - first)
+            yield slice(first, end), state.losses(everyone), exact_spent_bounds(state)
+        first = end
+
+
+def _value_count(query: Query, domain: Domain) -> int:
+    """How many values the terms of a query distinguish."""
+    if isinstance(domain, Attributes):
+        return len(query.on(domain).part)
+    assert isinstance(domain, FiniteSet)
+    return len(domain)
+
+
+def _on_box(
+    answers: Answers, effort: Effort, progress: Callable[[int, int], None] | None
+) -> Iterator[_Block]:
+    """Search for the loss of each tally."""
+
+    def report(done: int, total: int) -> None:
+        if progress is not None and done < total:  # the end is reported with the block
+            progress(len(answers) * done // total, len(answers))
+
+    subjects = slice(0, len(answers))
+    search = Search(effort, progress=report)
+    state = _state(answers, subjects, Questions(answers.domain), search)
+    yield subjects, state.losses(Chosen(len(answers))), exact_spent_bounds(state)
+
+
+def _state(answers: Answers, subjects: slice, registry: Questions, search: Search | None) -> State:
+    """Return the state of some subjects after their answers."""
+    starts = answers.starts[subjects.start : subjects.stop + 1]
+    codes = answers.codes[starts[0] : starts[-1]]
+    counts = np.diff(starts)
+    occurring, responses = distinct_integers(codes)
+    given = [answers.given[code] for code in occurring.tolist()]
+    numbers = np.array([registry.of(answers.queries[key]).number for key, _ in given])
+    positions = [position for _, position in given]
+    wide = any(position >= 1 << 63 for position in positions)
+    state = start(registry, len(counts), track_peaks=False, search=search)
+    owners = np.repeat(np.arange(len(counts)), counts)
+    state.load(numbers, np.array(positions, object if wide else np.int64), responses, owners)
+    return state
+
+
+_WORDS = {True: "yes", False: "no", None: "undecided"}
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class AgainstBudget(ResultTable):
+    """Who is over a budget after all of their responses, as the filter counts.
+
+    A verdict about the end only: a loss can fall, so whoever is within the budget now may have been
+    over it on the way. That is for :func:`replay` of each transcript. Whoever is over it is shown
+    first; ``to_polars`` and ``to_pandas`` have all in their order.
+    """
+
+    losses: Losses
+    guard: Filter
+    over: tuple[bool | None, ...]
+    """By subject; None where a search on a box could not tell."""
+
+    def __len__(self) -> int:
+        return len(self.over)
+
+    @property
+    def subjects_over(self) -> tuple[Subject, ...]:
+        """Who is certainly over it."""
+        pairs = zip(self.losses.subjects, self.over, strict=True)
+        return tuple(subject for subject, over in pairs if over)
+
+    @property
+    def over_budget(self) -> int:
+        """How many are certainly over it."""
+        return self.over.count(True)
+
+    @property
+    def undecided(self) -> int:
+        """How many may be."""
+        return self.over.count(None)
+
+    def columns(self) -> dict[str, Any]:
+        """The columns of the losses, and whether each is over the budget, in words."""
+        return {**self.losses.lists(), "over": [_WORDS[each] for each in self.over]}
+
+    def _view(self) -> View:
+        first = {True: 0, None: 1, False: 2}
+        order = sorted(range(len(self)), key=lambda place: first[self.over[place]])
+        losses = self.losses
+
+        def row(number: int) -> tuple[object, ...]:
+            place = order[number]
+            loss = Enclosure(float(losses.lower[place]), float(losses.upper[place]))
+            subject, exchanges = losses.subjects[place], int(losses.exchanges[place])
+            return subject, _WORDS[self.over[place]], loss.shown(), exchanges
+
+        undecided = f", {self.undecided:,} undecided" if self.undecided else ""
+        return View(
+            f"AgainstBudget({self.over_budget:,} of {format_count(len(self), 'subject')} over "
+            f"{self.guard.limit}{undecided})",
+            {"filter": self.guard.kind, "when": "at the end; on the way is for replay"},
+            ("subject", "over", "loss", "exchanges"),
+            len(self),
+            row,
+        )
+
+    def summary(self) -> dict[str, Any]:
+        """The losses together, and how many subjects are over the budget, as JSON."""
+        against = {
+            "budget": self.guard.budget.nearest,
+            "filter": self.guard.kind,
+            "over": self.over_budget,
+            "undecided": self.undecided,
+        }
+        return {**self.losses.summary(), "at_the_end": against}
+
+    def tree(self) -> dict[str, Any]:
+        """The same, and subject by subject."""
+        rows = self.losses.tree()["losses"]
+        told = [{**row, "over": over} for row, over in zip(rows, self.over, strict=True)]
+        return {**self.summary(), "losses": told}
+
+
+def against_budget(
+    answers: Answers, losses: Losses, guard: Filter, *, effort: Effort | None = None
+) -> AgainstBudget:
+    """Hold the losses of subjects against the budget of a filter, exactly where that is possible.
+
+    ``losses`` are those of the ``answers``. Most subjects are decided by their enclosures. Those
+    for whom the budget is between the ends, as for whoever spent exactly all of it, are decided one
+    pattern of responses at a time, by the exact loss on a finite domain.
+
+    >>> import expost as xp
+    >>> query = xp.randomized_response(epsilon="0.5")
+    >>> table = {"subject": ["a", "b", "b"], "query": ["q"] * 3, "response": ["no", "no", "no"]}
+    >>> answers = xp.Answers(xp.FiniteSet(["no", "yes"]), {"q": query}, table)
+    >>> losses = xp.realized_losses(answers)
+    >>> found = against_budget(answers, losses, xp.BayesianFilter(epsilon="0.5"))
+    >>> found.subjects_over
+    ('b',)
+    >>> found
+    AgainstBudget(1 of 2 subjects over 0.5)
+    subject  over  loss  exchanges
+    b        yes   1     2
+    a        no    0.5   1
+    filter: bayesian
+    when: at the end; on the way is for replay
+    """
+    expect(guard, Filter, "a filter, such as BayesianFilter(epsilon=1)")
+    if losses.subjects != answers.subjects:
+        raise InvalidInput("are not those of these answers", "losses")
+    limit = guard.budget.enclosure
+    # No filter holds more against its budget than the epsilons, unless it has a delta.
+    within = (losses.basic <= limit.lower) & guard.pure
+    over = np.zeros(len(losses), dtype=np.bool_)
+    if guard.pure and guard.by_loss:
+        within |= losses.upper <= limit.lower
+        over = losses.lower > limit.upper
+    found: list[bool | None] = over.tolist()
+    for place, verdict in _one_by_one(answers, guard, ~(within | over), effort or Effort()):
+        found[place] = verdict
+    within = np.array([verdict is False for verdict in found])
+    upper = guard.cap_accepted(losses.lower, losses.upper, within)
+    return AgainstBudget(replace(losses, upper=upper), guard, tuple(found))
+
+
+def _one_by_one(
+    answers: Answers, guard: Filter, open_: NDArray[np.bool_], effort: Effort
+) -> list[tuple[int, bool | None]]:
+    """For each subject that is open, whether the budget is exceeded; equal answers count once."""
+    verdicts: dict[int, bool | None] = {}
+    places = np.flatnonzero(open_).tolist()
+    if not places:
+        return []
+    tallies = answers.tallies()
+    result: list[tuple[int, bool | None]] = []
+    for place in places:
+        tally = int(tallies.of_subject[place])
+        if tally not in verdicts:
+            holds = None
+            if not effort.used_up:
+                transcript = answers.transcript_of(tallies.responses(tally))
+                holds = guard.holds(Odometer(transcript, effort=effort))
+            verdicts[tally] = None if holds is None else not holds
+        result.append((place, verdicts[tally]))
+    return result

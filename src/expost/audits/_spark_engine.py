@@ -1,0 +1,155 @@
+"""An audit on Spark: rows go to where their subject is, and are put in order there.
+
+``groupBy().applyInArrow`` would call Python once for every subject, and a sort by Spark would take
+longer than the audit. Here rows are spread by a hash of their subject and handed over in batches of
+Arrow by ``mapInArrow``; what is done with a partition is what one process does with a log.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from expost.audits._bad_rows import MOST, BadRow, BadRows, bad_rows
+from expost.audits._decisions import COLUMNS, audited_batches, schema
+from expost.audits._log import Log, check_names
+from expost.audits._plan import Plan
+from expost.audits._rows import COLUMNS as NEEDED
+from expost.audits._rows import Unusable
+from expost.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from polars import DataFrame
+
+__all__ = ["audited_log_on_spark", "audited_on_spark"]
+
+_TYPES = ("bigint", "double", "double", "double", "double", "boolean", "bigint", "double")
+# Rows that cannot be used come back in place of results: a line about each, and their number.
+_BAD = ("bad", "bad_number")
+# Rows of a file that are handed over at once.
+_TOGETHER = 1 << 17
+_WHOLE = ("tinyint", "smallint", "int", "bigint")
+
+
+def audited_on_spark(dataframe: Any, plan: Plan) -> DataFrame:
+    """A row for each subject of a data frame of Spark with the columns of a log."""
+    import polars
+
+    for name in NEEDED:
+        if name not in dataframe.columns:
+            there = ", ".join(dataframe.columns[:10])
+            raise InvalidInput(f"column {name!r} is missing; there are {there}")
+    check_names(dataframe.columns)
+    kinds = dict(dataframe.dtypes)
+    for name in NEEDED:
+        if kinds[name] == "boolean":
+            raise InvalidInput("is true or false, not a label or a number", name)
+    subject, named = _name(kinds["subject"])
+    rows = dataframe.selectExpr(named, "`order`", "query", "response").repartition("subject")
+    columns = zip((*COLUMNS, *_BAD), (subject, *_TYPES, "string", "bigint"), strict=True)
+    written = ", ".join(f"`{name}` {kind}" for name, kind in columns)
+    names = polars.Int64() if subject == "bigint" else polars.String()
+    types = {**schema(names), **dict(zip(_BAD, (polars.String(), polars.Int64()), strict=True))}
+    table = polars.DataFrame(rows.mapInArrow(_work(plan, types), written).toArrow())
+    bad = table["bad"].drop_nulls().sort().to_list()
+    if bad:
+        listed = tuple(BadRow("", None, reason) for reason in bad[:MOST])
+        raise BadRows(listed, int(table["bad_number"].sum()))
+    if not len(table):
+        raise InvalidInput("there are no rows")
+    found = table.drop(_BAD).sort("subject")
+    assert found["subject"].is_unique().all(), "the rows of a subject were not in one partition"
+    return found
+
+
+def _name(kind: str) -> tuple[str, str]:
+    """The type of subjects, and the expression that makes them: null for other floats."""
+    if kind in _WHOLE:
+        return "bigint", "cast(subject as bigint) as subject"
+    if kind in ("float", "double"):
+        # For Spark NaN equals itself, and is larger than any number.
+        whole = "subject = rint(subject) and abs(subject) < 9e18"
+        return "bigint", f"case when {whole} then cast(subject as bigint) end as subject"
+    if kind == "string" or kind.startswith(("char", "varchar")):
+        return "string", "cast(subject as string) as subject"
+    raise InvalidInput(f"must be texts or integers, not {kind}", "subject")
+
+
+def audited_log_on_spark(log: Log, plan: Plan) -> DataFrame:
+    """The same for files, which every worker has to be able to read."""
+    try:
+        return audited_on_spark(_read(log), plan)
+    except BadRows:
+        # In files, rows have numbers.
+        raise bad_rows([(file, log.part(file)) for file in log.files], plan) from None
+
+
+def _read(log: Log) -> Any:
+    """The rows of the files of a log.
+
+    Parquet is read by Spark. Texts are read by workers, a file each, as one process reads them, for
+    not everybody who reads CSV or JSON finds the same rows.
+    """
+    try:
+        from pyspark.sql import SparkSession
+    except ModuleNotFoundError:
+        raise InvalidInput("an audit on Spark needs pyspark: pip install pyspark") from None
+    session = SparkSession.builder.getOrCreate()
+    files = [os.fspath(file.resolve()) for file in log.files]
+    if log.suffix == ".parquet":
+        return session.read.parquet(*files)
+    for file in log.files:
+        log.part(file)  # or what is wrong with its columns
+    names = session.createDataFrame([(file,) for file in files], "file string")
+    written = "subject string, `order` bigint, query string, response string"
+    return names.repartition(len(files)).mapInArrow(_texts(log.suffix), written)
+
+
+def _texts(suffix: str) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    """What a worker does with the names of its files."""
+
+    def read(batches: Iterable[Any]) -> Iterator[Any]:
+        import polars
+
+        for file in (Path(name) for batch in batches for name in polars.DataFrame(batch)["file"]):
+            log = Log((file,), suffix)
+            rows = log.part(file)
+            try:
+                log.check()
+                for part in rows.collect_batches(chunk_size=_TOGETHER):
+                    yield from _arrow(part)
+            except (polars.exceptions.PolarsError, InvalidInput, Unusable):
+                # A row that cannot be used, so that the file is looked at where errors are told.
+                yield from _arrow(rows.clear().collect().clear(1))
+
+    return read
+
+
+def _work(plan: Plan, kinds: dict[str, Any]) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    """What a worker does with its batches; the plan goes there as text."""
+    texts = plan.texts()
+
+    def work(batches: Iterable[Any]) -> Iterator[Any]:
+        import polars
+
+        plan = Plan.from_texts(*texts)
+        try:
+            for rows in audited_batches(batches, plan):
+                nothing = [polars.lit(None, dtype=kinds[name]).alias(name) for name in _BAD]
+                yield from _arrow(rows.with_columns(nothing))
+        except BadRows as error:
+            # As rows, for what a worker raises is lost in the errors of Spark.
+            bad = [{"bad": str(row), "bad_number": 0} for row in error.rows]
+            bad[0]["bad_number"] = error.number
+            yield from _arrow(polars.DataFrame(bad, schema=kinds))
+
+    return work
+
+
+def _arrow(rows: DataFrame) -> Iterator[Any]:
+    """Batches of Arrow with plain texts, which every version of Spark knows."""
+    import polars
+
+    yield from rows.to_arrow(compat_level=polars.CompatLevel.oldest()).to_batches()

@@ -1,1 +1,0 @@
-"""How an audit gets at whole subjects: in one process, or on a cluster."""

@@ -1,0 +1,307 @@
+"""Many subjects on a box: every loss is searched for, once for each tally.
+
+Linear queries alone are worked out for all tallies of the same queries at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from functools import lru_cache
+from multiprocessing import get_context
+from typing import Any
+
+import numpy as np
+
+from expost._types import Bools, Floats, Indices
+from expost.domains import Box
+from expost.errors import InvalidInput
+from expost.filters._account import WorstCase
+from expost.filters._many_accounts import Accounts, BudgetComparison, Case, LossBounds
+from expost.loss import Odometer
+from expost.numbers import Enclosure, Nats
+from expost.panel._compiled_query import Question, Questions
+from expost.panel._query_costs import by_queries, spent
+from expost.panel._selection import Chosen
+from expost.panel._state import State
+from expost.queries import Query
+from expost.solver import Effort
+from expost.tally import distinct_integers
+from expost.transcript import Transcript
+
+__all__ = ["BoxState", "Search", "Task"]
+
+
+# Preparing to compute all at once takes as long as two searches.
+_MIN_BATCH = 3
+
+
+class BoxState(State):
+    """The answers of many subjects on a box, and the results of all searches by tally."""
+
+    domain: Box
+
+    def __init__(self, domain: Box, questions: Questions, count: int, search: Search) -> None:
+        super().__init__(domain, questions, count, track_peaks=False)
+        self.search = search
+
+    def _absorb(self, question: Question, codes: Indices, chosen: Chosen) -> None:
+        pass
+
+    def _absorb_counts(
+        self, question: Question, codes: Indices, counts: Floats, total: Floats
+    ) -> None:
+        pass
+
+    def accounts(self, chosen: Chosen) -> Accounts:
+        return _BoxAccounts(self, chosen)
+
+    def losses(self, chosen: Chosen) -> tuple[Floats, Floats]:
+        lower, upper = self.bounds("loss", self.tallies.of_subject[chosen.index])
+        _, spent = self.spent.around(chosen, None)
+        return lower, np.maximum(lower, np.minimum(upper, spent))
+
+    def peaks(self, chosen: Chosen) -> tuple[Floats, Floats]:
+        """Bounds of the largest realized losses on the way: one search for each tally."""
+        assert self.log.counted is None, "a tally has no order"
+        lower, upper = np.zeros((2, self.count))
+        tallies = np.zeros(self.count, dtype=np.intp)
+        wanted = np.zeros(self.count, dtype=np.bool_)
+        wanted[chosen.index] = True
+        indices, prefixes = [np.zeros(0, dtype=np.intp)], [np.zeros(0, dtype=np.intp)]
+        for question, answering, codes in self.log.turns:
+            rows = np.flatnonzero(wanted[answering])
+            subjects, responses = answering[rows], question.response_indices[codes[rows]]
+            tallies[subjects] = self.tallies.extended(tallies[subjects], responses)
+            indices.append(subjects)
+            prefixes.append(tallies[subjects])
+        subjects = np.concatenate(indices)
+        ends = self.bounds("loss", np.concatenate(prefixes))
+        np.maximum.at(lower, subjects, ends[0])
+        np.maximum.at(upper, subjects, ends[1])
+        _, spent = self.spent.around(chosen, None)
+        lower, upper = lower[chosen.index], upper[chosen.index]
+        return lower, np.maximum(lower, np.minimum(upper, spent))
+
+    def bounds(
+        self,
+        method: str,
+        tallies: Indices,
+        query: Query | None = None,
+        budget: Nats | None = None,
+    ) -> tuple[Floats, Floats]:
+        """Return bounds of what a method of odometers returns for these tallies."""
+        distinct, index_of = distinct_integers(tallies)
+        asked = None if query is None else self.questions.of(query).number
+        known = self.tallies.results((method, asked))
+        new = [tally for tally in distinct.tolist() if tally not in known]
+        if self.search.batched and method in ("loss", "worst_after"):
+            known.update(self._batched(new, query, budget))
+            new = [tally for tally in new if tally not in known]
+        tasks = [
+            Task(self.questions.transcript(self.tallies.packed[tally]), method, query, budget)
+            for tally in new
+        ]
+        known.update(zip(new, self.search.all(tasks), strict=True))
+        ends = [known[tally] for tally in distinct.tolist()]
+        lower = np.array([end.lower for end in ends], dtype=np.float64)
+        upper = np.array([end.upper for end in ends], dtype=np.float64)
+        return lower[index_of], upper[index_of]
+
+    def _batched(
+        self, tallies: Sequence[int], query: Query | None, budget: Nats | None
+    ) -> dict[int, Enclosure]:
+        """Compute the bounds of all tallies of the same linear queries at once."""
+        found: dict[int, Enclosure] = {}
+        by_queries: dict[tuple[int, ...], dict[int, list[int]]] = {}
+        for tally in tallies:
+            rows = [
+                (question.number, position)
+                for question, position, times in self.questions.in_order(self.tallies.packed[tally])
+                for _ in range(times)
+            ]
+            numbers = tuple(number for number, _ in rows)
+            by_queries.setdefault(numbers, {})[tally] = [position for _, position in rows]
+        limit = None if budget is None else budget.enclosure
+        for numbers, positions in by_queries.items():
+            if not numbers or len(positions) < _MIN_BATCH:
+                continue
+            ends = self._spreads(numbers, list(positions.values()), query)
+            if ends is None:
+                continue
+            for tally, lower, upper in zip(positions, *ends.tolist(), strict=True):
+                # Around the budget, a search goes on until it is on one side.
+                if limit is None or lower > limit.upper or upper <= limit.lower:
+                    found[tally] = Enclosure(lower, upper)
+        return found
+
+    def _spreads(
+        self, numbers: Sequence[int], positions: list[list[int]], query: Query | None
+    ) -> Floats | None:
+        """Return bounds for tallies of the same queries, now or at worst after one more."""
+        from expost.panel._concave import concave_spreads  # brings a compiler along
+
+        queries = [self.questions[number].query for number in numbers]
+        rows, gap = np.array(positions), self.search.effort.gap
+        if query is None:
+            return concave_spreads(self.domain, queries, rows, gap)
+        if len(query.on(self.domain).responses) != 2:
+            return None
+        both = []
+        for response in (0, 1):
+            after = np.column_stack([rows, np.full(len(rows), response)])
+            ends = concave_spreads(self.domain, [*queries, query], after, gap)
+            if ends is None:
+                return None
+            both.append(ends)
+        return np.asarray(np.maximum(*both))
+
+
+@dataclass(frozen=True, eq=False)
+class _BoxAccounts(Accounts):
+    """Some subjects of a state."""
+
+    state: BoxState
+    chosen: Chosen
+
+    def __len__(self) -> int:
+        return len(self.chosen)
+
+    def subset(self, mask: Bools) -> _BoxAccounts:
+        return _BoxAccounts(self.state, self.chosen.some(np.flatnonzero(mask)))
+
+    def loss(self) -> LossBounds:
+        return _searched(*self.state.losses(self.chosen))
+
+    def spent(self, query: Query | None = None) -> LossBounds:
+        return spent(self.state, self.chosen, query)
+
+    def by_queries(self, key: Any, case: Case) -> LossBounds:
+        return by_queries(self.state, self.chosen, key, case)
+
+    def worst_after(self, query: Query, budget: Nats) -> LossBounds:
+        return self._unless_surely("worst_after", query, budget)
+
+    def plus_epsilon(self, query: Query, budget: Nats) -> LossBounds:
+        return self._unless_surely("plus_epsilon", query, budget)
+
+    def _unless_surely(self, what: str, query: Query, budget: Nats) -> LossBounds:
+        """No search for whose epsilons fit: neither number is above their sum."""
+        basic = self.spent(query)
+        surely = basic.against(budget).within
+        if surely.all():
+            return _at_most(basic)
+        tallies = self.state.tallies.of_subject[self.chosen.index][~surely]
+        searched = _searched(*self.state.bounds(what, tallies, query, budget))
+        return _at_most(basic).where(surely, searched)
+
+    def one_by_one(self, case: Case) -> LossBounds:
+        state = self.state
+        distinct, index_of = distinct_integers(state.tallies.of_subject[self.chosen.index])
+        packed = [state.tallies.packed[tally] for tally in distinct.tolist()]
+        transcripts = map(state.questions.transcript, packed)
+        cases = [case(Odometer(each, effort=state.search.effort)) for each in transcripts]
+        return _of_cases(cases, index_of)
+
+
+def _at_most(amounts: LossBounds) -> LossBounds:
+    """LossBounds that are known from above only."""
+    return LossBounds(np.zeros(len(amounts.upper)), amounts.upper, amounts.settle)
+
+
+def _searched(lower: Floats, upper: Floats) -> LossBounds:
+    """What a search found: where the budget is between, nobody knows."""
+
+    def settle(places: Indices, budget: Nats) -> BudgetComparison:
+        cases = [
+            WorstCase(Enclosure(float(lower[place]), float(upper[place])))
+            for place in places.tolist()
+        ]
+        return _settled(cases, budget)
+
+    return LossBounds(lower, upper, settle)
+
+
+def _of_cases(cases: Sequence[WorstCase], which: Indices) -> LossBounds:
+    def settle(places: Indices, budget: Nats) -> BudgetComparison:
+        return _settled([cases[number] for number in which[places].tolist()], budget)
+
+    lower = np.array([case.loss.lower for case in cases], dtype=np.float64)
+    upper = np.array([case.loss.upper for case in cases], dtype=np.float64)
+    return LossBounds(lower[which], upper[which], settle)
+
+
+def _settled(cases: Sequence[WorstCase], budget: Nats) -> BudgetComparison:
+    within = np.array([case.within(budget) for case in cases], dtype=np.bool_)
+    unknown = np.array([case.undecided(budget) for case in cases], dtype=np.bool_)
+    return BudgetComparison(within, unknown)
+
+
+# With fewer searches than this another process takes longer to start than they do.
+_ENOUGH = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A search for the result of a method or property of an odometer, by its name."""
+
+    transcript: Transcript
+    method: str
+    query: Query | None = None
+    budget: Nats | None = None
+
+    def run(self, effort: Effort) -> Enclosure:
+        """Return bounds of the result."""
+        result: Any = getattr(Odometer(self.transcript, effort=effort), self.method)
+        if self.query is not None:
+            result = result(self.query, 1, self.budget).loss
+        assert isinstance(result, Enclosure)
+        return result
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """How hard to search on a box, and in how many processes.
+
+    ``progress`` is called with the number of searches done and their total.
+
+    >>> Search(processes=2).processes
+    2
+    """
+
+    effort: Effort = field(default_factory=Effort)
+    processes: int = 1
+    progress: Callable[[int, int], None] | None = field(default=None, repr=False)
+    batched: bool = field(default=True, repr=False)
+    """Whether the losses of many tallies of linear queries are computed at once.
+
+    This is faster, but the last digits depend on which subjects are computed together.
+    """
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.processes, int) or self.processes < 1:
+            raise InvalidInput("must be an integer from 1 on", "processes")
+
+    def all(self, tasks: Sequence[Task]) -> list[Enclosure]:
+        """What each of some searches found. They do not depend on each other."""
+        found = []
+        for number, each in enumerate(self._done(tasks), 1):
+            found.append(each)
+            if self.progress is not None:
+                self.progress(number, len(tasks))
+        return found
+
+    def _done(self, tasks: Sequence[Task]) -> Iterator[Enclosure]:
+        if self.processes == 1 or len(tasks) < _ENOUGH:
+            return (task.run(self.effort) for task in tasks)
+        size = 1 + len(tasks) // (8 * self.processes)
+        pool = _pool(self.processes)
+        return pool.map(Task.run, tasks, [self.effort] * len(tasks), chunksize=size)
+
+
+@lru_cache(maxsize=1)
+def _pool(processes: int) -> ProcessPoolExecutor:
+    """Processes that stay for the next question, for each takes seconds to start."""
+    # A forked process would have the locks of threads that are not there.
+    return ProcessPoolExecutor(processes, get_context("spawn"))

@@ -1,0 +1,363 @@
+"""Queries as arrays: the terms of their responses, and exact draws for many subjects.
+
+A uniform number is a word of 64 bits followed by as many more as it takes. A response is the index
+of cumulative weights, as shares of the total, that are not above it. A word decides that for each
+of these shares except one whose own first 64 bits it equals: then more bits are drawn, exactly. All
+subjects take the same passes, whatever their values. Proof: docs/theory/panels.md.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from bisect import bisect_right
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import accumulate
+from typing import Any, assert_never
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost._types import Floats, Indices
+from expost.domains import Attributes, Box, Domain, FiniteSet
+from expost.numbers import UNIT
+from expost.panel._differences import Differences, differences, fixed_logs, wrapped
+from expost.panel._query_costs import Charge, Grid
+from expost.queries import FiniteLikelihood, LiftedLikelihood, Likelihood, Query, check_query
+from expost.sampling import Source, draw, uniform_bytes
+from expost.tally import unpack_counts
+from expost.transcript import Transcript
+
+__all__ = ["TERM_ERROR", "TINY", "Drawing", "FiniteQuestion", "Question", "Questions", "one_by_one"]
+
+
+# Up to this many responses, where each is known is a table.
+_LISTED = 1 << 16
+TERM_ERROR = 40
+"""What a logarithm may be off, in units of roundoff relative to epsilon."""
+TINY = 2.0**-1069
+"""And a little besides, where doubles are not normal."""
+# Doubles next to epsilon are not above it.
+_ABOVE = 1 + 2.0**-40
+
+
+Responses = list[tuple["Question", int]]
+"""Responses to all queries, by their position."""
+
+
+class Question:
+    """A query, and those of its responses that occurred.
+
+    Responses go by *codes*: 0 for the first one that occurred, and so on. Positions can be too
+    many for arrays, and too large for words.
+    """
+
+    def __init__(
+        self, number: int, query: Query, likelihood: Likelihood[Any], all_responses: Responses
+    ) -> None:
+        self.number = number
+        self._all_responses = all_responses
+        self.response_indices = np.zeros(0, dtype=np.intp)
+        """For each code, the index of the response among those to all queries."""
+        self.query = query
+        self.likelihood: Likelihood[Any] = likelihood
+        self.responses = likelihood.responses
+        self.positions: list[int] = []
+        self._codes: dict[int, int] = {}
+        count = _size(likelihood.responses)
+        listed = count if count <= _LISTED else 0
+        self._lookup = np.full(listed, -1, dtype=np.intp)
+
+    def codes(self, positions: NDArray[Any]) -> Indices:
+        """The codes of responses by their positions."""
+        if len(self._lookup):
+            positions = np.asarray(positions, dtype=np.intp)
+            assert positions.min(initial=0) >= 0, "positions count from 0"
+            codes = self._lookup.take(positions)
+            if codes.size and codes.min() < 0:
+                new = np.flatnonzero(np.bincount(positions[codes < 0])).tolist()
+                for position in new:
+                    self._lookup[position] = self.code(position)
+                self._grow()
+                codes = self._lookup.take(positions)
+            return codes
+        codes = np.array([self.code(position) for position in positions.tolist()], dtype=np.intp)
+        self._grow()
+        return codes
+
+    def code(self, position: int) -> int:
+        """Return the code of one response."""
+        code = self._codes.setdefault(position, len(self.positions))
+        if code == len(self.positions):
+            self.positions.append(position)
+        return code
+
+    def _grow(self) -> None:
+        """Compute what new codes need."""
+        new = self.positions[len(self.response_indices) :]
+        if new:
+            start = len(self._all_responses)
+            self._all_responses += [(self, position) for position in new]
+            indices = np.arange(start, start + len(new))
+            self.response_indices = np.append(self.response_indices, indices)
+
+    def draw(self, places: Any, source: Source) -> NDArray[Any]:
+        """Positions of fresh responses, one for each place of a value."""
+        return one_by_one(self.likelihood, places, source)
+
+
+class FiniteQuestion(Question):
+    """The same on a finite set, with a column of doubles for each response that occurred."""
+
+    def __init__(
+        self, number: int, query: Query, likelihood: FiniteLikelihood, all_responses: Responses
+    ) -> None:
+        super().__init__(number, query, likelihood, all_responses)
+        self.likelihood: FiniteLikelihood = likelihood
+        self._logs = np.empty((len(likelihood.domain), 0))
+        self._impossible = np.empty(0, dtype=np.bool_)
+        self._fixed: dict[int, NDArray[np.int64]] = {}
+
+    def draw(self, places: Any, source: Source) -> NDArray[Any]:
+        return self._drawing.positions(places, source)
+
+    @cached_property
+    def _drawing(self) -> Drawing:
+        return Drawing(self.likelihood)
+
+    @cached_property
+    def infinite(self) -> bool:
+        """Whether some response tells two values apart for certain."""
+        return self.likelihood.epsilon.is_infinite
+
+    @cached_property
+    def size(self) -> float:
+        """What no logarithm of a response that all values can give exceeds, once it is centred."""
+        epsilon = self.likelihood.epsilon
+        if not self.infinite:
+            return epsilon.enclosure.upper * _ABOVE
+        every = range(len(self.likelihood.responses))
+        losses = (self.likelihood.term(position).loss.enclosure.upper for position in every)
+        return max((loss for loss in losses if loss < math.inf), default=0.0) * _ABOVE
+
+    @cached_property
+    def differences(self) -> Differences:
+        """How far it tells two values apart. Of a query that is infinite there is no table."""
+        return differences(self.likelihood)
+
+    def _grow(self) -> None:
+        super()._grow()
+        new = self.positions[self._logs.shape[1] :]
+        if not new:
+            return
+        terms = [self.likelihood.term(position) for position in new]
+        columns = np.array([term.logs for term in terms]).T
+        impossible = np.isneginf(columns).any(axis=0)
+        # Whatever else was answered, the loss is infinite then, and no logarithm is looked at.
+        columns[:, impossible] = 0.0
+        most = np.abs(columns).max(axis=0)
+        errors = np.array([term.error for term in terms])
+        allowed = impossible | (errors <= TERM_ERROR * UNIT * self.size + TINY)
+        assert ((most <= self.size) & allowed).all(), "no term is larger than epsilon"
+        self._logs = np.hstack([self._logs, columns])
+        self._impossible = np.append(self._impossible, impossible)
+
+    @property
+    def logs(self) -> Floats:
+        """The logarithms of responses in doubles: a row for each value, a column for each code."""
+        return self._logs
+
+    @property
+    def impossible(self) -> NDArray[np.bool_]:
+        """For each code, whether some value cannot give that response."""
+        return self._impossible
+
+    def fixed(self, codes: Indices) -> NDArray[np.int64]:
+        """The logarithms of some responses, which all values can give, as words: a column each."""
+        for code in codes.tolist():
+            if code not in self._fixed:
+                self._fixed[code] = wrapped(fixed_logs(self.likelihood, self.positions[code]))
+        return np.array([self._fixed[code] for code in codes.tolist()]).T
+
+
+def _size(responses: Sequence[Any]) -> int:
+    """How many there are, also if they are more than fit into a word."""
+    size: int = getattr(responses, "size", None) or len(responses)
+    return size
+
+
+class Questions:
+    """Queries on one domain, numbered as they come."""
+
+    def __init__(self, domain: Domain) -> None:
+        self.domain = domain
+        self.grid = Grid()
+        self.responses: Responses = []
+        """All responses that occurred, each with its query."""
+        self._all: list[tuple[Question, Charge]] = []
+        self._lock = threading.Lock()
+        self._by_identity: dict[int, Question] = {}
+        self._by_content: dict[str, Question] = {}
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def __getitem__(self, number: int) -> Question:
+        return self._all[number][0]
+
+    def of(self, query: Query) -> Question:
+        """The question with this query; equal queries are one."""
+        found = self._by_identity.get(id(query))
+        if found is not None and found.query is query:
+            return found
+        check_query(query)
+        with self._lock:  # two threads must not give one number to two queries
+            found = self._by_content.get(query.content_id)
+            if found is None:
+                found = self._posed(len(self._all), query)
+                ceiling = query.ceiling(self.domain)
+                charge = Charge(ceiling, self.grid.admit(ceiling))
+                self._all.append((found, charge))  # at once, whatever interrupts this
+                self._by_content[query.content_id] = found
+                self._by_identity[id(query)] = found
+        return found
+
+    def _posed(self, number: int, query: Query) -> Question:
+        domain = self.domain
+        match domain:
+            case FiniteSet():
+                return FiniteQuestion(number, query, query.on(domain), self.responses)
+            case Attributes():
+                return FiniteQuestion(number, query, query.on(domain).on_part, self.responses)
+            case Box():
+                return Question(number, query, query.on(domain), self.responses)
+            case _:
+                assert_never(domain)
+
+    def in_order(self, packed: bytes) -> list[tuple[Question, int, int]]:
+        """Return the responses of a tally and their counts, sorted by query and position."""
+        counted = [
+            (*self.responses[response], times) for response, times in unpack_counts(packed).items()
+        ]
+        return sorted(counted, key=lambda row: (row[0].number, row[1]))
+
+    def transcript(self, packed: bytes) -> Transcript:
+        """Return a transcript with the responses of a tally, sorted by query and position."""
+        transcript = Transcript(self.domain)
+        for question, position, times in self.in_order(packed):
+            for _ in range(times):
+                transcript = transcript.answered(question.query, position)
+        return transcript
+
+    def charge(self, question: Question) -> Charge:
+        """What basic composition charges for it."""
+        return self._all[question.number][1]
+
+
+Words = NDArray[np.uint64]
+
+_BLOCK = 1 << 15
+_WORD = 64
+# The most weights that are written out, over all values.
+_LARGEST_TABLE = 1 << 16
+# With more responses than this, subjects are sorted by their values instead.
+_FEW = 32
+
+
+class Drawing:
+    """How one query draws, on a finite set."""
+
+    def __init__(self, likelihood: FiniteLikelihood) -> None:
+        # Values that it sees as one have one row of weights.
+        self._where = likelihood.where if isinstance(likelihood, LiftedLikelihood) else None
+        self._likelihood = (
+            likelihood.seen if isinstance(likelihood, LiftedLikelihood) else likelihood
+        )
+        self._shares: Words | None = None
+        self._cumulative: list[list[int]] = []
+        self._kind = np.dtype(np.intp)
+
+    def positions(self, places: NDArray[np.intp], source: Source) -> NDArray[Any]:
+        """The position of a response for each subject, from where its value is."""
+        if self._where is not None:
+            places = self._where[places]
+        if self._shares is None and not self._write():
+            pmfs = {place: self._likelihood.pmf(place) for place in np.unique(places).tolist()}
+            return _column([draw(pmfs[place], source) for place in places.tolist()])
+        assert self._shares is not None
+        result = np.empty(len(places), dtype=self._kind)
+        below = _below if len(self._shares) < _FEW else _below_sorted
+        for start in range(0, len(places), _BLOCK):
+            own = places[start : start + _BLOCK]
+            words = np.frombuffer(uniform_bytes(source, 8 * len(own)), dtype="<u8")
+            drawn, equal = below(self._shares, own, words)
+            for number in equal.nonzero()[0].tolist():
+                drawn[number] = self._exactly(int(own[number]), int(words[number]), source)
+            result[start : start + _BLOCK] = drawn
+        return result
+
+    def _write(self) -> bool:
+        """Write all weights out, unless they are too many."""
+        values, count = len(self._likelihood.domain), _count_of(self._likelihood)
+        if values * count > _LARGEST_TABLE:
+            return False
+        pmfs = [self._likelihood.pmf(place) for place in range(values)]
+        self._cumulative = [list(accumulate(map(pmf.weight, range(count)))) for pmf in pmfs]
+        shares = [
+            [min((end << _WORD) // ends[-1], (1 << _WORD) - 1) for end in ends[:-1]]
+            for ends in self._cumulative
+        ]
+        self._shares = np.array(shares, dtype=np.uint64).reshape(values, -1).T.copy()
+        self._kind = np.min_scalar_type(count)
+        return True
+
+    def _exactly(self, place: int, word: int, source: Source) -> int:
+        """The same for a word that does not decide, with as many more bits as it takes."""
+        ends, bits = self._cumulative[place], _WORD
+        while True:
+            least = word * ends[-1] >> bits
+            most = (word + 1) * ends[-1] - 1 >> bits
+            first, last = bisect_right(ends, least), bisect_right(ends, most)
+            if first == last:
+                return first
+            word, bits = word << _WORD | source.below(1 << _WORD), bits + _WORD
+
+
+def one_by_one(likelihood: Likelihood[Any], places: Sequence[Any], source: Source) -> NDArray[Any]:
+    """The same where there are no tables, as on a box."""
+    return _column([draw(likelihood.pmf(place), source) for place in places])
+
+
+def _below(
+    shares: Words, places: NDArray[np.intp], words: Words
+) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """How many shares are below each word, and whether one of them equals it."""
+    own = shares.take(places, axis=1)
+    return (words > own).sum(axis=0), (words == own).any(axis=0)
+
+
+def _below_sorted(
+    shares: Words, places: NDArray[np.intp], words: Words
+) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """The same value by value, for many shares."""
+    below = np.zeros(len(places), dtype=np.intp)
+    equal = np.zeros(len(places), dtype=np.bool_)
+    for value in range(shares.shape[1]):
+        own, column = np.flatnonzero(places == value), shares[:, value]
+        below[own] = np.searchsorted(column, words[own])
+        equal[own] = column[np.minimum(below[own], len(column) - 1)] == words[own]
+    return below, equal
+
+
+def _column(positions: list[int]) -> NDArray[Any]:
+    """Positions as an array: of words, unless some are too large."""
+    wide = any(position >= 1 << 63 for position in positions)
+    return np.array(positions, dtype=object if wide else np.int64)
+
+
+def _count_of(likelihood: FiniteLikelihood) -> int:
+    try:
+        return len(likelihood.responses)
+    except OverflowError:  # there are more than fit into a word
+        return _LARGEST_TABLE + 1

@@ -1,0 +1,307 @@
+"""Costs that depend on the queries asked, and on no response: sums of epsilons, costs of rules.
+
+Decimals that people write have a common denominator, so a column of integers holds every sum
+exactly. What does not fit on that grid, such as the logarithm of a ratio, is enclosed beside it.
+Proof: docs/theory/panels.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from expost._types import Floats, Indices
+from expost.domains import Domain
+from expost.errors import InvalidInput
+from expost.filters._account import Account, WorstCase
+from expost.filters._many_accounts import BudgetComparison, Case, LossBounds
+from expost.filters.rules import Rule, Total
+from expost.numbers import Enclosure, Nats, RunningSum
+from expost.panel._selection import Chosen
+from expost.queries import Query
+from expost.solver import Effort
+from expost.tally import distinct_integers
+
+if TYPE_CHECKING:
+    from expost.panel._state import State
+
+__all__ = [
+    "Charge",
+    "Grid",
+    "QueryOnlyAccount",
+    "Spent",
+    "by_queries",
+    "exact_spent_bounds",
+    "spent",
+]
+
+
+# Quotients of integers below 2^53 are the nearest doubles.
+_MOST = 1 << 53
+_LARGEST_DENOMINATOR = 1 << 32
+
+
+class Grid:
+    """A common denominator of the epsilons that were asked so far."""
+
+    __slots__ = ("denominator",)
+
+    def __init__(self) -> None:
+        self.denominator = 1
+
+    def admit(self, amount: Nats) -> bool:
+        """Whether an amount is on the grid, which may become finer for it."""
+        if not amount.is_rational:
+            return False
+        finer = math.lcm(self.denominator, amount.rational.denominator)
+        if finer > _LARGEST_DENOMINATOR or amount.rational * finer >= 1 << 40:
+            return False
+        self.denominator = finer
+        return True
+
+    def steps(self, amount: Fraction) -> int:
+        """An amount in steps of the grid, if it is a whole number of them."""
+        finer, left = divmod(self.denominator, amount.denominator)
+        assert not left, "every amount was admitted"
+        return amount.numerator * finer
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """What a query is charged, and whether that is on the grid."""
+
+    amount: Nats
+    on_grid: bool
+
+
+class Spent:
+    """The sums of some subjects, in steps of a grid, and what is beside it."""
+
+    def __init__(self, count: int, grid: Grid) -> None:
+        self._grid = grid
+        self._denominator = grid.denominator
+        self._steps = np.zeros(count, dtype=np.int64)
+        self._beside: Floats | None = None
+
+    def load(self, charge: Charge, times: NDArray[np.int64]) -> None:
+        """Charge everybody for a query so many times."""
+        if charge.on_grid:
+            self._refine()
+            self._steps += self._grid.steps(charge.amount.rational) * times
+            return
+        for turn in range(int(times.max(initial=0))):
+            self.add(charge, Chosen(len(times), np.flatnonzero(times > turn)))
+
+    def add(self, charge: Charge, chosen: Chosen) -> None:
+        """Charge some subjects for a query."""
+        self._refine()
+        if charge.on_grid:
+            self._steps[chosen.index] += self._grid.steps(charge.amount.rational)
+            return
+        if self._beside is None:
+            self._beside = np.zeros((2, len(self._steps)))
+        around = charge.amount.enclosure
+        lower, upper = self._beside[:, chosen.index]
+        self._beside[:, chosen.index] = _sum(lower, upper, around.lower, around.upper)
+
+    def _refine(self) -> None:
+        if self._denominator != self._grid.denominator:
+            self._steps *= self._grid.denominator // self._denominator
+            self._denominator = self._grid.denominator
+        if self._steps.max(initial=0) >= _MOST:
+            raise InvalidInput("the epsilons of a subject add up to more than can be counted")
+
+    def around(self, chosen: Chosen, charge: Charge | None) -> tuple[Floats, Floats]:
+        """Doubles around the sums of some subjects, perhaps with one more query."""
+        self._refine()
+        more = self._grid.steps(charge.amount.rational) if charge and charge.on_grid else 0
+        steps = self._steps[chosen.index] + more
+        near = steps / self._denominator
+        lower = np.where(near > 0, np.nextafter(near, -np.inf), 0.0)
+        upper = np.where(near > 0, np.nextafter(near, np.inf), 0.0)
+        if self._beside is not None:
+            lower, upper = _sum(lower, upper, *self._beside[:, chosen.index])
+        if charge and not charge.on_grid:
+            lower, upper = _sum(
+                lower, upper, charge.amount.enclosure.lower, charge.amount.enclosure.upper
+            )
+        return lower, upper
+
+    def exact(
+        self, chosen: Chosen, charge: Charge | None = None
+    ) -> tuple[list[Fraction], Indices] | None:
+        """Return the distinct exact sums and each subject's; None if some are not on the grid."""
+        if self._beside is not None or (charge and not charge.on_grid):
+            return None
+        self._refine()
+        more = self._grid.steps(charge.amount.rational) if charge else 0
+        distinct, index_of = distinct_integers(self._steps[chosen.index] + more)
+        return [Fraction(each, self._denominator) for each in distinct.tolist()], index_of
+
+
+def _sum(
+    lower: Floats, upper: Floats, least: Floats | float, most: Floats | float
+) -> tuple[Floats, Floats]:
+    """Two amounts added, rounded outward; nothing is added exactly, and so is infinity."""
+    low, high = lower + least, upper + most
+    exact = (np.asarray(most) == 0) | np.isinf(low)
+    return (
+        np.where(exact, low, np.nextafter(low, -np.inf)),
+        np.where(exact, high, np.nextafter(high, np.inf)),
+    )
+
+
+def spent(state: State, chosen: Chosen, query: Query | None) -> LossBounds:
+    """The sums of the epsilons of some subjects, perhaps with one more query.
+
+    On a grid they are compared exactly, each sum once; else each collection of queries once.
+    """
+    charge = None
+    if query is not None:
+        charge = state.questions.charge(state.questions.of(query))
+    lower, upper = state.spent.around(chosen, charge)
+
+    def settle(numbers: Indices, budget: Nats) -> BudgetComparison:
+        some = chosen.some(numbers)
+        exact = state.spent.exact(some, charge)
+        if exact is not None:
+            sums, index_of = exact
+            within = [Nats(each) <= budget for each in sums]
+            return BudgetComparison.decided(np.array(within, dtype=np.bool_)[index_of])
+        added = Nats() if charge is None else charge.amount
+        tallies, index_of = distinct_integers(state.query_tallies.of_subject[some.index])
+        accounts = map(state.query_account, tallies.tolist())
+        within = [account.exact_spent + added <= budget for account in accounts]
+        return BudgetComparison.decided(np.array(within, dtype=np.bool_)[index_of])
+
+    return LossBounds(lower, upper, settle)
+
+
+def by_queries(state: State, chosen: Chosen, key: Any, case: Case) -> LossBounds:
+    """Return what a case makes of the queries of some subjects, remembered under its key."""
+    distinct, index_of = distinct_integers(state.query_tallies.of_subject[chosen.index])
+    known = state.query_tallies.results(key)
+    for tally in distinct.tolist():
+        if tally not in known:
+            known[tally] = case(state.query_account(tally))
+    cases: list[WorstCase] = [known[tally] for tally in distinct.tolist()]
+
+    def settle(numbers: Indices, budget: Nats) -> BudgetComparison:
+        needed, which = np.unique(index_of[numbers], return_inverse=True)
+        fits = [cases[number].within(budget) for number in needed.tolist()]
+        return BudgetComparison.decided(np.array(fits, dtype=np.bool_)[which])
+
+    lower = np.array([worst.loss.lower for worst in cases])[index_of]
+    return LossBounds(lower, np.array([worst.loss.upper for worst in cases])[index_of], settle)
+
+
+def exact_spent_bounds(state: State) -> Floats:
+    """Return the sum of the epsilons of every subject, rounded up once."""
+    exact = state.spent.exact(Chosen(state.count))
+    if exact is not None:
+        sums = [Nats(each) for each in exact[0]]
+        index_of = exact[1]
+    else:
+        tallies, index_of = distinct_integers(state.query_tallies.of_subject)
+        sums = [state.query_account(tally).exact_spent for tally in tallies.tolist()]
+    return np.array([each.enclosure.upper for each in sums])[index_of]
+
+
+class QueryOnlyAccount(Account):
+    """An account of queries alone: how often each was asked. It knows of no response."""
+
+    __slots__ = ("_before", "_count", "_domain", "_last", "_totals")
+
+    def __init__(self, domain: Domain, before: QueryOnlyAccount | None, last: Query | None) -> None:
+        self._domain = domain
+        self._before = before
+        self._last = last
+        self._count: int = 0 if before is None else before._count + 1
+        self._totals: dict[Rule, Total] = {}
+
+    @property
+    def domain(self) -> Domain:
+        return self._domain
+
+    def __len__(self) -> int:
+        return self._count
+
+    def total(self, rule: Rule) -> Total:
+        total = self._totals.get(rule)
+        if total is None:
+            total = Total()
+            for before in reversed(list(self._back_to(rule))):
+                if before._last is not None:
+                    assert before._before is not None
+                    total = before._before._totals[rule] + rule.price(before._last, self._domain)
+                before._totals[rule] = total
+        return total
+
+    def _back_to(self, rule: Rule) -> Iterable[QueryOnlyAccount]:
+        """This and what came before, as far as it is not known."""
+        each: QueryOnlyAccount | None = self
+        while each is not None and rule not in each._totals:
+            yield each
+            each = each._before
+
+    def exact_total(self, rule: Rule) -> Nats:
+        return Nats.total((rule.charge(query, self._domain)[0], 1) for query in self._queries)
+
+    @property
+    def exact_spent(self) -> Nats:
+        return Nats.total((query.ceiling(self._domain), 1) for query in self._queries)
+
+    @property
+    def charged(self) -> RunningSum:
+        total = RunningSum()
+        for query in self._queries:
+            total += RunningSum.of(query.ceiling(self._domain))
+        return total
+
+    @property
+    def _queries(self) -> Iterable[Query]:
+        each: QueryOnlyAccount | None = self
+        while each is not None and each._last is not None:
+            yield each._last
+            each = each._before
+
+    @property
+    def effort(self) -> Effort:
+        return Effort()
+
+    @property
+    def searched(self) -> bool:
+        return False
+
+    @property
+    def different(self) -> int:
+        return self._count
+
+    @property
+    def loss(self) -> Enclosure:
+        raise AssertionError("what depends on responses is not asked here")
+
+    @property
+    def exact_loss(self) -> Nats:
+        raise AssertionError("what depends on responses is not asked here")
+
+    def loss_against(self, limit: float) -> Enclosure:
+        return self.loss
+
+    def worst_after(self, query: Query, times: int, budget: Nats) -> WorstCase:
+        return WorstCase(self.loss)
+
+    def plus_epsilon(self, query: Query, times: int, budget: Nats) -> WorstCase:
+        return WorstCase(self.loss)
+
+    def without_last(self) -> tuple[Self, Query]:
+        raise AssertionError("collections have no order")
+
+    def with_effort(self, effort: Effort) -> Self:
+        return self
