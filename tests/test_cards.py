@@ -13,7 +13,7 @@ import pytest
 
 import expost as xp
 from expost.cards import card
-from expost.loss._odometer import peak_shown
+from expost.loss._odometer import peak_text
 from expost.report._explanation import sentences
 
 SECRET = "<script>secret</script>"
@@ -239,6 +239,6 @@ def test_an_explanation_is_what_the_command_line_prints(session: xp.Session) -> 
 def test_a_peak_that_may_be_no_more_than_the_loss_is_at_most_that() -> None:
     enclosure = xp.numbers.Enclosure
     loss = enclosure(0.9965, 0.9966)
-    assert peak_shown(enclosure(0.9965, 1.0), loss) == "at most 1"
-    assert peak_shown(enclosure(0.9967, 1.0), loss) == "1"
-    assert peak_shown(loss, loss) == "0.9966"
+    assert peak_text(enclosure(0.9965, 1.0), loss) == "at most 1"
+    assert peak_text(enclosure(0.9967, 1.0), loss) == "1"
+    assert peak_text(loss, loss) == "0.9966"

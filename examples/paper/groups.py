@@ -85,7 +85,7 @@ class Groups(Account):
         return self.whole.exact_spent
 
     @property
-    def different(self) -> int:
+    def distinct_exchanges(self) -> int:
         return 0
 
     def total(self, rule: Rule) -> Total:

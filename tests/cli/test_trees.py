@@ -78,7 +78,7 @@ def test_a_certificate_has_a_tree_beside_the_way(
     run: Run, transcript: xp.Transcript, file: Path
 ) -> None:
     proof = file.with_name("proof.json")
-    tree = {**xp.proof.certificate(transcript).tree(), **xp.replay(transcript).course()}
+    tree = {**xp.proof.certificate(transcript).tree(), **xp.replay(transcript).course_tree()}
     printed = run("certify", file, "-o", proof, "--json")[1]
     assert printed == _json({**tree, "bytes": proof.stat().st_size})
     assert run("verify", file, proof, "--json")[1] == _json({"verified": True, **tree})

@@ -149,7 +149,7 @@ def test_an_explanation_of_hundreds_of_queries_about_hundreds_of_coordinates() -
         transcript = transcript.add(xp.logistic(weights, epsilon="0.1"), draw.randrange(2))
     odometer = xp.Odometer(transcript)
     with quickly():
-        assert odometer.log_likelihood.most_apart(odometer.effort) is not None
+        assert odometer.log_likelihood.extreme_pair(odometer.effort) is not None
 
 
 def test_more_different_answers_on_a_box_than_can_be_proved_are_refused_by_a_line() -> None:

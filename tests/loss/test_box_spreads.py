@@ -168,8 +168,8 @@ def test_all_that_a_call_does_shares_some_work_unless_a_limit_is_given() -> None
 def test_where_no_work_is_left_a_large_search_for_two_points_is_not_begun() -> None:
     wide = xp.Box([(-1, 1)] * 300)
     total = BoxLogLikelihood.flat(wide).add(xp.logistic([1] * 300, epsilon=1), 0)
-    assert total.most_apart(xp.solver.Effort().with_work_limit()) is not None
-    assert total.most_apart(replace(xp.solver.Effort(), work=Allowance(0))) is None
+    assert total.extreme_pair(xp.solver.Effort().with_work_limit()) is not None
+    assert total.extreme_pair(replace(xp.solver.Effort(), work=Allowance(0))) is None
 
 
 def test_the_first_node_of_a_search_is_counted_as_several() -> None:

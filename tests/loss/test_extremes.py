@@ -18,8 +18,8 @@ from support.box_cases import some_case
 from support.random_cases import columns, transcripts
 
 
-def most_apart(odometer: xp.Odometer) -> ExtremePair | None:
-    return odometer.log_likelihood.most_apart(odometer.effort)
+def extreme_pair(odometer: xp.Odometer) -> ExtremePair | None:
+    return odometer.log_likelihood.extreme_pair(odometer.effort)
 
 
 def likelihoods(transcript: xp.Transcript) -> list[Fraction]:
@@ -39,7 +39,7 @@ def test_on_a_finite_domain_they_are_the_extremes_of_the_likelihood(
     transcript: xp.Transcript,
 ) -> None:
     exact = likelihoods(transcript)
-    apart = most_apart(xp.Odometer(transcript))
+    apart = extreme_pair(xp.Odometer(transcript))
     if apart is None:
         assert oracles.ratio(exact) is not None
         assert math.isclose(max(exact), min(exact), rel_tol=1e-12)
@@ -57,7 +57,7 @@ def test_on_a_finite_domain_they_are_the_extremes_of_the_likelihood(
 def test_a_value_that_is_ruled_out_is_infinitely_far() -> None:
     domain = xp.FiniteSet(list("abcd"))
     query = xp.channel([["1/2", "1/2"], ["1/4", "3/4"], [0, 1], [0, 1]])
-    apart = most_apart(xp.Odometer(xp.Transcript(domain).add(query, 0)))
+    apart = extreme_pair(xp.Odometer(xp.Transcript(domain).add(query, 0)))
     assert apart is not None
     assert (apart.likeliest, apart.unlikeliest, apart.others) == ("a", "c", (0, 1))
     assert apart.difference == math.inf
@@ -66,20 +66,20 @@ def test_a_value_that_is_ruled_out_is_infinitely_far() -> None:
 def test_where_nothing_is_possible_or_nothing_was_said_there_is_no_pair() -> None:
     domain, query = xp.FiniteSet(["a", "b"]), xp.channel([[1, 0], [0, 1]])
     start = xp.Odometer(xp.Transcript(domain))
-    assert most_apart(start) is None
-    assert most_apart(start.add(query, 0).add(query, 1)) is None
+    assert extreme_pair(start) is None
+    assert extreme_pair(start.add(query, 0).add(query, 1)) is None
     balanced = start.add(xp.randomized_response(1), "a").add(xp.randomized_response(1), "b")
-    assert most_apart(balanced) is None
+    assert extreme_pair(balanced) is None
     box = xp.Odometer(xp.Transcript(xp.Box(x=(0, 1))))
-    assert most_apart(box) is None
+    assert extreme_pair(box) is None
     flat = box.add(xp.logistic({"x": 0}, epsilon=1), 1)
-    assert most_apart(flat) is None
+    assert extreme_pair(flat) is None
 
 
 @pytest.mark.parametrize("seed", range(25))
 def test_on_a_box_the_two_points_are_as_far_apart_as_it_says(seed: int) -> None:
     case = some_case(random.Random(seed), noise=False)
-    apart = most_apart(xp.Odometer(case.transcript))
+    apart = extreme_pair(xp.Odometer(case.transcript))
     if apart is None:
         assert xp.realized_loss(case.transcript).lower < 1e-6
         return
@@ -102,14 +102,14 @@ def test_on_a_box_the_example_is_a_good_one() -> None:
     for responses in ((1, 12), (0, 12), (1, 0), (0, 0)):
         transcript = xp.Transcript(HEALTH).add(HEART, responses[0]).add(SLEEP, responses[1])
         loss = xp.realized_loss(transcript, gap=0.001)
-        apart = most_apart(xp.Odometer(transcript))
+        apart = extreme_pair(xp.Odometer(transcript))
         assert apart is not None
         assert apart.others is None
         assert loss.lower - 0.002 <= apart.difference <= loss.upper
 
 
 def test_coordinates_that_make_no_difference_are_the_same_in_both() -> None:
-    apart = most_apart(xp.Odometer(xp.Transcript(HEALTH).add(HEART, 1)))
+    apart = extreme_pair(xp.Odometer(xp.Transcript(HEALTH).add(HEART, 1)))
     assert apart is not None
     assert isinstance(apart.likeliest, tuple)
     assert isinstance(apart.unlikeliest, tuple)
@@ -122,7 +122,7 @@ def test_coordinates_that_make_no_difference_are_the_same_in_both() -> None:
 def test_a_box_beyond_the_differences_of_doubles_has_an_example() -> None:
     box = xp.Box(x=(-1.5e308, 1.5e308))
     query = xp.logistic({"x": 1e-300}, epsilon=1)
-    apart = most_apart(xp.Odometer(xp.Transcript(box).add(query, 1)))
+    apart = extreme_pair(xp.Odometer(xp.Transcript(box).add(query, 1)))
     assert apart is not None
     assert box.locate(apart.likeliest) is not None
     assert box.locate(apart.unlikeliest) is not None
@@ -133,7 +133,7 @@ def test_categories_are_among_the_values_most_apart() -> None:
     box = xp.Box(age=(0, 90), region=xp.categories("a", "b", "c", "d", "e"))
     weights: dict[str, Any] = {"age": 0.02, "region": {"b": -4, "d": 5, "e": 0.1}}
     query = xp.logistic(weights, intercept=-1, epsilon=1)
-    apart = most_apart(xp.Odometer(xp.Transcript(box).add(query, 1).add(query, 1)))
+    apart = extreme_pair(xp.Odometer(xp.Transcript(box).add(query, 1).add(query, 1)))
     assert apart is not None
     assert apart.likeliest == (90, "d")
     assert apart.unlikeliest == (0, "b")
@@ -142,7 +142,7 @@ def test_categories_are_among_the_values_most_apart() -> None:
 def test_noise_whose_weights_are_beyond_doubles_has_an_example() -> None:
     box = xp.Box(age=(0, 120))
     query = xp.laplace({"age": 1}, range=(0, 120), grid=1, epsilon=1)
-    apart = most_apart(xp.Odometer(xp.Transcript(box).add(query, 55)))
+    apart = extreme_pair(xp.Odometer(xp.Transcript(box).add(query, 55)))
     assert apart is not None
     assert apart.likeliest == pytest.approx((55,), abs=0.6)
     assert apart.unlikeliest == pytest.approx((120,), abs=0.6)

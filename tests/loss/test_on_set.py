@@ -62,7 +62,7 @@ def test_a_response_given_many_times_counts_as_often(times: int) -> None:
         likelihoods = oracles.product([*vectors(transcript), [p**times for p in vector]], 6)
         exact = total.exact_spread_with(Summand(query, 0, times))
         assert exact.ratio == oracles.ratio(likelihoods)
-        enclosure = total.seen.spread_with(query.on(total.domain).term(0), times)
+        enclosure = total.marginal.spread_with(query.on(total.domain).term(0), times)
         assert enclosure.lower <= exact.enclosure.lower
         assert exact.enclosure.upper <= enclosure.upper
         assert enclosure.width <= 1e-9

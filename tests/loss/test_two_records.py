@@ -17,8 +17,8 @@ from support.record_cases import likelihoods, listed, matching, some_records
 TRUTH = xp.randomized_response(epsilon=1)
 
 
-def most_apart(transcript: xp.Transcript) -> ExtremePair | None:
-    return xp.Odometer(transcript).log_likelihood.most_apart(Effort())
+def extreme_pair(transcript: xp.Transcript) -> ExtremePair | None:
+    return xp.Odometer(transcript).log_likelihood.extreme_pair(Effort())
 
 
 def check(transcript: xp.Transcript, steps: tuple[int, ...]) -> None:
@@ -27,7 +27,7 @@ def check(transcript: xp.Transcript, steps: tuple[int, ...]) -> None:
     assert isinstance(domain, xp.Attributes)
     records = listed(domain, steps)
     weights = likelihoods(transcript, records)
-    found = most_apart(transcript)
+    found = extreme_pair(transcript)
     if found is None:
         assert max(weights) in (0, min(weights))
         return
@@ -67,7 +67,7 @@ def test_what_was_not_asked_about_is_not_in_them() -> None:
         region=["n", "s"], smokes=xp.changing(["no", "yes"], times=1), age=xp.integers(18, 99)
     )
     transcript = xp.Transcript(domain).add(TRUTH.about("smokes", at=4), "yes")
-    found = most_apart(transcript)
+    found = extreme_pair(transcript)
     assert found is not None
     assert (found.likeliest, found.unlikeliest) == ({"smokes": {4: "yes"}}, {"smokes": {4: "no"}})
 
@@ -82,7 +82,7 @@ def test_what_makes_no_difference_is_the_same_in_both() -> None:
         .add(both, ("yes", "yes"))
         .add(both, ("yes", "yes"))
     )
-    found = most_apart(transcript)
+    found = extreme_pair(transcript)
     assert found is not None
     assert isinstance(found.likeliest, dict)
     assert isinstance(found.unlikeliest, dict)
@@ -115,7 +115,7 @@ def test_a_history_that_is_ruled_out_keeps_within_its_changes() -> None:
         .add(TRUTH.about("smokes", at=1), "yes")
         .answered(sure.about("smokes", at=2), 0)
     )
-    found = most_apart(transcript)
+    found = extreme_pair(transcript)
     assert found is not None
     assert found.likeliest == {"smokes": {1: "yes", 2: "yes"}}
     assert found.unlikeliest == {"smokes": {1: "no", 2: "no"}}
@@ -138,4 +138,4 @@ def test_the_error_counts_values_that_are_far_below_but_not_ruled_out() -> None:
 def test_nothing_is_apart_where_answers_cancel() -> None:
     domain = xp.Attributes(region=["n", "s"])
     query = TRUTH.about("region")
-    assert most_apart(xp.Transcript(domain).add(query, "n").add(query, "s")) is None
+    assert extreme_pair(xp.Transcript(domain).add(query, "n").add(query, "s")) is None

@@ -125,7 +125,7 @@ def test_shares_largest_epsilons_comparisons_and_cards_are_those_of_the_same_fin
         found.append(
             (
                 odometer.exact_loss,
-                odometer.log_likelihood.share_of_basic(odometer.loss),
+                replay.share_of_basic,
                 odometer.log_likelihood.least_share_of_basic(query),
                 decision.accepted,
                 decision.largest_epsilon,

@@ -11,7 +11,7 @@ from expost.cli._outputs import check_output, show_json, show_lines, watched
 from expost.cli.verify import proved
 from expost.files.kinds import PROOF
 from expost.loss import Replay
-from expost.loss._replay import replayed
+from expost.loss._replay import replay_with_effort
 from expost.proof._certificates import Certificate, certified
 from expost.solver import NODES, Effort
 from expost.transcript import load_transcript
@@ -41,10 +41,10 @@ def command(file: Path, out: Path, effort: Effort, as_json: bool) -> None:
     with watched(effort) as (watched_effort, line):
         # It shares its work with nobody, so that it is the proof that Python gives.
         proof = certified(transcript, effort, lambda leaves: line.stage(f"leaves: {leaves:,}"))
-        way = replayed(transcript, watched_effort.with_share(0.5), line.exchanges)
+        way = replay_with_effort(transcript, watched_effort.with_share(0.5), line.exchanges)
     size = proof.save(out)
     if as_json:
-        show_json({**proof.tree(), **way.course(), "bytes": size})
+        show_json({**proof.tree(), **way.course_tree(), "bytes": size})
         return
     show_lines(
         [

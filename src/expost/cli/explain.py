@@ -11,7 +11,7 @@ from expost.cli._outputs import Line, check_output, show_json, watched, written
 from expost.errors import InvalidInput, make_printable
 from expost.files.kinds import PAGE
 from expost.knowledge import confidence_change, load_prior
-from expost.loss._replay import replayed
+from expost.loss._replay import replay_with_effort
 from expost.report._explanation import Explanation, explain, sentences
 from expost.report._learned_page import learned_page, learned_sentences
 from expost.report._transcript_page import transcript_page
@@ -72,7 +72,7 @@ def _show_learned(
     transcript = load_transcript(file)
     belief = load_prior(prior, transcript.domain)
     with watched(effort) as (watched_effort, line):
-        replay = replayed(transcript, watched_effort, line.exchanges)
+        replay = replay_with_effort(transcript, watched_effort, line.exchanges)
         found = confidence_change(replay, belief, statement)
     if html is not None:
         content = learned_page(
@@ -91,7 +91,7 @@ def _show_explanation(
 ) -> None:
     transcript = load_transcript(file)
     with watched(effort) as (watched_effort, line):
-        found = explain(replayed(transcript, watched_effort, line.exchanges))
+        found = explain(replay_with_effort(transcript, watched_effort, line.exchanges))
         if html is not None:
             _draw(found, file, html, date, line)
     if as_json:

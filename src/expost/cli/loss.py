@@ -10,8 +10,8 @@ import click
 from expost.cli._options import as_json, path, searching
 from expost.cli._outputs import show_json, show_lines, watched
 from expost.errors import InvalidInput
-from expost.loss._odometer import peak_shown
-from expost.loss._replay import replayed
+from expost.loss._odometer import peak_text
+from expost.loss._replay import replay_with_effort
 from expost.report._formatting import basic_text, budget_text, shown
 from expost.solver import Effort
 from expost.transcript import Transcript, load_transcript
@@ -83,7 +83,7 @@ def command(
 def _show_loss(file: Path, effort: Effort, *, as_json: bool) -> None:
     transcript = _transcript(file)
     with watched(effort) as (watched_effort, line):
-        found = replayed(transcript, watched_effort, line.exchanges)
+        found = replay_with_effort(transcript, watched_effort, line.exchanges)
     if as_json:
         show_json(found.tree())
         return
@@ -92,7 +92,7 @@ def _show_loss(file: Path, effort: Effort, *, as_json: bool) -> None:
     lines = [
         ("exchanges", str(len(transcript))),
         ("realized loss", shown(loss)),
-        ("at its peak", peak_shown(found.peak, found.loss)),
+        ("at its peak", peak_text(found.peak, found.loss)),
         ("basic composition", basic),
         ("share of basic", f"{100 * share.upper:.3g} %" if loss.lower < math.inf else "undefined"),
     ]

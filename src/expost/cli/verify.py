@@ -12,8 +12,8 @@ from expost.errors import InvalidInput, at
 from expost.files.kinds import PROOF, TRANSCRIPT, check_kind
 from expost.files.regular import read_text
 from expost.loss import Replay
-from expost.loss._odometer import peak_shown
-from expost.loss._replay import replayed
+from expost.loss._odometer import peak_text
+from expost.loss._replay import replay_with_effort
 from expost.proof.verify import NOT_SHOWN, Failed, Verdict, read_file, rounded_up, verify
 from expost.solver import Effort
 from expost.transcript import Transcript
@@ -42,7 +42,7 @@ def command(file: Path, proof: Path, as_json: bool) -> None:
             )
             with at(str(file), ": "):
                 transcript = Transcript.from_json(document)
-            way = replayed(transcript, watched_effort, line.exchanges)
+            way = replay_with_effort(transcript, watched_effort, line.exchanges)
     except Failed as error:
         for name, text, what in ((file, document, TRANSCRIPT), (proof, claim, PROOF)):
             with at(str(name), ": "):
@@ -53,7 +53,7 @@ def command(file: Path, proof: Path, as_json: bool) -> None:
             click.echo(f"expost: the proof fails at {error}", err=True)
         raise click.exceptions.Exit(1) from None
     if as_json:
-        show_json({"verified": True, **verdict.tree(), **way.course()})
+        show_json({"verified": True, **verdict.tree(), **way.course_tree()})
     else:
         show_lines(proved(verdict, way))
     if verdict.shows_end_within_budget is False:
@@ -70,7 +70,7 @@ def proved(verdict: Verdict, way: Replay, hint: str = "") -> list[tuple[str, str
     if way.filter is not None:
         # No proof about the end shows it, so it is decided again here.
         lines.append(("budget respected", way.respected_text))
-    return [*lines, ("at its peak", peak_shown(way.peak, way.loss))]
+    return [*lines, ("at its peak", peak_text(way.peak, way.loss))]
 
 
 def _text(path: Path) -> str:

@@ -116,7 +116,7 @@ class Account(ABC):
 
     @property
     @abstractmethod
-    def different(self) -> int:
+    def distinct_exchanges(self) -> int:
         """How many different exchanges an exact loss reads."""
 
     @abstractmethod

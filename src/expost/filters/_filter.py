@@ -163,7 +163,7 @@ class Filter(ABC):
         worst = self.worst_case(account, query)
         if worst.needs_exact(self.budget):
             # An exact comparison reads every response, so it is charged as a search is.
-            account.effort.charge(1 + account.different // 4)
+            account.effort.charge(1 + account.distinct_exchanges // 4)
         return None if worst.undecided(self.budget) else worst.within(self.budget)
 
     def surely_accepts(self, account: Account, query: Query) -> bool:

@@ -37,7 +37,7 @@ __all__ = [
     "Marginals",
     "StaticComponent",
     "TemporalComponent",
-    "check_length",
+    "check_step_count",
     "link",
     "sum_error",
 ]
@@ -299,7 +299,7 @@ class _Asked:
         return _Asked(sizes, names, steps, self.exchanges + 1)
 
 
-def check_length(domain: Attributes, exchanges: Iterable[Exchange]) -> None:
+def check_step_count(domain: Attributes, exchanges: Iterable[Exchange]) -> None:
     """Refuse, before anything is worked out, what would be followed over too many steps."""
     asked: dict[str, list[int]] = {}
     for exchange in exchanges:

@@ -419,24 +419,24 @@ class _Used:
         least = packing.code(self.least)
         own = [
             [word - less for word, less in zip(packing.code(powers), least, strict=True)]
-            for powers in self.kinds.different
+            for powers in self.kinds.likelihoods
         ]
         for word, all_codes in zip(np.array(own, dtype=np.int64).T, codes, strict=True):
-            all_codes.reshape(-1)[self.places] = word[self.kinds.which]
+            all_codes.reshape(-1)[self.places] = word[self.kinds.indices]
 
 
 def _least(kinds: DistinctLikelihoods) -> tuple[Counter[int], dict[int, int]]:
     """The smallest exponents, and how much larger others are."""
-    first, *others = kinds.different
+    first, *others = kinds.likelihoods
     if not others:
         return first, {}
     found: dict[int, list[int]] = {}
-    for powers in kinds.different:
+    for powers in kinds.likelihoods:
         for base, power in powers.items():
             found.setdefault(base, []).append(power)
     least, widths = Counter[int](), dict[int, int]()
     for base, some in found.items():
-        if len(some) < len(kinds.different):
+        if len(some) < len(kinds.likelihoods):
             some.append(0)  # of those that do not have it
         least[base] = min(some)
         if max(some) > least[base]:

@@ -49,8 +49,8 @@ _WORD = 1 << 62
 class DistinctLikelihoods(NamedTuple):
     """Exact likelihoods at some places: all that are there, and which of them is where."""
 
-    different: Sequence[Counter[int]]
-    which: Indices
+    likelihoods: Sequence[Counter[int]]
+    indices: Indices
 
 
 class ExactTable(Protocol):

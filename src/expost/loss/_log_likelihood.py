@@ -29,13 +29,15 @@ __all__ = [
     "LogLikelihood",
     "PartLoss",
     "TalliedLogLikelihood",
-    "capped",
+    "cap_loss",
+    "capped_share",
     "check_length",
-    "flat",
+    "exact_share",
+    "flat_log_likelihood",
     "log_likelihood",
-    "part_of",
-    "share_between",
-    "share_of",
+    "share_enclosure",
+    "share_of_charges",
+    "tightest_loss",
 ]
 
 
@@ -47,23 +49,23 @@ class PartLoss:
     loss: Enclosure
 
 
-def share_of(used: Nats, whole: Nats) -> Enclosure:
+def exact_share(used: Nats, whole: Nats) -> Enclosure:
     """How much of a whole was used, from 0 to 1; 0 of 0 is 0."""
     if used == whole and not whole.is_infinite:
         used_up = 1.0 if whole > Nats() else 0.0
         return Enclosure(used_up, used_up)
     if used == Nats() or (whole.is_infinite and not used.is_infinite):
         return Enclosure(0.0, 0.0)
-    return part_of(used.enclosure, whole.enclosure)
+    return capped_share(used.enclosure, whole.enclosure)
 
 
-def part_of(used: Enclosure, whole: Enclosure) -> Enclosure:
+def capped_share(used: Enclosure, whole: Enclosure) -> Enclosure:
     """The same, given enclosures."""
-    share = share_between(used, whole)
+    share = share_enclosure(used, whole)
     return Enclosure(min(1.0, share.lower), min(1.0, share.upper))
 
 
-def share_between(used: Enclosure, whole: Enclosure) -> Enclosure:
+def share_enclosure(used: Enclosure, whole: Enclosure) -> Enclosure:
     """The same for a budget: what counts against it may be above it, or infinite."""
     if used.upper == 0 or whole.upper == 0:
         return Enclosure(0.0, 0.0)
@@ -75,7 +77,7 @@ def share_between(used: Enclosure, whole: Enclosure) -> Enclosure:
     return Enclosure(max(0.0, down(used.lower / whole.upper)), most)
 
 
-def capped(loss: Enclosure, most: Enclosure) -> Enclosure:
+def cap_loss(loss: Enclosure, most: Enclosure) -> Enclosure:
     """The loss, which rounding or an unfinished search never lifts above basic composition."""
     return Enclosure(loss.lower, max(loss.lower, min(loss.upper, most.upper)))
 
@@ -124,7 +126,7 @@ class LogLikelihood(Protocol):
         ...
 
     @property
-    def different(self) -> int:
+    def distinct_exchanges(self) -> int:
         """How many different exchanges an exact loss goes through."""
         ...
 
@@ -134,10 +136,6 @@ class LogLikelihood(Protocol):
 
     def loss(self, effort: Effort) -> Enclosure:
         """The realized loss, as closely as it is known without much work."""
-        ...
-
-    def closest(self, effort: Effort) -> Enclosure:
-        """The same as closely as possible: the nearest doubles around an exact number."""
         ...
 
     def loss_against(self, limit: float, effort: Effort) -> Enclosure:
@@ -162,12 +160,8 @@ class LogLikelihood(Protocol):
         """Of records: the losses about attributes that no question ties together, which add up."""
         ...
 
-    def most_apart(self, effort: Effort) -> ExtremePair | None:
+    def extreme_pair(self, effort: Effort) -> ExtremePair | None:
         """The two values that the responses tell apart most, if any; None if no work is left."""
-        ...
-
-    def share_of_basic(self, loss: Enclosure) -> Enclosure:
-        """A loss as a share of the sum of the epsilons."""
         ...
 
     def epsilon_of(self, query: Query) -> Enclosure:
@@ -179,7 +173,7 @@ class LogLikelihood(Protocol):
         ...
 
 
-def flat(domain: Domain) -> LogLikelihood:
+def flat_log_likelihood(domain: Domain) -> LogLikelihood:
     """ℓ before anything is asked."""
     return log_likelihood(domain, ())
 
@@ -204,12 +198,24 @@ def log_likelihood(domain: Domain, exchanges: Iterable[Exchange]) -> LogLikeliho
             assert_never(domain)
 
 
+def tightest_loss(total: LogLikelihood, effort: Effort) -> Enclosure:
+    """Enclose the loss as tightly as possible: by the nearest doubles if it is exact."""
+    return total.loss(effort) if total.searched else total.exact_loss.enclosure
+
+
+def share_of_charges(total: LogLikelihood, loss: Enclosure) -> Enclosure:
+    """Return a loss as a share of the sum of the epsilons, from the exact loss if there is one."""
+    if total.searched:
+        return capped_share(loss, total.exact_spent.enclosure)
+    return exact_share(total.exact_loss, total.exact_spent)
+
+
 def check_length(domain: Domain, exchanges: Iterable[Exchange]) -> None:
     """Refuse exchanges whose ℓ would take too long; only attributes that change have a limit."""
     if isinstance(domain, Attributes):
         from expost.loss import _components
 
-        _components.check_length(domain, exchanges)
+        _components.check_step_count(domain, exchanges)
 
 
 D = TypeVar("D", FiniteSet, Attributes, Box)
@@ -273,11 +279,11 @@ class FiniteLogLikelihood(TalliedLogLikelihood[F]):
         """The realized loss after some more queries, at worst over responses."""
 
     @abstractmethod
-    def _seen(self, query: Query) -> FiniteLikelihood:
+    def _likelihood(self, query: Query) -> FiniteLikelihood:
         """The likelihood of a query over what it sees of a value."""
 
     @property
-    def different(self) -> int:
+    def distinct_exchanges(self) -> int:
         return len(self.tally)
 
     def loss(self, effort: Effort) -> Enclosure:
@@ -285,16 +291,13 @@ class FiniteLogLikelihood(TalliedLogLikelihood[F]):
 
     @cached_property
     def _loss(self) -> Enclosure:
-        return capped(self.spread, self.spent)
-
-    def closest(self, effort: Effort) -> Enclosure:
-        return self.exact_loss.enclosure
+        return cap_loss(self.spread, self.spent)
 
     def loss_against(self, limit: float, effort: Effort) -> Enclosure:
         return self._loss
 
     def plus_epsilon(self, query: Query, times: int, budget: Nats, effort: Effort) -> WorstCase:
-        epsilon = self._seen(query).epsilon
+        epsilon = self._likelihood(query).epsilon
         before = WorstCase(self._loss, exact=lambda: self.exact_loss)
         if times > 1:
             before = self.worst_after(query, times - 1, budget, effort)
@@ -303,11 +306,8 @@ class FiniteLogLikelihood(TalliedLogLikelihood[F]):
         return WorstCase(before.loss + epsilon.enclosure, exact=lambda: exact() + epsilon)
 
     def epsilon_of(self, query: Query) -> Enclosure:
-        return self._seen(query).epsilon.enclosure
-
-    def share_of_basic(self, loss: Enclosure) -> Enclosure:
-        return share_of(self.exact_loss, self.exact_spent)
+        return self._likelihood(query).epsilon.enclosure
 
     def least_share_of_basic(self, query: Query) -> Enclosure:
-        likelihood = self._seen(query)
-        return share_of(likelihood.least_loss, likelihood.epsilon)
+        likelihood = self._likelihood(query)
+        return exact_share(likelihood.least_loss, likelihood.epsilon)

@@ -17,16 +17,21 @@ from expost.domains import Domain
 from expost.errors import expect
 from expost.filters._account import Account, WorstCase
 from expost.filters.rules import Rule, Total
-from expost.loss._log_likelihood import LogLikelihood, check_length, flat, log_likelihood
+from expost.loss._log_likelihood import (
+    LogLikelihood,
+    check_length,
+    flat_log_likelihood,
+    log_likelihood,
+)
 from expost.numbers import Enclosure, Nats, RunningSum
 from expost.queries import Query
 from expost.solver import Effort
 from expost.transcript import Exchange, Transcript
 
-__all__ = ["EXCHANGE", "Odometer", "largest_on_the_way", "peak_shown"]
+__all__ = ["EXCHANGE", "Odometer", "largest_on_the_way", "peak_text"]
 
 
-def peak_shown(peak: Enclosure, loss: Enclosure) -> str:
+def peak_text(peak: Enclosure, loss: Enclosure) -> str:
     """The peak for people, beside the loss at the end: "at most" if it may be no more than that."""
     known = peak.lower > loss.upper or peak.shown() == loss.shown()
     return peak.shown() if known else f"at most {peak.shown()}"
@@ -120,7 +125,7 @@ class Odometer(Account):
         expect(effort, Effort | None, "an Effort")
         self._set("transcript", transcript)
         self._set("_effort", effort or Effort())
-        self._set("log_likelihood", flat(transcript.domain))
+        self._set("log_likelihood", flat_log_likelihood(transcript.domain))
         self._set("basic_history", Chain([_ZERO]))
         self._set("_passes", Chain([_ZERO]))
         self._set("_totals", {})
@@ -199,7 +204,7 @@ class Odometer(Account):
         return self.loss_after(len(self))
 
     @property
-    def closest(self) -> Enclosure:
+    def tightest_loss(self) -> Enclosure:
         """The same as closely as possible: the nearest doubles around it if it is exact."""
         return self.loss if self.searched else self.exact_loss.enclosure
 
@@ -295,8 +300,8 @@ class Odometer(Account):
         return self.log_likelihood.exact_spent
 
     @property
-    def different(self) -> int:
-        return self.log_likelihood.different
+    def distinct_exchanges(self) -> int:
+        return self.log_likelihood.distinct_exchanges
 
     @property
     def exact_loss(self) -> Nats:
@@ -315,7 +320,7 @@ class Odometer(Account):
     def with_effort(self, effort: Effort) -> Odometer:
         return self.prefix(len(self), effort)
 
-    def knowing(self, other: Odometer) -> Odometer:
+    def with_known_losses(self, other: Odometer) -> Odometer:
         """The same, where another one of the same transcript has found its loss and its peak."""
         same = self.prefix(len(self))
         for name in {"loss", "_peak_and_exchange"} & other.__dict__.keys():
@@ -337,7 +342,7 @@ class Odometer(Account):
         if self.loss_is_known:
             facts["realized loss"] = self.loss.shown()
         if self.peak_is_known and self.loss_is_known:
-            facts["at its peak"] = peak_shown(self.peak, self.loss)
+            facts["at its peak"] = peak_text(self.peak, self.loss)
         known = not self.searched or "history" in self.__dict__
         return card(
             "Odometer",

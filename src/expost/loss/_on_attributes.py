@@ -201,7 +201,7 @@ class AttributesLogLikelihood(FiniteLogLikelihood[Attributes]):
         return link(self.domain, variable)
 
     @property
-    def different(self) -> int:
+    def distinct_exchanges(self) -> int:
         return len(self.tally) + sum(part.compared for part in self.components)
 
     @property
@@ -234,7 +234,7 @@ class AttributesLogLikelihood(FiniteLogLikelihood[Attributes]):
             return INFINITE
         return Nats.of(ExactSum.product(_spreads(self.components)))
 
-    def _seen(self, query: Query) -> FiniteLikelihood:
+    def _likelihood(self, query: Query) -> FiniteLikelihood:
         return query.on(self.domain).on_part
 
     def worst_after(self, query: Query, times: int, budget: Nats, effort: Effort) -> WorstCase:
@@ -276,11 +276,11 @@ class AttributesLogLikelihood(FiniteLogLikelihood[Attributes]):
         marginals, everywhere = tied.marginals(variables, part), np.arange(len(part))
         highs, lows = (marginals.powers(everywhere, sign) for sign in (1, -1))
         higher = []
-        for powers in highs.different:
+        for powers in highs.likelihoods:
             more = _spreads(others)
             more.update(powers)
             higher.append(more)
-        return DistinctLikelihoods(higher, highs.which), lows
+        return DistinctLikelihoods(higher, highs.indices), lows
 
     @property
     def by_part(self) -> tuple[PartLoss, ...]:
@@ -293,7 +293,7 @@ class AttributesLogLikelihood(FiniteLogLikelihood[Attributes]):
         ordered = sorted(found, key=self.domain.places)
         return tuple(PartLoss(names, found[names]) for names in ordered)
 
-    def most_apart(self, effort: Effort) -> ExtremePair | None:
+    def extreme_pair(self, effort: Effort) -> ExtremePair | None:
         if self.exact_loss == Nats():
             return None
         found = self.two_records

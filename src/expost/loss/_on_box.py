@@ -21,7 +21,7 @@ import numpy as np
 
 from expost.domains import Box, Point
 from expost.filters import WorstCase
-from expost.loss._log_likelihood import ExtremePair, TalliedLogLikelihood, capped, part_of
+from expost.loss._log_likelihood import ExtremePair, TalliedLogLikelihood, cap_loss, capped_share
 from expost.numbers import Enclosure, Nats, RunningSum, down, up
 from expost.queries import BoxLikelihood, Query
 from expost.solver import Effort, root_work
@@ -237,7 +237,7 @@ class BoxLogLikelihood(TalliedLogLikelihood[Box]):
     """ℓ over a box, as the terms that are summed."""
 
     searched: ClassVar[bool] = True
-    different: ClassVar[int] = 0  # nothing but epsilons is summed exactly
+    distinct_exchanges: ClassVar[int] = 0  # nothing but epsilons is summed exactly
     _ordered: list[Entry] | None = field(default=None, repr=False)
     """The terms in order, as far as they are known already."""
 
@@ -300,13 +300,10 @@ class BoxLogLikelihood(TalliedLogLikelihood[Box]):
         return query.on(self.domain).term(position)
 
     def epsilon_of(self, query: Query) -> Enclosure:
-        return capped(query.on(self.domain).epsilon, query.ceiling(self.domain).enclosure)
+        return cap_loss(query.on(self.domain).epsilon, query.ceiling(self.domain).enclosure)
 
     def loss(self, effort: Effort) -> Enclosure:
         return self._capped(spread(self.terms, self.domain, effort.with_work_limit()))
-
-    def closest(self, effort: Effort) -> Enclosure:
-        return self.loss(effort)
 
     def loss_against(self, limit: float, effort: Effort) -> Enclosure:
         (loss,) = all_compared([self.terms], self.domain, limit, effort.with_work_limit())
@@ -317,7 +314,7 @@ class BoxLogLikelihood(TalliedLogLikelihood[Box]):
         about = math.fsum([term.epsilon * times for _, term, times in self._in_order()])
         if self._charged is None and loss.upper < _SURELY * about:
             return loss
-        return capped(loss, self.spent)
+        return cap_loss(loss, self.spent)
 
     @property
     def exact_loss(self) -> Nats:
@@ -379,7 +376,7 @@ class BoxLogLikelihood(TalliedLogLikelihood[Box]):
         tried = likelihood.largest_loss_responses if sufficient is None else sufficient
         after = [_counted(self._ordered_with(query, position, times)) for position in tried]
         found = all_compared(after, self.domain, limit, effort)
-        losses = [capped(loss, most) for loss in found]
+        losses = [cap_loss(loss, most) for loss in found]
         for position, loss in zip(tried, losses, strict=True):
             if loss.lower > limit:
                 # One response that breaks the budget is enough; others may be even worse.
@@ -398,23 +395,20 @@ class BoxLogLikelihood(TalliedLogLikelihood[Box]):
         short = effort if given else effort.with_work_limit().sharing_nodes(_NODES_FOR_POINTS)
         return found_points(self.terms, self.domain, short)
 
-    def most_apart(self, effort: Effort) -> ExtremePair | None:
+    def extreme_pair(self, effort: Effort) -> ExtremePair | None:
         # A search makes at least its first two nodes, whatever is left.
         if effort.used_up and root_work(len(self.terms), len(self.domain.columns)) > _NO_MATTER:
             return None
         return apart_on_box(self.tally, self.domain, *self.found(effort))
 
-    def share_of_basic(self, loss: Enclosure) -> Enclosure:
-        return part_of(loss, self.exact_spent.enclosure)
-
     def least_share_of_basic(self, query: Query) -> Enclosure:
         worst, quietest = self.epsilon_of(query), query.on(self.domain).smallest_loss_responses
         if quietest is None:
-            return part_of(Enclosure(0.0, worst.upper), worst)
+            return capped_share(Enclosure(0.0, worst.upper), worst)
         alone, effort = BoxLogLikelihood.flat(self.domain), Effort(gap=1e-6)
         losses = [alone.add(query, position).loss(effort) for position in quietest]
         least = Enclosure(min(loss.lower for loss in losses), min(loss.upper for loss in losses))
-        return part_of(least, worst)
+        return capped_share(least, worst)
 
 
 def _at_most(loss: Enclosure, epsilons: Enclosure) -> Enclosure:

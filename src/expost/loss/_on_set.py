@@ -225,7 +225,7 @@ class SetLogLikelihood(FiniteLogLikelihood[FiniteSet]):
         return ExactSums(self.domain, self.values, self.error, list(self.tally))
 
     @property
-    def seen(self) -> QueryMarginal:
+    def marginal(self) -> QueryMarginal:
         """ℓ as every query sees it."""
 
         def apart(told_from: ToldFrom, amount: Nats) -> Nats:
@@ -242,13 +242,13 @@ class SetLogLikelihood(FiniteLogLikelihood[FiniteSet]):
         error = rounded_sum_error(self.error, error, float(sums.max()), float(sums.min()))
         return ExactSums(self.domain, sums, error, [*self.tally, extra]).spread
 
-    def _seen(self, query: Query) -> FiniteLikelihood:
+    def _likelihood(self, query: Query) -> FiniteLikelihood:
         return query.on(self.domain)
 
     def worst_after(self, query: Query, times: int, budget: Nats, effort: Effort) -> WorstCase:
-        return self.seen.worst_after(query, query.on(self.domain), times)
+        return self.marginal.worst_after(query, query.on(self.domain), times)
 
-    def most_apart(self, effort: Effort) -> ExtremePair | None:
+    def extreme_pair(self, effort: Effort) -> ExtremePair | None:
         if self.highest == -math.inf or self.highest - self.lowest <= 2 * self.error:
             return None
         top = np.flatnonzero(self.values >= self.highest - 2 * self.error)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from expost._types import Floats
 from expost.filters import WorstCase
-from expost.loss._log_likelihood import capped
+from expost.loss._log_likelihood import cap_loss
 from expost.numbers import INFINITE, UNIT, Enclosure, Nats, down, up
 from expost.queries import BySufficientTerms, FiniteLikelihood, Pairwise, Query
 from expost.tally import Summand
@@ -165,7 +165,7 @@ class QueryMarginal:
         # Their difference is not negative, for of a pair and its reverse one is not.
         widest = enclose(float(self.highs[high]), float(self.lows[low]), self.error)
         now, epsilon = self.loss, likelihood.epsilon
-        apart = capped(widest, now) + epsilon.enclosure * times
+        apart = cap_loss(widest, now) + epsilon.enclosure * times
         return WorstCase(
             Enclosure(max(now.lower, apart.lower), max(now.upper, apart.upper)),
             exact=lambda: self.exact_apart(likelihood.separated_from, epsilon * times),

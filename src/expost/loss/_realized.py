@@ -7,7 +7,12 @@ from typing import overload
 
 from expost.domains import Domain
 from expost.errors import InvalidInput, expect
-from expost.loss._log_likelihood import flat, log_likelihood
+from expost.loss._log_likelihood import (
+    flat_log_likelihood,
+    log_likelihood,
+    share_of_charges,
+    tightest_loss,
+)
 from expost.numbers import Enclosure, Nats
 from expost.queries import Query, check_query
 from expost.solver import GAP, Effort, Progress
@@ -45,7 +50,7 @@ def realized_loss(
     """
     transcript = transcript_of(asked)
     total = log_likelihood(transcript.domain, transcript.exchanges)
-    return total.closest(Effort(gap, nodes, threads, group, progress))
+    return tightest_loss(total, Effort(gap, nodes, threads, group, progress))
 
 
 def worst_case_loss(query: Query, domain: Domain) -> Enclosure:
@@ -60,7 +65,7 @@ def worst_case_loss(query: Query, domain: Domain) -> Enclosure:
     """
     check_query(query)
     expect(domain, Domain, "a FiniteSet, Attributes or a Box")
-    return flat(domain).epsilon_of(query)
+    return flat_log_likelihood(domain).epsilon_of(query)
 
 
 def basic_loss(transcript: Transcript) -> Nats:
@@ -99,9 +104,9 @@ def share_of_basic(asked: Query | Transcript, domain: Domain | None = None) -> E
     """
     if isinstance(asked, Transcript):
         total = log_likelihood(asked.domain, asked.exchanges)
-        return total.share_of_basic(total.closest(Effort()))
+        return share_of_charges(total, tightest_loss(total, Effort()))
     check_query(asked)
     if domain is None:
         raise InvalidInput("the share of a query needs a domain")
     expect(domain, Domain, "a FiniteSet, Attributes or a Box")
-    return flat(domain).least_share_of_basic(asked)
+    return flat_log_likelihood(domain).least_share_of_basic(asked)

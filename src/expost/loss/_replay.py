@@ -11,14 +11,14 @@ from expost.errors import at, expect
 from expost.files.canonical import plain_tree
 from expost.filters import Filter
 from expost.filters._outcomes import respected_cell, respected_text
-from expost.loss._log_likelihood import check_length
-from expost.loss._odometer import EXCHANGE, Odometer, peak_shown
+from expost.loss._log_likelihood import check_length, share_of_charges
+from expost.loss._odometer import EXCHANGE, Odometer, peak_text
 from expost.numbers import Enclosure, Nats, down, up
 from expost.queries import Query
 from expost.solver import GAP, Effort
 from expost.transcript import Transcript, transcript_of
 
-__all__ = ["Headroom", "Replay", "replay", "replayed"]
+__all__ = ["Headroom", "Replay", "replay", "replay_with_effort"]
 
 
 _GLANCE = 16
@@ -105,7 +105,7 @@ class Replay:
     @property
     def share_of_basic(self) -> Enclosure:
         """The realized loss as a share of basic composition."""
-        return self.odometer.log_likelihood.share_of_basic(self.loss)
+        return share_of_charges(self.odometer.log_likelihood, self.loss)
 
     def tree(self) -> dict[str, Any]:
         """The loss, the budget and whether it was respected, as JSON."""
@@ -117,12 +117,12 @@ class Replay:
                 "exchanges": len(transcript),
                 "share_of_basic": self.share_of_basic,
                 "budget": None if self.filter is None else self.filter.budget.nearest,
-                **self.course(),
+                **self.course_tree(),
                 "content_id": transcript.content_id,
             }
         )
 
-    def course(self) -> dict[str, Any]:
+    def course_tree(self) -> dict[str, Any]:
         """The part of it that is about the course, not the end."""
         return plain_tree(
             {
@@ -142,7 +142,7 @@ class Replay:
         if self.filter is not None:
             facts["respected"] = respected_cell(self.respected, self.first_refused)
         facts["realized loss at the end"] = self.loss.shown()
-        facts["at its peak"] = peak_shown(self.peak, self.loss)
+        facts["at its peak"] = peak_text(self.peak, self.loss)
         return card("Replay", facts)
 
 
@@ -177,10 +177,10 @@ def replay(
     """
     with at("filter"):
         expect(filter, Filter | None, "a filter, such as BayesianFilter(epsilon=1)")
-    return replayed(transcript_of(asked), Effort(gap, nodes), progress, filter)
+    return replay_with_effort(transcript_of(asked), Effort(gap, nodes), progress, filter)
 
 
-def replayed(
+def replay_with_effort(
     transcript: Transcript,
     effort: Effort,
     progress: Callable[[int, int], None] | None = None,
@@ -207,12 +207,12 @@ def replayed(
         odometer = odometer.answered(exchange.query, exchange.position)
     # The loss shares its nodes with nobody, and leaves some of the work.
     odometer = odometer.with_effort(bounded.with_share(_LOSS))
-    loss = odometer.closest
+    loss = odometer.tightest_loss
     if filter_ is not None and odometer.searched:
         loss = filter_.realized(odometer)
-    highest = odometer.with_effort(bounded.with_share(_PEAK)).knowing(odometer)
+    highest = odometer.with_effort(bounded.with_share(_PEAK)).with_known_losses(odometer)
     peak, peak_exchange = highest.peak, highest.peak_exchange
-    odometer = odometer.with_effort(effort).knowing(odometer)
+    odometer = odometer.with_effort(effort).with_known_losses(odometer)
     if filter_ is None:
         return Replay(None, None, loss, peak, None, odometer, peak_exchange)
     if respected and filter_.pure:

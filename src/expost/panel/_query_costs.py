@@ -280,7 +280,7 @@ class QueryOnlyAccount(Account):
         return False
 
     @property
-    def different(self) -> int:
+    def distinct_exchanges(self) -> int:
         return self._count
 
     @property

@@ -213,7 +213,7 @@ def compare(
     """
     odometer = account_of(asked)
     assert isinstance(odometer, Odometer)
-    odometer = odometer.with_effort(odometer.effort.with_work_limit()).knowing(odometer)
+    odometer = odometer.with_effort(odometer.effort.with_work_limit()).with_known_losses(odometer)
     transcript = odometer.transcript
     budget, spared = limits(transcript, epsilon, delta)
     if not transcript.exchanges:
@@ -341,7 +341,7 @@ def _enclosed(standing: Standing) -> Enclosure:
 def _spent(filter_: Filter, odometer: Odometer) -> float | Enclosure:
     if isinstance(filter_, CompositionFilter):
         return filter_.exact_loss(odometer).nearest
-    return odometer.closest
+    return odometer.tightest_loss
 
 
 def basic_charges(odometer: Odometer, budget: Nats | None) -> list[float]:

@@ -18,7 +18,7 @@ from expost.filters._filter import Filter
 from expost.filters._large_budgets import is_large, sure_text
 from expost.loss import Odometer, Replay
 from expost.loss import replay as replay_of
-from expost.loss._log_likelihood import ExtremePair, PartLoss, part_of, share_between
+from expost.loss._log_likelihood import ExtremePair, PartLoss, capped_share, share_enclosure
 from expost.numbers import Enclosure
 from expost.report._formatting import (
     basic_text,
@@ -148,7 +148,7 @@ class Explanation:
                 "basic": self.basic,
                 "budget": None if self.filter is None else self.filter.budget.nearest,
                 "used": self.used,
-                **self.replay.course(),
+                **self.replay.course_tree(),
                 **parts,
                 "most_apart": apart and asdict(apart),
             }
@@ -169,9 +169,9 @@ def explain(subject: object) -> Explanation:
     """
     replay = subject if isinstance(subject, Replay) else replay_of(subject)
     filter_, odometer_of_replay = replay.filter, replay.odometer
-    odometer = odometer_of_replay.with_effort(odometer_of_replay.effort.with_work_limit()).knowing(
-        odometer_of_replay
-    )
+    odometer = odometer_of_replay.with_effort(
+        odometer_of_replay.effort.with_work_limit()
+    ).with_known_losses(odometer_of_replay)
     transcript, exchanges = odometer.transcript, len(odometer)
     # Where the budget was respected no loss on the way exceeded it, wherever the searches stop.
     respected = filter_ is not None and filter_.pure and replay.respected
@@ -190,7 +190,7 @@ def explain(subject: object) -> Explanation:
     held = replay.loss
     if filter_ is not None and not (filter_.pure and filter_.by_loss and odometer.searched):
         held = filter_.loss(odometer)  # elsewhere that is what the replay has searched for
-    share = part_of if replay.respected else share_between
+    share = capped_share if replay.respected else share_enclosure
     return Explanation(
         domain=domain_in_words(transcript.domain),
         exchanges=exchanges,
@@ -211,7 +211,7 @@ def explain(subject: object) -> Explanation:
         replay=replay,
         held=held,
         used=None if filter_ is None else share(held, filter_.budget.enclosure),
-        most_different=odometer.log_likelihood.most_apart(odometer.effort),
+        most_different=odometer.log_likelihood.extreme_pair(odometer.effort),
         parts=odometer.log_likelihood.by_part,
     )
 

@@ -10,7 +10,7 @@ from expost._format import format_percent
 from expost.filters._outcomes import breach_reason
 from expost.knowledge import allowed_confidence
 from expost.loss import Replay
-from expost.loss._odometer import peak_shown
+from expost.loss._odometer import peak_text
 from expost.numbers import Enclosure
 from expost.report._formatting import basic_text, in_nats, shown
 
@@ -58,7 +58,7 @@ def breach(replay: Replay) -> Iterator[str]:
         return
     reason = breach_reason(replay.first_refused)
     yield f"The budget of {filter_.limit} ({filter_.kind} filter) was not respected: {reason}."
-    peak, loss = peak_shown(replay.peak, replay.loss), shown(replay.loss)
+    peak, loss = peak_text(replay.peak, replay.loss), shown(replay.loss)
     now = "" if peak == loss else f"; that it is {loss} now is no excuse"
     yield f"At its peak the loss was {in_nats(peak)}{now}."
     yield from in_odds(replay)

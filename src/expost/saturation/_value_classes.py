@@ -163,11 +163,11 @@ class ValueLikelihoods:
             exchanges += [exchange] * summand.times
         total = AttributesLogLikelihood.of(domain, exchanges)
         highs, lows = total.marginal_powers(variables, part)
-        exact, fractions = multiply_out([*lows.different, *highs.different])
-        low, high = fractions[: len(lows.different)], fractions[len(lows.different) :]
+        exact, fractions = multiply_out([*lows.likelihoods, *highs.likelihoods])
+        low, high = fractions[: len(lows.likelihoods)], fractions[len(lows.likelihoods) :]
         return LikelihoodExtremes(
-            [low[index] for index in lows.which.tolist()],
-            [high[index] for index in highs.which.tolist()],
+            [low[index] for index in lows.indices.tolist()],
+            [high[index] for index in highs.indices.tolist()],
             exact,
         )
 

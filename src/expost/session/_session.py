@@ -253,7 +253,7 @@ class Session:
         """
         loss = self._filter.realized(self._odometer)
         # What cancels out is exactly zero, and sums of doubles do not know it.
-        return self._odometer.closest if loss.negligible else loss
+        return self._odometer.tightest_loss if loss.negligible else loss
 
     @property
     def remaining(self) -> float:

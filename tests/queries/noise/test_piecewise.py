@@ -478,7 +478,7 @@ def test_a_session_asks_until_the_budget_is_used_and_can_be_explained() -> None:
         account.steps[0].question
         == "a score from 0 to 120 of age (1) and sex (5), with noise, at epsilon 0.5"
     )
-    apart = session.odometer.log_likelihood.most_apart(xp.solver.Effort())
+    apart = session.odometer.log_likelihood.extreme_pair(xp.solver.Effort())
     assert apart is not None
     assert apart.difference <= session.loss.upper + 1e-9
 
