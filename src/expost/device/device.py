@@ -70,9 +70,9 @@ class Refused(Exception):
     """An operation was refused; the message is one line and never shows a value."""
 
 
-def require(condition: bool, what: str) -> None:
+def require(condition: bool, message: str) -> None:
     if not condition:
-        raise Refused(what)
+        raise Refused(message)
 
 
 # -- reading ---------------------------------------------------------------------------------------
@@ -151,8 +151,8 @@ def read_number(node: Any) -> int | float:
     return shorten(double(node))
 
 
-def shorten(number: float) -> int | float:
-    return int(number) if number.is_integer() and abs(number) <= LARGEST_INTEGER else number
+def shorten(value: float) -> int | float:
+    return int(value) if value.is_integer() and abs(value) <= LARGEST_INTEGER else value
 
 
 def integer(node: Any, least: int | None = None) -> int:
@@ -162,9 +162,9 @@ def integer(node: Any, least: int | None = None) -> int:
     return int(result)
 
 
-def text(node: Any, what: str = "it") -> str:
-    require(isinstance(node, str) and not isinstance(node, NumberText), f"{what} must be a text")
-    require(not re.search("[\ud800-\udfff]", node), f"{what} must be a text of valid characters")
+def text(node: Any, label: str = "it") -> str:
+    require(isinstance(node, str) and not isinstance(node, NumberText), f"{label} must be a text")
+    require(not re.search("[\ud800-\udfff]", node), f"{label} must be a text of valid characters")
     return str(node)
 
 
@@ -190,9 +190,9 @@ def read_object(node: Any, required: Iterable[str], optional: Iterable[str] = ()
     return dict(node)
 
 
-def distinct(values: Sequence[Any], what: str) -> None:
-    require(len(values) > 0, f"there must be {what}s")
-    require(len(set(values)) == len(values), f"a {what} is listed twice")
+def distinct(values: Sequence[Any], label: str) -> None:
+    require(len(values) > 0, f"there must be {label}s")
+    require(len(set(values)) == len(values), f"a {label} is listed twice")
 
 
 # -- content ids and the chain ---------------------------------------------------------------------
@@ -250,9 +250,9 @@ def context(digits: int, rounding: str = ROUND_FLOOR) -> Context:
     return Context(prec=digits, rounding=rounding, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
 
 
-def decimal_bounds(number: Fraction, digits: int) -> tuple[Decimal, Decimal]:
+def decimal_bounds(fraction: Fraction, digits: int) -> tuple[Decimal, Decimal]:
     """Return decimals on both sides of a rational."""
-    top, bottom = Decimal(number.numerator), Decimal(number.denominator)
+    top, bottom = Decimal(fraction.numerator), Decimal(fraction.denominator)
     return context(digits).divide(top, bottom), context(digits, ROUND_CEILING).divide(top, bottom)
 
 
@@ -576,12 +576,12 @@ def local_hashing(query: Query, values: Values) -> Likelihood:
     )
 
 
-def digits(number: int, base: int, count: int) -> list[int]:
-    """Return the digits of a number below base^count, lowest first; by halves, for speed."""
+def digits(integer: int, base: int, count: int) -> list[int]:
+    """Return the digits of an integer below base^count, lowest first; by halves, for speed."""
     if count <= 1:
-        return [number] * count
+        return [integer] * count
     half = count - count // 2
-    high, low = divmod(number, base**half)
+    high, low = divmod(integer, base**half)
     return digits(low, base, half) + digits(high, base, count - half)
 
 
@@ -728,10 +728,10 @@ def one_bit(query: Query, shares: Iterable[float], ends: Sequence[Scalar]) -> Li
     return table_likelihood(ends, [[2 * light + span - high for high in highs], highs])
 
 
-def double_below(number: Fraction) -> float:
+def double_below(fraction: Fraction) -> float:
     """Return the largest double that is not above a rational."""
-    nearest = number.numerator / number.denominator
-    return nearest if Fraction(nearest) <= number else math.nextafter(nearest, -math.inf)
+    nearest = fraction.numerator / fraction.denominator
+    return nearest if Fraction(nearest) <= fraction else math.nextafter(nearest, -math.inf)
 
 
 def perturbation(query: Query, values: Values) -> Likelihood:
@@ -981,12 +981,13 @@ class CompiledQuery(NamedTuple):
 class Account:
     """The likelihoods of all responses so far, as integers, up to common factors."""
 
-    def __init__(self, domain: Domain, known: dict[str, CompiledQuery] | None = None) -> None:
+    def __init__(self, domain: Domain, compiled: dict[str, CompiledQuery] | None = None) -> None:
         self.domain = domain
         self.tables: dict[Scope, list[int]] = {}  # products of weights, by what was asked about
         self.spent = Fraction(0)  # the sum of the epsilons, but for questions that name none
         self.unnamed: Pair = (1, 1)  # the product of what those can do alone
-        self._compiled = {} if known is None else known  # for other accounts on this domain too
+        # May be shared with other accounts on this domain.
+        self._compiled = {} if compiled is None else compiled
 
     def compiled(self, query: Query) -> CompiledQuery:
         """Return a query on the domain; refuse one that does not suit it."""
@@ -1383,12 +1384,12 @@ class Store:
         require(not reason, f"the store cannot be written, and nothing was sent: {reason}")
 
 
-def check_private(file: int, what: str) -> None:
+def check_private(file: int, label: str) -> None:
     """Refuse a file that others may read or write, or that has another name."""
     status = os.fstat(file)
-    require(stat.S_ISREG(status.st_mode), f"{what} is no regular file")
-    require(not status.st_mode & 0o077, f"others may read or write {what}; give it mode 600")
-    require(status.st_nlink == 1, f"{what} has several names (hard links); remove all but one")
+    require(stat.S_ISREG(status.st_mode), f"{label} is no regular file")
+    require(not status.st_mode & 0o077, f"others may read or write {label}; give it mode 600")
+    require(status.st_nlink == 1, f"{label} has several names (hard links); remove all but one")
 
 
 # -- the device ------------------------------------------------------------------------------------
