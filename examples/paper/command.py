@@ -11,7 +11,7 @@ import click
 from examples.paper import reproduce
 from examples.paper.runner import PARTS, Plan
 from expost.cli._options import as_json, path
-from expost.cli._outputs import Line, progress_line, show_json, today
+from expost.cli._outputs import Line, progress_line, show_json, todays_date
 from expost.errors import InvalidInput
 
 __all__ = ["command"]
@@ -57,7 +57,7 @@ def command(
     with progress_line() as line:
         try:
             tree = reproduce(
-                plan, out, jobs or os.cpu_count() or 1, _Shown(line), date=date or today()
+                plan, out, jobs or os.cpu_count() or 1, _Shown(line), date=date or todays_date()
             )
         except KeyboardInterrupt:
             click.echo("interrupted; the same command continues from here", err=True)

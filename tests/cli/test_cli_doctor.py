@@ -41,10 +41,10 @@ def doctor(run: Run) -> Callable[..., tuple[int, dict[str, Any]]]:
 Doctor = Callable[..., tuple[int, dict[str, Any]]]
 
 
-def wrong(told: dict[str, Any]) -> str:
-    """The one thing that is wrong, and how to mend it."""
+def only_problem(told: dict[str, Any]) -> str:
+    """The one thing that is wrong, and how to fix it."""
     (problem,) = told["problems"]
-    return f"{problem['what']} | {problem['mend']}"
+    return f"{problem['problem']} | {problem['fix']}"
 
 
 def test_a_whole_installation_has_nothing_wrong(doctor: Doctor, run: Run) -> None:
@@ -60,7 +60,7 @@ def test_a_whole_installation_has_nothing_wrong(doctor: Doctor, run: Run) -> Non
     code, out, _ = run("doctor")
     assert code == 0
     assert "kernels         compiled for this computer\n" in out
-    assert out.endswith("wrong           nothing\n")
+    assert out.endswith("problems        none\n")
 
 
 def test_every_extra_is_listed_with_what_it_is_for() -> None:
@@ -74,12 +74,12 @@ def test_without_numba_it_says_what_does_not_work() -> None:
     told = json.loads(result.stdout)
     assert told["kernels"] is told["packages"]["numba"] is None
     assert told["extras"]["sklearn"] == {"scikit-learn": None}  # which is not wrong
-    said = {problem["what"]: problem["mend"] for problem in told["problems"]}
+    said = {problem["problem"]: problem["fix"] for problem in told["problems"]}
     assert len(said) == 2
     for name in ("numba", "llvmlite"):
         why = f"{name} cannot be imported: No module named '{name}'"
-        mend = said[f"{why}; finite domains work without it, boxes do not"]
-        assert mend.startswith(f"pip install --upgrade '{name}>=")
+        fix = said[f"{why}; finite domains work without it, boxes do not"]
+        assert fix.startswith(f"pip install --upgrade '{name}>=")
 
 
 def test_it_works_where_numpy_is_missing(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_a_package_that_is_too_old_is_wrong(
     monkeypatch.syspath_prepend(tmp_path)
     code, told = doctor()
     assert code == 1
-    assert wrong(told).startswith("numpy 1.26.4 is older than 2.")
+    assert only_problem(told).startswith("numpy 1.26.4 is older than 2.")
 
 
 def test_a_cache_that_cannot_be_written_is_wrong_until_kernels_are_there(
@@ -112,7 +112,7 @@ def test_a_cache_that_cannot_be_written_is_wrong_until_kernels_are_there(
     code, told = doctor()
     assert code == 1
     assert [place["writable"] for place in told["kernels"]["cache"]] == [False]
-    assert wrong(told).endswith("| set NUMBA_CACHE_DIR to a directory of your own")
+    assert only_problem(told).endswith("| set NUMBA_CACHE_DIR to a directory of your own")
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
     assert doctor()[0] == 0
     monkeypatch.delenv("NUMBA_DISABLE_JIT")
@@ -143,7 +143,7 @@ def test_kernels_that_others_may_change_are_wrong(
     (tmp_path / "shared").chmod(0o777)
     code, told = doctor()
     assert code == 1
-    assert wrong(told).endswith(f"| chmod go-w {tmp_path / 'shared'}")
+    assert only_problem(told).endswith(f"| chmod go-w {tmp_path / 'shared'}")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="modes say nothing there")
@@ -154,14 +154,17 @@ def test_files_that_others_may_read_or_write_are_wrong(doctor: Doctor, tmp_path:
     xp.Transcript(xp.FiniteSet(["no", "yes"])).save(transcript)
     assert doctor(transcript, "--secret", secret)[0] == 0
     secret.chmod(0o644)
-    assert wrong(doctor("--secret", secret)[1]) == f"others may read {secret} | chmod 600 {secret}"
+    assert (
+        only_problem(doctor("--secret", secret)[1])
+        == f"others may read {secret} | chmod 600 {secret}"
+    )
     transcript.chmod(0o666)
     code, told = doctor(transcript)
     assert code == 1
-    assert wrong(told).endswith(f"| chmod go-w {transcript}")
+    assert only_problem(told).endswith(f"| chmod go-w {transcript}")
     transcript.chmod(0o644)
     tmp_path.chmod(0o777)
-    assert wrong(doctor(transcript)[1]).endswith(f"| chmod go-w {tmp_path}")
+    assert only_problem(doctor(transcript)[1]).endswith(f"| chmod go-w {tmp_path}")
     tmp_path.chmod(0o1777)  # sticky: others cannot replace what is not theirs
     assert doctor(transcript)[0] == 0
 
@@ -170,8 +173,8 @@ def test_files_that_cannot_be_used_are_wrong(doctor: Doctor, tmp_path: Path) -> 
     (tmp_path / "bad.json").write_text('{"version": 1}')
     code, told = doctor(tmp_path / "bad.json")
     assert code == 1
-    assert "bad.json: 'domain' is missing" in wrong(told)
-    assert "cannot be read" in wrong(doctor("--secret", tmp_path / "nowhere.json")[1])
+    assert "bad.json: 'domain' is missing" in only_problem(told)
+    assert "cannot be read" in only_problem(doctor("--secret", tmp_path / "nowhere.json")[1])
 
 
 def test_the_page_about_installation_shows_what_it_prints(

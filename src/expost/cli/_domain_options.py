@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 import click
 
 from expost._format import format_list
-from expost.cli import _parsing
 from expost.cli._inputs import read_domain
 from expost.cli._options import path
 from expost.cli._outputs import warn
+from expost.cli._parsing import parse_definition, parse_side, parse_values
 from expost.domains import Domain, domain_from_json
 from expost.errors import InvalidInput, at
 from expost.files.reading import members
@@ -26,15 +26,15 @@ from expost.filters import (
 )
 from expost.filters._large_budgets import large_text
 
-__all__ = ["Fix", "fixed"]
+__all__ = ["ReadDomainAndFilter", "domain_options"]
 
 _FILTERS: dict[str, type[Filter]] = {
-    each.kind: each for each in (BayesianFilter, SimplifiedFilter, BasicFilter)
+    class_.kind: class_ for class_ in (BayesianFilter, SimplifiedFilter, BasicFilter)
 }
 _OPTIONS = {"epsilon": "--budget", "delta": "--delta"}
 _EXAMPLE = "age=10..100, sex=integers:0..1 or region=north,south"
 
-Fix = Callable[..., tuple[Domain, Filter, str]]
+ReadDomainAndFilter = Callable[..., tuple[Domain, Filter, str]]
 """Gives a domain, a filter, and what to say about how the domain was read, if anything."""
 
 Command = TypeVar("Command", bound=Callable[..., None])
@@ -69,10 +69,11 @@ _CHOICES = [
 ]
 
 
-def fixed(command: Command) -> Callable[..., None]:
-    """Options for a domain and a budget; the command gets ``fix``, which reads or asks for them.
+def domain_options(command: Command) -> Callable[..., None]:
+    """Options for a domain and a budget; the command gets ``read_domain_and_filter``.
 
-    It is given a domain for when no option names one, or None to ask for it.
+    That reads them, or prompts for what is missing. It is given the
+    domain for the case that no option names one.
     """
 
     @functools.wraps(command)
@@ -83,90 +84,94 @@ def fixed(command: Command) -> Callable[..., None]:
         budget: str | None,
         kind: str,
         delta: str | None,
-        **others: Any,
+        **options: Any,
     ) -> None:
-        def fix(otherwise: Domain | None = None) -> tuple[Domain, Filter, str]:
+        def read_domain_and_filter(otherwise: Domain | None = None) -> tuple[Domain, Filter, str]:
             if sum(map(bool, (values, coordinates, domain))) > 1:
                 raise InvalidInput("give one of --values, --coordinate and --domain")
-            named = _domain(values, coordinates, domain)
-            told = named or otherwise or _asked(_QUESTION, _answered)
-            typed_here = domain is None and otherwise is None
-            guard = _guard(budget, kind, delta)
-            if large := large_text("a budget of", guard.budget):
+            domain_in_options = _domain_from_options(values, coordinates, domain)
+            chosen_domain = (
+                domain_in_options or otherwise or _prompt(_DOMAIN_PROMPT, _domain_from_text)
+            )
+            from_text = domain is None and otherwise is None
+            filter_ = _read_filter(budget, kind, delta)
+            if large := large_text("a budget of", filter_.budget):
                 warn(large)
-            return told, guard, _as_numbers(told) if typed_here else ""
+            return chosen_domain, filter_, _number_note(chosen_domain) if from_text else ""
 
-        command(fix=fix, **others)
+        command(read_domain_and_filter=read_domain_and_filter, **options)
 
     for option in reversed(_CHOICES):
         called = option(called)
     return called
 
 
-def _domain(values: str | None, coordinates: Sequence[str], file: Path | None) -> Domain | None:
+def _domain_from_options(
+    values: str | None, coordinates: Sequence[str], file: Path | None
+) -> Domain | None:
     """The domain that options name; None if none does."""
     if values is not None:
         with at("--values"):
-            return _listed(values)
+            return _finite_domain(values)
     if coordinates:
         with at("--coordinate"):
-            return _box(coordinates)
+            return _box_domain(coordinates)
     if file is not None:
         with at(str(file), ": "):
             return read_domain(file)
     return None
 
 
-def _listed(text: str) -> Domain:
+def _finite_domain(text: str) -> Domain:
     """The finite domain that was typed; of one value there is nothing to ask."""
     try:
-        found = domain_from_json(_parsing.values(text))
+        domain = domain_from_json(parse_values(text))
     except InvalidInput as error:
         raise InvalidInput(error.reason, error.place.removeprefix("values")) from None
-    if len(found.values) == 1:
+    if len(domain.values) == 1:
         raise InvalidInput("there is only one value; commas are between values, as in no,yes")
-    return found
+    return domain
 
 
-def _as_numbers(domain: Domain) -> str:
+def _number_note(domain: Domain) -> str:
     """What to say of values that were taken for numbers, unless it goes without saying: 0, 1, …"""
-    found = [value for value in domain.values if isinstance(value, (int, float))]
-    plain = all(value == found[0] + place for place, value in enumerate(found))
-    if not found or (plain and len(found) == len(domain.values)):
+    numeric = [value for value in domain.values if isinstance(value, (int, float))]
+    plain = all(value == numeric[0] + offset for offset, value in enumerate(numeric))
+    if not numeric or (plain and len(numeric) == len(domain.values)):
         return ""
-    return f"Read as numbers: {format_list([*found])}. What stands in quotes is a label."
+    return f"Read as numbers: {format_list([*numeric])}. What stands in quotes is a label."
 
 
-def _box(coordinates: Sequence[str]) -> Domain:
+def _box_domain(coordinates: Sequence[str]) -> Domain:
     sides: dict[str, Any] = {}
     for text in coordinates:
-        name, what = _parsing.named(text, example=_EXAMPLE)
+        name, side_text = parse_definition(text, example=_EXAMPLE)
         with at(name):
             if name in sides:
                 raise InvalidInput("is given twice")
-            sides[name] = _parsing.side(what)
+            sides[name] = parse_side(side_text)
     return domain_from_json({"box": members(sides, optional=None)})
 
 
-_QUESTION = """\
+_DOMAIN_PROMPT = """\
 What can the subject's value be? List all that it can be, such as never,sometimes,often or 0..10.
 Or give the coordinates of a box, such as age=10..100 sex=integers:0..1 region=north,south.
 Value: """
 
 
-def _answered(text: str) -> Domain:
+def _domain_from_text(text: str) -> Domain:
     """What was typed: coordinates if there is a name before an equals sign, values otherwise."""
     if "=" not in text:
-        return _listed(text)
+        return _finite_domain(text)
     import shlex
 
     try:
-        return _box(shlex.split(text))
+        return _box_domain(shlex.split(text))
     except ValueError:
         raise InvalidInput("a quotation mark has no other") from None
 
 
-def _guard(budget: str | None, kind: str, delta: str | None) -> Filter:
+def _read_filter(budget: str | None, kind: str, delta: str | None) -> Filter:
     if delta is not None and kind != BayesianFilter.kind:
         raise InvalidInput("goes with the filter bayesian only", "--delta")
 
@@ -176,14 +181,14 @@ def _guard(budget: str | None, kind: str, delta: str | None) -> Filter:
         return _FILTERS[kind](text)
 
     if budget is None:
-        return _asked("Budget, in nats, such as 1: ", read)
+        return _prompt("Budget, in nats, such as 1: ", read)
     try:
         return read(budget)
     except InvalidInput as error:
         raise InvalidInput(error.reason, _OPTIONS.get(error.place, error.place)) from None
 
 
-def _asked(question: str, read: Callable[[str], T]) -> T:
+def _prompt(question: str, read: Callable[[str], T]) -> T:
     """Ask, and ask again where the answer cannot be read."""
     while True:
         click.echo(question, nl=False, err=True)  # standard output is for the result

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from expost.answers import Answers, no_such_query, queries_from_json
-from expost.cli import _parsing
 from expost.cli._outputs import Line, warn
+from expost.cli._parsing import parse_labels
 from expost.domains import Domain, domain_from_json, join_names
 from expost.errors import InvalidInput, at, did_you_mean
 from expost.files.kinds import QUERY, explain_wrong_kind
@@ -32,15 +32,15 @@ __all__ = [
     "about_options",
     "check_name",
     "find_attributes",
-    "list_files",
     "open_history",
+    "read_answers",
     "read_attributes",
     "read_changes",
     "read_domain",
-    "read_many",
     "read_query",
     "read_record",
     "read_value",
+    "show_bad_files",
 ]
 
 
@@ -60,25 +60,25 @@ def read_query(path: Path, domain: Domain) -> Query:
             query = Query.from_json(text)
             query.on(domain)
             return query
-        own, queries = queries_from_json(text)
+        query_domain, queries = queries_from_json(text)
         if key is None:
-            known = ", ".join(f"{file}#{each}" for each in list(queries)[:3])
-            raise InvalidInput(f"is a file of queries; name one of them, such as {known}")
+            examples = ", ".join(f"{file}#{query_id}" for query_id in list(queries)[:3])
+            raise InvalidInput(f"is a file of queries; name one of them, such as {examples}")
         if key not in queries:
             raise no_such_query(key, queries)
-        if own != domain:
+        if query_domain != domain:
             raise InvalidInput("is not that of the subject", "domain")
         return queries[key]
 
 
-def list_files(error: BadFiles) -> None:
+def show_bad_files(error: BadFiles) -> None:
     """Print a line for each entry of a folder that cannot be used, if there are several."""
     if len(error.files) > 1:
-        for each in error.files:
-            click.echo(f"expost: {each}", err=True)
+        for bad_file in error.files:
+            click.echo(f"expost: {bad_file}", err=True)
 
 
-def read_many(data: Path, queries: Path | None, line: Line) -> Gathered:
+def read_answers(data: Path, queries: Path | None, line: Line) -> Gathered:
     """What a folder of transcripts holds, or a table, which names no filter."""
     # One subject needs none of it.
     from expost.audits._bad_files import BadFiles
@@ -92,7 +92,7 @@ def read_many(data: Path, queries: Path | None, line: Line) -> Gathered:
             )
         except BadFiles as error:
             line.clear()
-            list_files(error)
+            show_bad_files(error)
             raise
     if queries is None:
         with at(str(data), ": "), open_for_reading(data, most=sys.maxsize):
@@ -102,17 +102,21 @@ def read_many(data: Path, queries: Path | None, line: Line) -> Gathered:
 
 def read_value(file: Path | None) -> Any:
     """The value as JSON: a label, a number, or an object or a list of coordinates."""
-    return _read(file, "secret", "The subject's value", '"yes", 34 or {"age": 34}')
+    return _read_secret(file, "secret", "The subject's value", '"yes", 34 or {"age": 34}')
 
 
 def read_record(file: Path | None) -> Any:
     """The record at the first step, as JSON."""
-    return _read(file, "changes", "The record at the first step", '{"age": 34, "smokes": "no"}')
+    return _read_secret(
+        file, "changes", "The record at the first step", '{"age": 34, "smokes": "no"}'
+    )
 
 
 def read_changes(file: Path | None) -> Any:
     """What changed since the step before, as JSON."""
-    return _read(file, "changes", "What changed", '{"smokes": "yes"}, or {} if nothing changed')
+    return _read_secret(
+        file, "changes", "What changed", '{"smokes": "yes"}, or {} if nothing changed'
+    )
 
 
 def open_history(file: Path, line: Line) -> HistoryFile:
@@ -120,27 +124,27 @@ def open_history(file: Path, line: Line) -> HistoryFile:
     return HistoryFile(file, waiting=lambda: line.waits_for(file), warn=warn)
 
 
-def check_name(file: Path, option: str, *, made: bool = False) -> None:
+def check_name(file: Path, option: str, *, may_create: bool = False) -> None:
     """Refuse what is no file without showing it: perhaps it is the value itself.
 
     Where a file may be ``made``, it is refused only if it reads like a value.
     """
     if file.exists() or file.is_symlink():
         return
-    if not made:
+    if not may_create:
         reason = "there is no such file (what was given is not shown); it takes the name of a file"
         raise InvalidInput(reason, f"--{option}")
-    if _parsed(str(file)) is not None:
+    if _parse_secret(str(file)) is not None:
         reason = "is a value (and is not shown); it takes the name of a file"
         raise InvalidInput(reason, f"--{option}")
 
 
-def _read(file: Path | None, option: str, what: str, example: str) -> Any:
+def _read_secret(file: Path | None, option: str, description: str, example: str) -> Any:
     if file is not None:
         check_name(file, option)
     with at(option if file is None else str(file), ": "):
-        text = _prompted(what, option) if file is None else _kept(file)
-        value = _parsed(text)
+        text = _prompt_secret(description, option) if file is None else _read_secret_file(file)
+        value = _parse_secret(text)
         if value is None and has_duplicate_key(text):
             raise InvalidInput("gives a name twice (which one is not shown here)")
         if value is None:
@@ -148,7 +152,7 @@ def _read(file: Path | None, option: str, what: str, example: str) -> Any:
         return value
 
 
-def _parsed(text: str) -> Any:
+def _parse_secret(text: str) -> Any:
     try:
         value = parse(text)
         return members(value, optional=None) if isinstance(value, dict) else value
@@ -156,19 +160,19 @@ def _parsed(text: str) -> Any:
         return None  # its message says where in the text, and so something about the text
 
 
-def _kept(file: Path) -> str:
+def _read_secret_file(file: Path) -> str:
     with open_for_reading(file) as stream:
         if others_may_read(os.fstat(stream.fileno())):
             warn(f"others may read {file}; chmod 600 leaves it to its owner")
         return read_contents(stream)
 
 
-def _prompted(what: str, option: str) -> str:
+def _prompt_secret(description: str, option: str) -> str:
     try:
         with warnings.catch_warnings():
             # Where there is no terminal whose echo can be turned off, it only warns.
             warnings.simplefilter("error", getpass.GetPassWarning)
-            return getpass.getpass(f"{what}, as JSON (not echoed): ")
+            return getpass.getpass(f"{description}, as JSON (not echoed): ")
     except (EOFError, getpass.GetPassWarning):
         raise InvalidInput(f"there is no terminal; give a file with --{option}") from None
 
@@ -179,7 +183,7 @@ _ABOUT_OPTIONS = {"about": "--about", "at": "--at"}
 def read_attributes(text: str) -> tuple[str, ...]:
     """What was typed after ``--about``."""
     with at("--about"):
-        return tuple(_parsing.labels(text))
+        return tuple(parse_labels(text))
 
 
 def find_attributes(
@@ -193,12 +197,14 @@ def find_attributes(
     if text is None and step is None and not answers.domain.kinds:
         return None
     answered = dict.fromkeys(name for name, _ in answers.given)
-    asked = {name: query for name in answered if isinstance(query := answers.queries[name], About)}
-    if not asked:
-        place = "--at" if text is None else "--about"
-        raise InvalidInput("no query is about some attributes; leave it out", place)
-    names = _names(asked, text, key)
-    return names, _step(asked, names, key) if step is None else step
+    queries_about = {
+        name: query for name in answered if isinstance(query := answers.queries[name], About)
+    }
+    if not queries_about:
+        option = "--at" if text is None else "--about"
+        raise InvalidInput("no query is about some attributes; leave it out", option)
+    names = _find_names(queries_about, text, key)
+    return names, _find_step(queries_about, names, key) if step is None else step
 
 
 @contextmanager
@@ -210,36 +216,43 @@ def about_options() -> Iterator[None]:
         raise InvalidInput(error.reason, _ABOUT_OPTIONS.get(error.place, error.place)) from None
 
 
-def _names(asked: Mapping[str, About], text: str | None, key: str | None) -> tuple[str, ...]:
-    known = tuple(dict.fromkeys(name for query in asked.values() for name in query.names))
+def _find_names(
+    queries_about: Mapping[str, About], text: str | None, key: str | None
+) -> tuple[str, ...]:
+    attributes = tuple(
+        dict.fromkeys(name for query in queries_about.values() for name in query.names)
+    )
+    choices = join_names(attributes)
     if text is not None:
         names = read_attributes(text)
         for name in names:
-            if name not in known:
-                reason = (
-                    f"nobody was asked about {name!r}; they were asked about {join_names(known)}"
-                )
-                raise InvalidInput(reason + did_you_mean(name, known), "--about")
+            if name not in attributes:
+                reason = f"nobody was asked about {name!r}; they were asked about {choices}"
+                raise InvalidInput(reason + did_you_mean(name, attributes), "--about")
         return names
-    if key is not None and key in asked:
-        return asked[key].names
-    if len(known) > 1:
+    if key is not None and key in queries_about:
+        return queries_about[key].names
+    if len(attributes) > 1:
         raise InvalidInput(
-            f"say about which attribute, of {join_names(known)}; or about some of them together, "
-            f"such as {','.join(known[:2])}",
+            f"say about which attribute, of {choices}; or about some of them together, "
+            f"such as {','.join(attributes[:2])}",
             "--about",
         )
-    return known
+    return attributes
 
 
-def _step(asked: Mapping[str, About], names: tuple[str, ...], key: str | None) -> int | None:
-    if key is not None and key in asked:
-        return asked[key].step
-    steps = {query.step for query in asked.values() if set(names) & set(query.names)} - {None}
+def _find_step(
+    queries_about: Mapping[str, About], names: tuple[str, ...], key: str | None
+) -> int | None:
+    if key is not None and key in queries_about:
+        return queries_about[key].step
+    steps = {query.step for query in queries_about.values() if set(names) & set(query.names)} - {
+        None
+    }
     if len(steps) > 1:
-        told = join_names([str(each) for each in sorted(filter(None, steps))])
+        steps_text = join_names([str(step) for step in sorted(filter(None, steps))])
         raise InvalidInput(
-            f"say at which step; {join_names(names)} was asked about at {told}", "--at"
+            f"say at which step; {join_names(names)} was asked about at {steps_text}", "--at"
         )
     return next(iter(steps), None)
 

@@ -8,17 +8,17 @@ from typing import Any
 
 import click
 
-__all__ = ["Lazily"]
+__all__ = ["LazyGroup"]
 
 
-class Lazily(click.Group):
+class LazyGroup(click.Group):
     """Commands by their names, with what ``--help`` says about each, in that order.
 
     A command is a module of the same name in ``package``, so that ``--help`` is instant.
     """
 
-    def __init__(self, *arguments: Any, package: str, listed: Mapping[str, str], **others: Any):
-        super().__init__(*arguments, **others)
+    def __init__(self, *arguments: Any, package: str, listed: Mapping[str, str], **options: Any):
+        super().__init__(*arguments, **options)
         self._package = package
         self.listed = listed
 

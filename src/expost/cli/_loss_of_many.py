@@ -12,14 +12,14 @@ import numpy as np
 from expost.answers import Answers
 from expost.audits._losses import AgainstBudget, Losses, against_budget, losses_within
 from expost.audits._tables import save_losses
-from expost.cli._inputs import read_many
+from expost.cli._inputs import read_answers
 from expost.cli._outputs import (
     check_output,
     check_picture,
+    picture_line,
     progress_line,
     show_json,
     show_lines,
-    where,
 )
 from expost.errors import InvalidInput, at
 from expost.files.kinds import LOSSES
@@ -45,7 +45,7 @@ def show_losses(
     as_json: bool,
 ) -> None:
     """Work out, save, draw and show the losses of all subjects."""
-    guard = None if budget is None else _filter(budget)
+    filter_ = None if budget is None else _filter(budget)
     if picture is not None:
         check_picture(picture, data, queries)
     if out is not None:
@@ -53,7 +53,7 @@ def show_losses(
         with at(str(out), ": "):
             table_format(out)  # before the work, not after it
     with progress_line() as line:
-        study = read_many(data, queries, line)
+        study = read_answers(data, queries, line)
         answers = study.answers
         megabytes = _megabytes(data, queries)
         _check_work(answers, data, megabytes)
@@ -62,17 +62,17 @@ def show_losses(
         losses = losses_within(
             answers, effort, lambda done, total: line.count(done, total, "subjects")
         )
-        guard = guard or study.filter
+        filter_ = filter_ or study.filter
         against = None
-        if guard is not None:
-            against = against_budget(answers, losses, guard, effort=effort)
-    found = losses if against is None else against
+        if filter_ is not None:
+            against = against_budget(answers, losses, filter_, effort=effort)
+    result = losses if against is None else against
     if out is not None:
-        save_losses(found, out)
+        save_losses(result, out)
     if picture is not None:
         _draw(losses, picture)
     if as_json:
-        show_json(found.tree() if out is None else found.summary())
+        show_json(result.tree() if out is None else result.summary())
         return
     exchanges = int(losses.exchanges.sum())
     lines = [
@@ -95,7 +95,7 @@ def show_losses(
         lines.append(("budget", "the transcripts name different ones; --budget gives one for all"))
     show_lines(lines)
     if picture is not None:
-        click.echo(where(picture))
+        click.echo(picture_line(picture))
 
 
 def _megabytes(data: Path, queries: Path | None) -> float:
@@ -136,8 +136,8 @@ def _budget(against: AgainstBudget) -> Iterator[tuple[str, str]]:
     yield "budget respected", "not looked at here; for each transcript, expost loss FILE says it"
 
 
-def _range(numbers: Any) -> str:
-    least, most = shown(numbers.min()), shown(numbers.max())
+def _range(losses: Any) -> str:
+    least, most = shown(losses.min()), shown(losses.max())
     return least if least == most else f"{least} to {most}"
 
 

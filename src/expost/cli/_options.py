@@ -18,7 +18,7 @@ __all__ = [
     "next_query",
     "page_date",
     "path",
-    "searching",
+    "search_options",
     "step",
     "transcript_file",
 ]
@@ -61,13 +61,13 @@ _threads = click.option(
 )
 
 
-def searching(*, threads: bool = True) -> Callable[[Command], Callable[..., None]]:
+def search_options(*, threads: bool = True) -> Callable[[Command], Callable[..., None]]:
     """Options for how hard to search on a box; the command gets them as one ``effort``."""
 
     def decorate(command: Command) -> Callable[..., None]:
         @functools.wraps(command)
-        def called(gap: float, nodes: int | None, threads: int = 1, **others: Any) -> None:
-            command(effort=Effort(gap, nodes, threads), **others)
+        def called(gap: float, nodes: int | None, threads: int = 1, **options: Any) -> None:
+            command(effort=Effort(gap, nodes, threads), **options)
 
         return _gap(_nodes(_threads(called) if threads else called))
 

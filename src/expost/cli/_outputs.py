@@ -4,33 +4,39 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from expost.errors import InvalidInput, at, make_printable
 from expost.files.canonical import json_text
-from expost.files.kinds import PICTURE, check_replaceable
 from expost.files.regular import check_not_input
-from expost.solver import Effort, Progress
+
+if TYPE_CHECKING:
+    from expost.loss import Odometer
+    from expost.numbers import Enclosure
+    from expost.solver import Effort, Progress
 
 __all__ = [
     "Line",
     "check_output",
     "check_picture",
+    "fail_if",
+    "modification_date",
+    "picture_line",
     "progress_line",
     "show_json",
     "show_lines",
-    "today",
+    "show_result",
+    "show_table",
+    "todays_date",
     "warn",
-    "watched",
-    "where",
-    "written",
+    "with_progress",
 ]
 
 
@@ -52,12 +58,34 @@ def show_lines(lines: Iterable[tuple[str, str]]) -> None:
         click.echo(make_printable(f"{name:<{width}}  {value}"))
 
 
+def show_result(as_json: bool, tree: Any, lines: Iterable[tuple[str, str]]) -> None:
+    """Print a result for programs, or for people."""
+    if as_json:
+        show_json(tree)
+    else:
+        show_lines(lines)
+
+
+def show_table(rows: Sequence[Sequence[str]]) -> None:
+    """Print rows in aligned columns, without control characters."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        line = "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))
+        click.echo(make_printable(line.rstrip()))
+
+
+def fail_if(negative: object) -> None:
+    """End the command with exit code 1 if the outcome is negative."""
+    if negative:
+        raise click.exceptions.Exit(1)
+
+
 _PATIENCE = 1.0
 _BAR = 30
 
 
 @contextmanager
-def watched(effort: Effort) -> Iterator[tuple[Effort, Line]]:
+def with_progress(effort: Effort) -> Iterator[tuple[Effort, Line]]:
     """The effort of a command with a progress line, and that line."""
     with progress_line() as line:
         yield replace(effort.with_work_limit(), progress=line), line
@@ -88,9 +116,17 @@ class Line:
         self._stage = f"{text}  "
         self._show(text)
 
-    def exchanges(self, number: int, total: int) -> None:
+    def exchanges(self, exchange: int, total: int) -> None:
         """Which exchange is decided again, of how many."""
-        self.stage(f"exchange {number:,} of {total:,}")
+        self.stage(f"exchange {exchange:,} of {total:,}")
+
+    def losses_along(self, odometer: Odometer) -> list[Enclosure]:
+        """Return the loss at the start and after each response, with its number on the line."""
+        losses, total = [], len(odometer)
+        for count in range(total + 1):
+            self.stage(f"response {count:,} of {total:,}")
+            losses.append(odometer.loss_after(count))
+        return losses
 
     def waits_for(self, file: Path) -> None:
         """Which file another process has."""
@@ -103,11 +139,11 @@ class Line:
             f"upper {loss.upper:.4f}  gap {loss.width:.2g}"
         )
 
-    def count(self, done: int, total: int, what: str, left: float | None = None) -> None:
+    def count(self, done: int, total: int, unit: str, seconds: float | None = None) -> None:
         """How many are done, as a bar, and about how many seconds are left."""
         full = _BAR * done // total
-        text = f"[{'#' * full}{'.' * (_BAR - full)}] {done:,} of {total:,} {what}"
-        self._show(text if left is None else f"{text}, about {_duration(left)} left")
+        text = f"[{'#' * full}{'.' * (_BAR - full)}] {done:,} of {total:,} {unit}"
+        self._show(text if seconds is None else f"{text}, about {_duration(seconds)} left")
 
     def _show(self, text: str) -> None:
         now = time.monotonic()
@@ -135,6 +171,8 @@ def check_output(out: Path, kind: str, *read: Path | None) -> None:
 
     Call it before the work. A new file, an empty one, and one of the same kind may be written.
     """
+    from expost.files.kinds import check_replaceable  # expost doctor runs without numpy
+
     check_not_input(out, *(path for path in read if path is not None))
     with at(str(out), ": "):
         check_replaceable(out, kind)
@@ -145,6 +183,8 @@ _FORMATS = (".png", ".svg", ".pdf")
 
 def check_picture(picture: Path, *read: Path | None) -> None:
     """Refuse a name of no known format, in no folder, or of a file that must not be replaced."""
+    from expost.files.kinds import PICTURE
+
     check_output(picture, PICTURE, *read)
     if picture.suffix.lower() not in _FORMATS:
         raise InvalidInput("the name of a picture ends in .png, .svg or .pdf", str(picture))
@@ -153,16 +193,16 @@ def check_picture(picture: Path, *read: Path | None) -> None:
         raise InvalidInput(reason, str(picture))
 
 
-def where(picture: Path) -> str:
+def picture_line(picture: Path) -> str:
     """The line that says where it is."""
     return make_printable(f"The picture is in {picture}.")
 
 
-def written(file: Path) -> str:
+def modification_date(file: Path) -> str:
     """When a file was last written: the same file has the same page, whenever that is made."""
     time = datetime.fromtimestamp(file.stat().st_mtime, tz=UTC)
     return f"{time:%Y-%m-%d}, when the file was last written"
 
 
-def today() -> str:
+def todays_date() -> str:
     return f"{datetime.now(tz=UTC):%Y-%m-%d}"

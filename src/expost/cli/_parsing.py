@@ -9,18 +9,18 @@ from expost.errors import InvalidInput
 from expost.files.reading import NumberText
 
 __all__ = [
-    "ends",
-    "entries",
-    "labels",
-    "named",
-    "number",
-    "numbers",
-    "side",
-    "values",
+    "parse_definition",
+    "parse_entries",
+    "parse_labels",
+    "parse_number",
+    "parse_numbers",
+    "parse_range",
+    "parse_side",
+    "parse_values",
 ]
 
-_NUMBER = re.compile(r"-?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-_WHOLE = re.compile(r"0|-?[1-9]\d*")
+_DECIMAL = re.compile(r"-?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_INTEGER = re.compile(r"0|-?[1-9]\d*")
 _CELL = re.compile(r"""\s*(?:"((?:[^"]|"")*)"|([^,"]*))\s*(?=,|$)""")
 _INTEGERS = "integers:"
 
@@ -28,15 +28,15 @@ _INTEGERS = "integers:"
 _MOST = 1_000_000
 
 
-def values(text: str) -> dict[str, Any]:
+def parse_values(text: str) -> dict[str, Any]:
     """A finite domain in its JSON shape.
 
-    >>> values("no, yes"), values("1..3")
+    >>> parse_values("no, yes"), parse_values("1..3")
     ({'values': ['no', 'yes']}, {'values': ['1', '2', '3']})
     """
     if ".." not in text:
-        return {"values": entries(text)}
-    lower, upper = (_whole(end) for end in ends(text))
+        return {"values": parse_entries(text)}
+    lower, upper = (_parse_integer(end) for end in parse_range(text))
     if lower > upper:
         raise InvalidInput("the lower end comes first, such as 0..10")
     if upper - lower >= _MOST:
@@ -44,92 +44,95 @@ def values(text: str) -> dict[str, Any]:
     return {"values": [NumberText(value) for value in range(lower, upper + 1)]}
 
 
-def side(text: str) -> Any:
+def parse_side(text: str) -> Any:
     """A coordinate of a box in its JSON shape: real numbers, integers or categories.
 
-    >>> side("10..100"), side("integers:0..1"), side("n,s")
+    >>> parse_side("10..100"), parse_side("integers:0..1"), parse_side("n,s")
     (['10', '100'], {'integers': ['0', '1']}, {'categories': ['n', 's']})
     """
     if text.startswith(_INTEGERS):
-        return {"integers": ends(text.removeprefix(_INTEGERS))}
-    return ends(text) if ".." in text else {"categories": labels(text)}
+        return {"integers": parse_range(text.removeprefix(_INTEGERS))}
+    return parse_range(text) if ".." in text else {"categories": parse_labels(text)}
 
 
-def named(text: str, *, example: str) -> tuple[str, str]:
+def parse_definition(text: str, *, example: str) -> tuple[str, str]:
     """What a text says of what: ``age=10..100``."""
-    name, equals, what = text.partition("=")
-    if not (equals and name.strip() and what.strip()):
+    name, equals, definition = text.partition("=")
+    if not (equals and name.strip() and definition.strip()):
         raise InvalidInput(f"must be a name and what it is, such as {example}")
-    return name.strip(), what.strip()
+    return name.strip(), definition.strip()
 
 
-def ends(text: str) -> list[NumberText]:
+def parse_range(text: str) -> list[NumberText]:
     """The two ends of a range, ``0..12``."""
     lower, dots, upper = text.partition("..")
     if not dots:
         raise InvalidInput("must be two numbers with two dots between them, such as 0..12")
-    return [number(lower), number(upper)]
+    return [parse_number(lower), parse_number(upper)]
 
 
-def number(text: str) -> NumberText:
+def parse_number(text: str) -> NumberText:
     """A number as it was typed, exact: the reader of a field says what it becomes."""
-    if not _NUMBER.fullmatch(text.strip()):
+    if not _DECIMAL.fullmatch(text.strip()):
         raise InvalidInput("must be a number" + (", with a point: 1.5" if "," in text else ""))
     return NumberText(text.strip())
 
 
-def entries(text: str) -> list[Any]:
+def parse_entries(text: str) -> list[Any]:
     """Labels and numbers between commas; what stands in quotes is a label, whatever it looks like.
 
     They are all labels if one of them would not print back as it was typed: 1.10 is not 1.1 where
     they are versions.
 
-    >>> entries("never, 1, 2.5"), entries('"1", 2')
+    >>> parse_entries("never, 1, 2.5"), parse_entries('"1", 2')
     (['never', '1', '2.5'], ['1', '2'])
-    >>> [type(each).__name__ for each in (*entries('"1", 2'), *entries("1.9, 1.10"))]
+    >>> [type(each).__name__ for each in (*parse_entries('"1", 2'), *parse_entries("1.9, 1.10"))]
     ['str', 'NumberText', 'str', 'str']
     """
-    cells = _cells(text)
-    looks = [not quoted and _NUMBER.fullmatch(cell) is not None for cell, quoted in cells]
-    numbers = [cell for (cell, _), number in zip(cells, looks, strict=True) if number]
-    if not all(map(_prints_back, numbers)):
+    cells = _split_cells(text)
+    looks_numeric = [not quoted and _DECIMAL.fullmatch(cell) is not None for cell, quoted in cells]
+    number_cells = [
+        cell for (cell, _), is_number in zip(cells, looks_numeric, strict=True) if is_number
+    ]
+    if not all(map(_prints_back, number_cells)):
         return [cell for cell, _ in cells]
     return [
-        NumberText(cell) if number else cell for (cell, _), number in zip(cells, looks, strict=True)
+        NumberText(cell) if is_number else cell
+        for (cell, _), is_number in zip(cells, looks_numeric, strict=True)
     ]
 
 
-def numbers(text: str) -> list[NumberText]:
+def parse_numbers(text: str) -> list[NumberText]:
     """Numbers between commas."""
-    return [number(label) for label in labels(text)]
+    return [parse_number(label) for label in parse_labels(text)]
 
 
-def labels(text: str) -> list[str]:
+def parse_labels(text: str) -> list[str]:
     """Texts between commas, whatever they look like; what is to have a comma stands in quotes."""
-    return [cell for cell, _ in _cells(text)]
+    return [cell for cell, _ in _split_cells(text)]
 
 
-def _cells(text: str) -> list[tuple[str, bool]]:
+def _split_cells(text: str) -> list[tuple[str, bool]]:
     """What is between commas, and whether it was in quotes."""
     example = "must be a list such as never,sometimes,often"
     cells, end = [], -1
     while end < len(text):
-        found = _CELL.match(text, end + 1)
-        if found is None:
+        match = _CELL.match(text, end + 1)
+        if match is None:
             raise InvalidInput(example)
-        quoted, plain = found.groups()
+        quoted, plain = match.groups()
         cells.append((plain.strip(), False) if quoted is None else (quoted.strip(), True))
-        end = found.end()
+        end = match.end()
     if not all(cell for cell, _ in cells):
         raise InvalidInput(f"{example}, with no empty entry")
     return [(cell.replace('""', '"'), quoted) for cell, quoted in cells]
 
 
-def _prints_back(number: str) -> bool:
-    return _WHOLE.fullmatch(number) is not None or number == str(float(number))
+def _prints_back(digits: str) -> bool:
+    return _INTEGER.fullmatch(digits) is not None or digits == str(float(digits))
 
 
-def _whole(text: str) -> int:
+def _parse_integer(text: str) -> int:
     if not text.lstrip("-").isdecimal():
         raise InvalidInput("the ends must be integers; list other numbers, such as 0.5,1.5")
     return int(text)

@@ -9,9 +9,9 @@ from typing import Any
 import click
 
 from expost.cli._inputs import check_name, open_history, read_value
-from expost.cli._options import as_json, next_query, path, searching, transcript_file
+from expost.cli._options import as_json, next_query, path, search_options, transcript_file
 from expost.cli._outputs import Line, progress_line, show_json, show_lines
-from expost.cli.decide import read_question
+from expost.cli.decide import read_dry_run
 from expost.domains import Domain
 from expost.errors import BudgetExceeded, InvalidInput
 from expost.files.canonical import plain_tree
@@ -32,11 +32,11 @@ __all__ = ["command"]
     help="The subject's value (JSON); without it there is a prompt. Where attributes change, the "
     "file of its history.",
 )
-@searching()
+@search_options()
 @as_json
 def command(file: Path, query: Path, secret: Path | None, effort: Effort, as_json: bool) -> None:
-    """Ask one query of the subject of a transcript, and record it before the response is shown."""
-    transcript, _, asked = read_question(file, query)
+    """Ask a query and record the response, before it is shown."""
+    transcript, _, next_query_ = read_dry_run(file, query)
     with progress_line() as line:
         session = FileSession(
             file,
@@ -45,7 +45,7 @@ def command(file: Path, query: Path, secret: Path | None, effort: Effort, as_jso
             waiting=lambda: line.waits_for(file),
         )
         try:
-            response = session.ask(asked)
+            response = session.ask(next_query_)
         except BudgetExceeded as refusal:
             if as_json:
                 tree = refusal.tree()  # may take searches, so while the line is there
@@ -56,7 +56,7 @@ def command(file: Path, query: Path, secret: Path | None, effort: Effort, as_jso
     if as_json:
         show_json(plain_tree({"answered": True, "response": response, "exchanges": answered}))
     else:
-        shown = response_text(response, asked, transcript.domain)
+        shown = response_text(response, next_query_, transcript.domain)
         show_lines([("response", shown), ("exchanges", str(answered))])
 
 

@@ -16,14 +16,15 @@ from expost.audits._folder import transcript_files
 from expost.audits._log import Log
 from expost.audits._partitions import Parts
 from expost.audits._plan import filter_file_to_json, load_filter
-from expost.cli._inputs import list_files
-from expost.cli._options import as_json, page_date, path, searching
+from expost.cli._inputs import show_bad_files
+from expost.cli._options import as_json, page_date, path, search_options
 from expost.cli._outputs import (
     check_output,
+    fail_if,
+    modification_date,
     progress_line,
     show_json,
     show_lines,
-    written,
 )
 from expost.errors import InvalidInput, at, make_printable
 from expost.files.canonical import json_text
@@ -78,7 +79,7 @@ _UNIT = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 )
 @click.option("--memory", default="2G", metavar="SIZE", help="For rows: more is done in parts.")
 @page_date
-@searching(threads=False)
+@search_options(threads=False)
 @as_json
 def command(
     answers: Path,
@@ -92,7 +93,7 @@ def command(
     effort: Effort,
     as_json: bool,
 ) -> None:
-    """Whether the budget of everybody in a log was respected at every exchange.
+    """Check that every subject's budget was respected at every exchange.
 
     ANSWERS is a log (CSV, JSONL or Parquet, or a folder of these) with the columns subject, order,
     query and response, or a folder of transcripts. Exits with 1 if a budget was not respected. An
@@ -102,38 +103,37 @@ def command(
         raise InvalidInput("cannot be read: No such file or directory", os.fspath(answers))
     if queries is None and not of_transcripts(answers):
         raise InvalidInput("give --queries QUERIES too; only a folder of transcripts needs none")
-    guard, limit = load_filter(filter_file), _bytes(memory)
+    filter_, limit = load_filter(filter_file), _parse_size(memory)
     if out is not None:
         _check_out(out, answers)
     parts = None if out is None else out / _PARTS
     try:
         if engine == "spark":
-            found = audit_files_on_spark(answers, queries, filter=guard, effort=effort)
+            result = audit_files_on_spark(answers, queries, filter=filter_, effort=effort)
         else:
-            found = _in_this_process(answers, queries, guard, limit, parts, effort)
+            result = _in_this_process(answers, queries, filter_, limit, parts, effort)
     except BadRows as error:
         for row in error.rows:
             click.echo(f"expost: {row}", err=True)
         raise
     except BadFiles as error:
-        list_files(error)
+        show_bad_files(error)
         raise
     if expect is not None:
-        _check_number(found, expect, answers)
+        _check_subject_count(result, expect, answers)
     if out is not None:
-        _write(found, out, answers, queries, date)
+        _write_results(result, out, answers, queries, date)
     if as_json:
-        show_json(found.summary())
+        show_json(result.summary())
     else:
-        show_lines(audit_lines(found))
-    if found.broken:
-        click.get_current_context().exit(1)
+        show_lines(audit_lines(result))
+    fail_if(result.broken)
 
 
 def _in_this_process(
     answers: Path,
     queries: Path | None,
-    guard: Filter,
+    filter_: Filter,
     memory: int,
     parts: Path | None,
     effort: Effort,
@@ -142,7 +142,7 @@ def _in_this_process(
         return audit(
             answers,
             queries,
-            filter=guard,
+            filter=filter_,
             gap=effort.gap,
             nodes=effort.nodes,
             memory=memory,
@@ -151,12 +151,12 @@ def _in_this_process(
         )
 
 
-def _bytes(text: str) -> int:
-    number, unit = text.strip().upper().removesuffix("B"), 1
-    if number[-1:] in _UNIT:
-        number, unit = number[:-1], _UNIT[number[-1:]]
+def _parse_size(text: str) -> int:
+    digits, unit = text.strip().upper().removesuffix("B"), 1
+    if digits[-1:] in _UNIT:
+        digits, unit = digits[:-1], _UNIT[digits[-1:]]
     try:
-        size = int(float(number) * unit)
+        size = int(float(digits) * unit)
     except (ValueError, OverflowError):
         raise InvalidInput("must be a size, such as 500M or 2G", "--memory") from None
     if size < 1:
@@ -177,105 +177,114 @@ def _check_out(out: Path, answers: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
 
 
-def _check_number(found: Audit, expected: int, answers: Path) -> None:
-    number = len(found) + (found.files.unasked if found.files else 0)
-    if number != expected:
-        reason = f"has {_subjects(number)}; expected {expected:,} (--expect)"
+def _check_subject_count(result: Audit, expected: int, answers: Path) -> None:
+    count = len(result) + (result.files.unasked if result.files else 0)
+    if count != expected:
+        reason = f"has {_count_subjects(count)}; expected {expected:,} (--expect)"
         raise InvalidInput(reason, os.fspath(answers))
 
 
-def _write(found: Audit, out: Path, answers: Path, queries: Path | None, date: str | None) -> None:
+def _write_results(
+    result: Audit, out: Path, answers: Path, queries: Path | None, date: str | None
+) -> None:
     temporary = out / ".losses.parquet"
-    found.frame.write_parquet(temporary)
+    result.frame.write_parquet(temporary)
     os.replace(temporary, out / _TABLE)
-    summary = json_text(found.summary(), indent=2) + "\n"
+    summary = json_text(result.summary(), indent=2) + "\n"
     save(out / _SUMMARY, lambda: summary)
     text = audit_page(
-        found,
+        result,
         name=answers.name,
-        date=date or written(answers),
-        content_id=_content_id(found, answers, queries),
+        date=date or modification_date(answers),
+        content_id=_content_id(result, answers, queries),
     )
     save(out / _PAGE, lambda: text)
     Parts(out / _PARTS).end()
 
 
-def _content_id(found: Audit, answers: Path, queries: Path | None) -> str:
+def _content_id(result: Audit, answers: Path, queries: Path | None) -> str:
     """Of everything that the result depends on: log, queries and filter."""
-    whole = hashlib.sha256()
+    digest = hashlib.sha256()
     if of_transcripts(answers):
         for file in transcript_files(answers):
-            whole.update(f"{file.name}\0{hashlib.sha256(file.read_bytes()).hexdigest()}\0".encode())
+            digest.update(
+                f"{file.name}\0{hashlib.sha256(file.read_bytes()).hexdigest()}\0".encode()
+            )
     else:
-        whole.update(Log.at(answers).digest.encode())
-    whole.update(b"" if queries is None else queries.read_bytes())
-    whole.update(filter_file_to_json(found.guard).encode())
-    return whole.hexdigest()
+        digest.update(Log.at(answers).digest.encode())
+    digest.update(b"" if queries is None else queries.read_bytes())
+    digest.update(filter_file_to_json(result.guard).encode())
+    return digest.hexdigest()
 
 
-def audit_lines(found: Audit) -> Iterator[tuple[str, str]]:
+def audit_lines(result: Audit) -> Iterator[tuple[str, str]]:
     """What an audit found, by name."""
-    told = found.summary()
-    if found.files is not None:
-        yield from _files(found.files)
-    yield "subjects", f"{len(found):,}"
-    yield "exchanges", f"{told['exchanges']:,}"
-    yield "budget", budget_text(found.guard)
-    yield "compared", f"{found.guard.compares}, at every exchange"
-    yield "respected", f"{_subjects(found.respected)}, at every exchange"
-    yield "not respected", _subjects(found.broken)
-    if found.undecided:
-        yield "undecided", f"{_subjects(found.undecided)}; more nodes (--nodes) may tell"
-    used = f"{_subjects(found.exhausted)}, with less than a thousandth of it remaining"
-    yield "used up", used if found.exhausted else "nobody"
-    loss, basic = ({key: _amount(n) for key, n in told[name].items()} for name in ("loss", "basic"))
+    summary = result.summary()
+    if result.files is not None:
+        yield from _file_lines(result.files)
+    yield "subjects", f"{len(result):,}"
+    yield "exchanges", f"{summary['exchanges']:,}"
+    yield "budget", budget_text(result.guard)
+    yield "compared", f"{result.guard.compares}, at every exchange"
+    yield "respected", f"{_count_subjects(result.respected)}, at every exchange"
+    yield "not respected", _count_subjects(result.broken)
+    if result.undecided:
+        yield "undecided", f"{_count_subjects(result.undecided)}; more nodes (--nodes) may tell"
+    used = f"{_count_subjects(result.exhausted)}, with less than a thousandth of it remaining"
+    yield "used up", used if result.exhausted else "nobody"
+    loss, basic = (
+        {key: _format_amount(n) for key, n in summary[name].items()} for name in ("loss", "basic")
+    )
     yield "loss", f"{loss['mean']} on average, {loss['median']} median, {loss['largest']} largest"
-    yield "at its peak", f"{_amount(told['peak']['largest'])} largest"
+    yield "at its peak", f"{_format_amount(summary['peak']['largest'])} largest"
     yield "basic composition", f"{basic['mean']} on average, {basic['largest']} largest"
-    yield from _histogram(found)
-    for number, row in enumerate(found.worst(5)):
+    yield from _histogram_lines(result)
+    for rank, row in enumerate(result.worst(5)):
         verdict = verdict_text(row["budget_respected"], row["first_refused"])
         now = Enclosure(row["lower"], row["upper"]).shown()
-        who = make_printable(str(row["subject"]))
-        text = f"{who}: {shown(row['peak'])}, now {now}, {verdict}"
-        yield "" if number else "largest peaks", text
+        subject = make_printable(str(row["subject"]))
+        text = f"{subject}: {shown(row['peak'])}, now {now}, {verdict}"
+        yield "" if rank else "largest peaks", text
 
 
-def _files(read: FilesRead) -> Iterator[tuple[str, str]]:
+def _file_lines(read: FilesRead) -> Iterator[tuple[str, str]]:
     unasked = f", {read.unasked:,} of them without any exchange" if read.unasked else ""
     yield "files read", f"{read.number:,}{unasked}"
     if read.identical:
         names = [name for group in read.identical for name in group]
-        text = f"{_some(names)}; copies, or people who gave the same responses"
+        text = f"{_name_subjects(names)}; copies, or people who gave the same responses"
         yield "equal transcripts", text
     if read.other_filters:
-        others = list(map(other_filter, read.other_filters))
-        yield "other filter", f"{_some(others)}; all were audited by the filter of this audit"
+        filter_texts = list(map(other_filter, read.other_filters))
+        yield (
+            "other filter",
+            f"{_name_subjects(filter_texts)}; all were audited by the filter of this audit",
+        )
 
 
-def _some(names: list[str]) -> str:
+def _name_subjects(names: list[str]) -> str:
     """How many subjects, and the first of them."""
-    more = ", …" if len(names) > _NAMED else ""
+    ellipsis = ", …" if len(names) > _NAMED else ""
     first = ", ".join(names[:_NAMED])
-    return f"{_subjects(len(names))}: {make_printable(first)}{more}"
+    return f"{_count_subjects(len(names))}: {make_printable(first)}{ellipsis}"
 
 
-def _subjects(number: int) -> str:
-    return f"{number:,} subject{'' if number == 1 else 's'}" if number else "nobody"
+def _count_subjects(count: int) -> str:
+    return f"{count:,} subject{'' if count == 1 else 's'}" if count else "nobody"
 
 
-def _amount(number: float | str) -> str:
-    return number if isinstance(number, str) else shown(number)
+def _format_amount(amount: float | str) -> str:
+    return amount if isinstance(amount, str) else shown(amount)
 
 
-def _histogram(found: Audit) -> Iterator[tuple[str, str]]:
-    spread = found.histogram()
+def _histogram_lines(result: Audit) -> Iterator[tuple[str, str]]:
+    spread = result.histogram()
     halves = zip(spread.counts[::2], spread.counts[1::2], strict=True)
     edges, counts = spread.edges[::2], [sum(both) for both in halves]
-    most = max(1, *counts)
-    for place, count in enumerate(counts):
-        bar = "#" * -(-_BAR * count // most)
-        name = "" if place else "losses now"
-        yield name, f"up to {shown(edges[place + 1]):<8} {bar:<{_BAR}} {count:,}"
+    largest = max(1, *counts)
+    for index, count in enumerate(counts):
+        bar = "#" * -(-_BAR * count // largest)
+        name = "" if index else "losses now"
+        yield name, f"up to {shown(edges[index + 1]):<8} {bar:<{_BAR}} {count:,}"
     if spread.infinite:
         yield "", f"{'infinite':<14} {'':<{_BAR}} {spread.infinite:,}"

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from expost.cli._options import as_json, path, searching, transcript_file
-from expost.cli._outputs import check_output, show_json, show_lines, watched
-from expost.cli.verify import proved
+from expost.cli._options import as_json, path, search_options, transcript_file
+from expost.cli._outputs import check_output, show_json, show_lines, with_progress
+from expost.cli.verify import proof_lines
 from expost.files.kinds import PROOF
 from expost.loss import Replay
 from expost.loss._replay import replay_with_effort
@@ -18,7 +18,7 @@ from expost.transcript import load_transcript
 
 __all__ = ["command"]
 
-_MORE = 10
+_RETRY_FACTOR = 10
 """Times the nodes that were not enough: what to try next."""
 
 
@@ -32,35 +32,35 @@ _MORE = 10
     metavar="PROOF",
     help="Where to write it; an existing proof is replaced.",
 )
-@searching(threads=False)
+@search_options(threads=False)
 @as_json
 def command(file: Path, out: Path, effort: Effort, as_json: bool) -> None:
     """Write a proof of an upper bound on the realized loss, for anybody to check."""
     check_output(out, PROOF, file)
     transcript = load_transcript(file)
-    with watched(effort) as (watched_effort, line):
+    with with_progress(effort) as (watched_effort, line):
         # It shares its work with nobody, so that it is the proof that Python gives.
         proof = certified(transcript, effort, lambda leaves: line.stage(f"leaves: {leaves:,}"))
-        way = replay_with_effort(transcript, watched_effort.with_share(0.5), line.exchanges)
+        replay = replay_with_effort(transcript, watched_effort.with_share(0.5), line.exchanges)
     size = proof.save(out)
     if as_json:
-        show_json({**proof.tree(), **way.course_tree(), "bytes": size})
+        show_json({**proof.tree(), **replay.course_tree(), "bytes": size})
         return
     show_lines(
         [
-            *proved(proof.verdict, way, _what_may_show_it(proof, way, effort)),
+            *proof_lines(proof.verdict, replay, _retry_hint(proof, replay, effort)),
             ("leaves", f"{proof.leaves:,}"),
             ("proof", f"{out}, {size:,} bytes"),
         ]
     )
 
 
-def _what_may_show_it(proof: Certificate, way: Replay, effort: Effort) -> str:
+def _retry_hint(proof: Certificate, replay: Replay, effort: Effort) -> str:
     """What to try if the proof does not show that the loss is within the budget, and may do so."""
     within = proof.verdict.shows_end_within_budget
-    if within is not False or way.filter is None or not way.odometer.searched:
+    if within is not False or replay.filter is None or not replay.odometer.searched:
         return ""
-    if way.loss.lower > way.filter.budget.enclosure.upper:
+    if replay.loss.lower > replay.filter.budget.enclosure.upper:
         return ""
-    more = NODES if effort.nodes is None else _MORE * effort.nodes
-    return f"; --nodes {more} may"
+    nodes = NODES if effort.nodes is None else _RETRY_FACTOR * effort.nodes
+    return f"; --nodes {nodes} may"

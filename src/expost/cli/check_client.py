@@ -8,7 +8,7 @@ import click
 
 from expost.cli._inputs import read_domain, read_query
 from expost.cli._options import as_json, path
-from expost.cli._outputs import show_json, show_lines
+from expost.cli._outputs import fail_if, show_json, show_lines
 from expost.client_checks import ClientCheck, Contradiction, check_client
 from expost.client_checks._reports import input_columns
 from expost.domains import Domain
@@ -42,7 +42,7 @@ __all__ = ["command"]
 def command(
     pairs: Path, query: Path, domain: Path, confidence: str, permanent: bool, as_json: bool
 ) -> None:
-    """Whether a client has the probabilities that it claims. Exit code 1 if that is refuted.
+    """Test whether a client samples as claimed. Exits with 1 if that is refuted.
 
     PAIRS is a table of inputs and the client's outputs (CSV).
     """
@@ -57,8 +57,7 @@ def command(
         show_json(check.tree())
     else:
         show_lines(_lines(check))
-    if check.refuted:
-        raise click.exceptions.Exit(1)
+    fail_if(check.refuted)
 
 
 def _lines(check: ClientCheck) -> list[tuple[str, str]]:
@@ -85,8 +84,8 @@ def _lines(check: ClientCheck) -> list[tuple[str, str]]:
         ]
     if check.changed is not None:
         lines.append(("not permanent", "rows {} and {} differ".format(*check.changed)))
-    for found in check.contradictions[:3]:
-        lines.append(("contradiction", _contradiction(found, domain)))
+    for contradiction in check.contradictions[:3]:
+        lines.append(("contradiction", _contradiction(contradiction, domain)))
     if len(check.contradictions) > 3:
         lines.append(("", "and more (--json)"))
     lines.append(
@@ -98,9 +97,16 @@ def _lines(check: ClientCheck) -> list[tuple[str, str]]:
     return lines
 
 
-def _contradiction(found: Contradiction, domain: Domain) -> str:
-    of = "all inputs" if found.input is None else f"input {value_text(found.input, domain)}"
+def _contradiction(contradiction: Contradiction, domain: Domain) -> str:
+    claimed, lower, upper = map(
+        shown, (float(contradiction.claimed), contradiction.lower, contradiction.upper)
+    )
+    of = (
+        "all inputs"
+        if contradiction.input is None
+        else f"input {value_text(contradiction.input, domain)}"
+    )
     return (
-        f"{found.event}, {of}: {found.hits:,} of {found.trials:,}, claimed "
-        f"{shown(float(found.claimed))}, is {shown(found.lower)} to {shown(found.upper)}"
+        f"{contradiction.event}, {of}: {contradiction.hits:,} of {contradiction.trials:,}, "
+        f"claimed {claimed}, is {lower} to {upper}"
     )

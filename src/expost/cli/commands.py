@@ -14,39 +14,39 @@ from typing import Any
 import click
 
 from expost import __version__
-from expost.cli._lazy_group import Lazily
+from expost.cli._lazy_group import LazyGroup
 
 __all__ = ["COMMANDS", "group", "run"]
 
 COMMANDS = {
-    "demo": "The idea in a minute: an example of the paper, then what a budget tells.",
+    "demo": "Show the idea in a minute.",
     "design": "Predict the accuracy of each study design and recommend one.",
-    "forecast": "How many will answer a query now, and each time that it is asked again.",
-    "new": "Write the first transcript of a subject.",
-    "query": "Write a query as JSON, from options.",
-    "loss": "The most that anybody who sees all responses of a subject, or of many, has learned.",
-    "audit": "Whether the budget of everybody in a log was respected at every exchange.",
-    "decide": "Whether the filter of a transcript would accept one more query.",
-    "ask": "Ask one query of the subject of a transcript, and record it.",
-    "next": "Go on to the next step of the subject of a transcript.",
-    "estimate": "What the answers of many say about a group: means, frequencies, distributions.",
-    "explain": "What was asked and answered, what it did to the loss and what it means.",
-    "plot": "The loss after each response as a picture.",
-    "compare": "What every accounting says about a transcript.",
-    "ledger": "Run a durable study: crash-safe budgets for many subjects.",
-    "check-client": "Whether a client has the probabilities that it claims.",
+    "forecast": "Forecast how many subjects will accept a query, now and in later rounds.",
+    "new": "Create a transcript for a subject.",
+    "query": "Create a query file.",
+    "loss": "Compute the realized privacy loss of one or many subjects.",
+    "audit": "Check that every subject's budget was respected at every exchange.",
+    "decide": "Check whether a query would be accepted (dry run).",
+    "ask": "Ask a query and record the response.",
+    "next": "Advance a subject's history to the next time step.",
+    "estimate": "Estimate means, frequencies or distributions from many subjects.",
+    "explain": "Explain a transcript in plain language.",
+    "plot": "Plot the loss after each response.",
+    "compare": "Compare accounting methods on a transcript.",
+    "ledger": "Run a durable study (crash-safe budgets for many subjects).",
+    "check-client": "Test whether a client samples as claimed.",
     "reproduce": "Run the experiments of the paper, and write a report.",
     "certify": "Write a proof of an upper bound on the realized loss.",
     "verify": "Check a proof of an upper bound on the realized loss.",
-    "completion": "Print the script that lets a shell complete commands.",
-    "doctor": "What is installed here, what of it does not work, and how to mend it.",
+    "completion": "Print a shell completion script.",
+    "doctor": "Check the installation and suggest fixes.",
 }
 """What ``--help`` says about each, in the order of the list."""
 
 
 @click.group(
     "expost",
-    cls=Lazily,
+    cls=LazyGroup,
     package="expost.cli",
     listed=COMMANDS,
     context_settings={"show_default": True},
@@ -100,15 +100,15 @@ def run() -> None:
     except click.Abort:
         raise KeyboardInterrupt from None  # which it was
     except OSError as error:
-        which = f": {error.filename}" if error.filename else ""
-        reason = f"cannot write: {error.strerror}{which}"
+        file = f": {error.filename}" if error.filename else ""
+        reason = f"cannot write: {error.strerror}{file}"
     except Exception as error:  # whatever it is, a traceback could show what is secret
-        reason, code = _of_ours(error), 70
+        reason, code = _internal_error_text(error), 70
     print(f"expost: {' '.join(reason.split())}", file=sys.stderr)
     sys.exit(code)
 
 
-def _of_ours(error: Exception) -> str:
+def _internal_error_text(error: Exception) -> str:
     """The message about a bug in this program: its kind and its place.
 
     It never includes the error's own message, which may contain anything, or local variables.
@@ -122,6 +122,10 @@ def _of_ours(error: Exception) -> str:
         hint = ""
     else:
         hint = "; EXPOST_TRACEBACK=1 shows where it happened"
-    place = f"{Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else "nowhere"
+    location = (
+        f"{Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else "nowhere"
+    )
     kind = type(error).__name__
-    return f"this is an error of expost and not of yours: {kind} in {place}{hint}. Please report it"
+    return (
+        f"this is an error of expost and not of yours: {kind} in {location}{hint}. Please report it"
+    )

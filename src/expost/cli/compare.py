@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from expost.cli._options import as_json, composition_delta, searching, transcript_file
-from expost.cli._outputs import show_json, watched
+from expost.cli._options import as_json, composition_delta, search_options, transcript_file
+from expost.cli._outputs import show_json, show_table, with_progress
 from expost.errors import InvalidInput
 from expost.filters._acceptance_limits import MOST_REPEATS
 from expost.filters._outcomes import undecided_text
@@ -30,17 +30,17 @@ Row = tuple[str, str, str, str]
 @click.option(
     "--epsilon-budget", metavar="E", help="The budget; that of the file's filter by default."
 )
-@searching()
+@search_options()
 @as_json
 def command(
     file: Path, delta: str | None, epsilon_budget: str | None, effort: Effort, as_json: bool
 ) -> None:
-    """What every accounting says about a transcript, and how many more queries it would accept."""
+    """Compare accounting methods on a transcript, and how many more queries each would accept."""
     transcript = load_transcript(file)
     if transcript.filter is None and epsilon_budget is None:
         reason = "the transcript names no filter, so there is no budget; give --epsilon-budget"
         raise InvalidInput(reason, str(file))
-    with watched(effort) as (watched_effort, line):
+    with with_progress(effort) as (watched_effort, line):
         odometer = Odometer(transcript, effort=watched_effort)
         result = compare(
             odometer, epsilon_budget, delta, stage=lambda name: line.stage(f"accounting: {name}")
@@ -49,10 +49,10 @@ def command(
         show_json(result.tree())
         return
     limit = f"budget {result.budget} at delta {float(result.delta):.6g}"
-    asked = f"{result.exchanges:,} exchange{'s' if result.exchanges > 1 else ''}"
-    click.echo(f"{asked}, {limit}\n")
+    exchanges = f"{result.exchanges:,} exchange{'s' if result.exchanges > 1 else ''}"
+    click.echo(f"{exchanges}, {limit}\n")
     last = transcript.exchanges[-1].query
-    _show_table(list(_rows(result, last, effort)))
+    show_table(list(_rows(result, last, effort)))
     click.echo("\nmore: how many more of the last query would be accepted, whatever the responses.")
     click.echo(f"The last query: {query_in_words(last, transcript.domain)}.")
     if result.beyond:
@@ -72,17 +72,10 @@ def _rows(result: Comparison, last: Query, effort: Effort) -> Iterator[Row]:
 
 
 def _row(standing: Standing, last: Query, effort: Effort) -> Row:
-    more, note = standing.repeats, standing.parameters
+    repeats, note = standing.repeats, standing.parameters
     if standing.filter.pure and last.approximate:
         note = "without a delta, the last query is refused"
-    elif more.undecided:
+    elif repeats.undecided:
         note = f"the next was {undecided_text(effort)}"
-    count = f"{more.count:,}" + (" or more" if more.count == MOST_REPEATS else "")
+    count = f"{repeats.count:,}" + (" or more" if repeats.count == MOST_REPEATS else "")
     return standing.name, shown(standing.spent), count, note
-
-
-def _show_table(rows: list[Row]) -> None:
-    widths = [max(len(row[place]) for row in rows) for place in range(3)]
-    for *cells, note in rows:
-        line = "  ".join(f"{cell:<{width}}" for cell, width in zip(cells, widths, strict=True))
-        click.echo(f"{line}  {note}".rstrip())

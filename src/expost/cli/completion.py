@@ -11,7 +11,7 @@ from expost.cli._outputs import show_json
 __all__ = ["command"]
 
 _SHELLS: dict[str, type[ShellComplete]] = {
-    each.name: each for each in (BashComplete, ZshComplete, FishComplete)
+    shell.name: shell for shell in (BashComplete, ZshComplete, FishComplete)
 }
 
 
@@ -20,11 +20,11 @@ _SHELLS: dict[str, type[ShellComplete]] = {
 @as_json
 @click.pass_context
 def command(context: click.Context, shell: str, as_json: bool) -> None:
-    """Print the script that lets a shell complete commands.
+    """Print a shell completion script.
 
-    And options and file names. For bash and zsh put eval "$(expost completion bash)" into
-    ~/.bashrc, or the same with zsh into ~/.zshrc. For fish save what is printed as
-    ~/.config/fish/completions/expost.fish.
+    It completes commands, options and file names. For bash and zsh put
+    eval "$(expost completion bash)" into ~/.bashrc, or the same with zsh into ~/.zshrc. For fish
+    save what is printed as ~/.config/fish/completions/expost.fish.
     """
     group = context.find_root().command
     script = _SHELLS[shell](group, {}, "expost", "_EXPOST_COMPLETE").source().strip()

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from expost.cli._inputs import read_query
-from expost.cli._options import as_json, next_query, searching, transcript_file
-from expost.cli._outputs import show_json, show_lines, watched
+from expost.cli._options import as_json, next_query, search_options, transcript_file
+from expost.cli._outputs import show_json, show_lines, with_progress
 from expost.errors import at
 from expost.filters import Filter
 from expost.filters._decision import remaining_text
@@ -19,28 +19,28 @@ from expost.report._formatting import response_text, shown
 from expost.solver import Effort
 from expost.transcript import Transcript, load_transcript
 
-__all__ = ["command", "read_question"]
+__all__ = ["command", "read_dry_run"]
 
 
-def read_question(file: Path, query_file: Path) -> tuple[Transcript, Filter, Query]:
+def read_dry_run(file: Path, query_file: Path) -> tuple[Transcript, Filter, Query]:
     """A transcript, the filter that it names, and a query that its domain allows."""
     transcript = load_transcript(file)
     with at(str(file)):
-        guard = transcript.required_filter
-    return transcript, guard, read_query(query_file, transcript.domain)
+        filter_ = transcript.required_filter
+    return transcript, filter_, read_query(query_file, transcript.domain)
 
 
 @click.command("decide")
 @transcript_file
 @next_query
-@searching()
+@search_options()
 @as_json
 def command(file: Path, query: Path, effort: Effort, as_json: bool) -> None:
-    """Whether the filter of a transcript would accept one more query. Changes nothing."""
-    transcript, guard, asked = read_question(file, query)
-    with watched(effort) as (watched_effort, _):
+    """Check whether a query would be accepted (dry run). Changes nothing."""
+    transcript, filter_, next_query_ = read_dry_run(file, query)
+    with with_progress(effort) as (watched_effort, _):
         odometer = Odometer(transcript, effort=watched_effort)
-        decision = guard.decide(odometer, asked)
+        decision = filter_.decide(odometer, next_query_)
         tree = decision.tree()  # works out everything that is shown
     if as_json:
         show_json(tree)
@@ -50,14 +50,14 @@ def command(file: Path, query: Path, effort: Effort, as_json: bool) -> None:
         outcome += f": {undecided_text(effort)}"
     worst = shown(decision.loss_at_worst)
     if decision.worst_response is not None:
-        response = response_text(decision.worst_response, asked, transcript.domain)
+        response = response_text(decision.worst_response, next_query_, transcript.domain)
         worst += f"  (if the response is {response})"
     show_lines(
         [
             ("decision", outcome),
             (f"{decision.held} now", shown(decision.loss)),
             (f"{decision.held} at worst", worst),
-            ("budget", guard.limit),
+            ("budget", filter_.limit),
             ("remaining", remaining_text(decision.remaining, decision.budget)),
             ("largest epsilon", str(decision.largest_epsilon or "none")),
         ]

@@ -37,9 +37,9 @@ TENTHS = FiniteSet(range(11))
 
 BUDGET = Nats.budget(epsilon=2)
 EPSILON = "0.4"
-PEOPLE = 40
+SUBJECTS = 40
 FACTS = ("smokes", "drinks", "exercises")
-EVERYBODY = FiniteSet(
+VALUES = FiniteSet(
     [dict(zip(FACTS, holds, strict=True)) for holds in itertools.product((0, 1), repeat=3)]
 )
 HOLDS = np.array(list(itertools.product((0, 1), repeat=3)))
@@ -54,7 +54,7 @@ LABELS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class StrategyOutcome:
     """A way of asking: what it gives on average."""
 
     answered: float
@@ -109,15 +109,17 @@ def ratio_of(odometer: Odometer) -> Fraction:
 @click.option("--seed", type=int, default=3, help="Seed of the simulated people.")
 @as_json
 def command(out: Path | None, seed: int, as_json: bool) -> None:
-    """The idea in a minute: an example of the paper, then what a budget tells in four ways."""
+    """Show the idea in a minute.
+
+    First comes an example of the paper, then what a budget reveals in four designs."""
     if out is not None:
         check_output(out, PICTURE)
     steps = running_example()
     if not as_json:
-        click.echo("\n".join(_example(steps)))
-    ways, odometer = _people(seed)
+        click.echo("\n".join(_example_lines(steps)))
+    ways, odometer = _simulate_strategies(seed)
     if not as_json:
-        click.echo("\n".join(_story(ways, odometer)))
+        click.echo("\n".join(_strategy_lines(ways, odometer)))
     if out is not None:
         chart = odometer_chart(odometer, odometer.history)
         save_chart(chart, out, alt="The loss of one person after each response.")
@@ -125,12 +127,12 @@ def command(out: Path | None, seed: int, as_json: bool) -> None:
         measured = {name: asdict(way) for name, way in ways.items()}
         accepted = [step.accepted for step in steps]
         picture = None if out is None else str(out)
-        show_json({"example": accepted, "people": PEOPLE, **measured, "picture": picture})
+        show_json({"example": accepted, "people": SUBJECTS, **measured, "picture": picture})
     elif out is not None:
         click.echo(f"\nThe picture is in {out}.")
 
 
-def _example(steps: Sequence[ExampleStep]) -> Iterator[str]:
+def _example_lines(steps: Sequence[ExampleStep]) -> Iterator[str]:
     yield "1. A budget that lasts (Example 3 of the paper)"
     yield ""
     yield "A value between 0 and 10 is asked about X, X², X³, …; every query is ln 3/2-LDP."
@@ -147,35 +149,35 @@ def _example(steps: Sequence[ExampleStep]) -> Iterator[str]:
     yield ""
 
 
-def _people(seed: int) -> tuple[dict[str, Way], Odometer]:
+def _simulate_strategies(seed: int) -> tuple[dict[str, StrategyOutcome], Odometer]:
     """All four ways, and the odometer of one person under the filter."""
-    guarded = _asked(BayesianFilter.of(BUDGET), EPSILON, seed)
+    guarded = _simulate_subjects(BayesianFilter.of(BUDGET), EPSILON, seed)
     ways = {
-        "basic": _way(_asked(BasicFilter.of(BUDGET), EPSILON, seed)),
-        "basic_at_best": _way(_asked(BasicFilter.of(BUDGET), "2", seed)),
-        "filter": _way(guarded),
-        "one_shot": _once(),
+        "basic": _measure(_simulate_subjects(BasicFilter.of(BUDGET), EPSILON, seed)),
+        "basic_at_best": _measure(_simulate_subjects(BasicFilter.of(BUDGET), "2", seed)),
+        "filter": _measure(guarded),
+        "one_shot": _ask_once(),
     }
     return ways, guarded[0]
 
 
-def _asked(guard: Filter, epsilon: str, seed: int) -> list[Odometer]:
+def _simulate_subjects(filter_: Filter, epsilon: str, seed: int) -> list[Odometer]:
     """People who are asked for new scores until the filter refuses one."""
-    found = []
-    for person in range(PEOPLE):
-        generator = np.random.default_rng([seed, person])
-        value = EVERYBODY.values[int(generator.integers(len(EVERYBODY)))]
+    odometers = []
+    for subject in range(SUBJECTS):
+        generator = np.random.default_rng([seed, subject])
+        value = VALUES.values[int(generator.integers(len(VALUES)))]
         source = InsecureSource(int(generator.integers(2**62)))
-        session = Session(EVERYBODY, value, filter=guard, source=source)
-        for query in _scores(generator, epsilon):
+        session = Session(VALUES, value, filter=filter_, source=source)
+        for query in _random_scores(generator, epsilon):
             if not session.decide(query).accepted:
                 break
             session.ask(query)
-        found.append(session.odometer)
-    return found
+        odometers.append(session.odometer)
+    return odometers
 
 
-def _scores(generator: np.random.Generator, epsilon: str) -> Iterator[Query]:
+def _random_scores(generator: np.random.Generator, epsilon: str) -> Iterator[Query]:
     """Scores that weigh the facts at random, for and against, with an intercept; from -1 to 1."""
     while True:
         weights = generator.uniform(-1, 1, len(FACTS) + 1)
@@ -184,28 +186,28 @@ def _scores(generator: np.random.Generator, epsilon: str) -> Iterator[Query]:
         yield perturbation(scores, range=(-1, 1), epsilon=epsilon)
 
 
-def _way(odometers: list[Odometer]) -> Way:
-    uniform = Belief.uniform(EVERYBODY)
+def _measure(odometers: list[Odometer]) -> StrategyOutcome:
+    uniform = Belief.uniform(VALUES)
     after = [uniform.updated(odometer.transcript).probabilities for odometer in odometers]
     answered = float(np.mean([len(odometer) for odometer in odometers]))
-    return Way(answered, float(np.mean([_right(each) for each in after])))
+    return StrategyOutcome(
+        answered, float(np.mean([_share_right(probabilities) for probabilities in after]))
+    )
 
 
-def _right(probabilities: NDArray[np.float64]) -> float:
+def _share_right(probabilities: NDArray[np.float64]) -> float:
     holds = probabilities @ HOLDS
     return float(np.maximum(holds, 1 - holds).mean())
 
 
-def _once() -> Way:
+def _ask_once() -> StrategyOutcome:
     """All three facts at once, by randomized response at the full budget."""
     # By symmetry every answer is equally telling.
-    once = Odometer(Transcript(EVERYBODY)).add(
-        randomized_response(epsilon="2"), EVERYBODY.values[0]
-    )
-    return _way([once])
+    once = Odometer(Transcript(VALUES)).add(randomized_response(epsilon="2"), VALUES.values[0])
+    return _measure([once])
 
 
-def _story(ways: dict[str, Way], odometer: Odometer) -> Iterator[str]:
+def _strategy_lines(ways: dict[str, StrategyOutcome], odometer: Odometer) -> Iterator[str]:
     basic = basic_prefix(odometer, BUDGET)
     yield "2. Questions that nobody knew beforehand"
     yield ""
@@ -216,7 +218,7 @@ def _story(ways: dict[str, Way], odometer: Odometer) -> Iterator[str]:
     yield f"Basic composition stops after {basic} responses."
     yield f"The Bayesian filter stops after {len(odometer)} responses."
     yield ""
-    yield f"And these are {PEOPLE} people, with the same guarantee in each row:"
+    yield f"And these are {SUBJECTS} people, with the same guarantee in each row:"
     yield ""
     yield f"{'':<37}  answered  right about a fact"
     for name, label in LABELS.items():

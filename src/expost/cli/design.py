@@ -12,16 +12,16 @@ import click
 from expost.cli._options import as_json, page_date, path
 from expost.cli._outputs import (
     check_output,
+    modification_date,
     progress_line,
     show_json,
     show_lines,
+    show_table,
     warn,
-    written,
 )
 from expost.designs import Design, design_study, load_study
 from expost.designs._design import REPETITIONS
 from expost.designs.study import LEAST_EPSILON
-from expost.errors import make_printable
 from expost.files.durable import save
 from expost.files.kinds import PAGE
 from expost.filters._large_budgets import large_text
@@ -59,27 +59,27 @@ def command(
     if html is not None:
         check_output(html, PAGE, study)
     with progress_line() as line:
-        read = load_study(study)
-        if large := large_text("a budget of", Nats(read.epsilon)):
+        study_plan = load_study(study)
+        if large := large_text("a budget of", Nats(study_plan.epsilon)):
             warn(large)
-        budgets = _other_budgets(read.epsilon) if html is not None else []
-        found = design_study(
-            read,
+        budgets = _other_budgets(study_plan.epsilon) if html is not None else []
+        design = design_study(
+            study_plan,
             repetitions=repetitions,
             seed=seed,
             budgets=budgets,
-            progress=lambda done, total, what: line.count(done, total, f"designs: {what}"),
+            progress=lambda done, total, strategy: line.count(done, total, f"designs: {strategy}"),
         )
     # First what was found: a page that cannot be written must not lose it.
     if as_json:
-        show_json(found.tree())
+        show_json(design.tree())
     else:
-        _show(found)
+        _show(design)
     if html is not None:
         text = design_page(
-            found,
+            design,
             name=study.name,
-            date=date or written(study),
+            date=date or modification_date(study),
             content_id=hashlib.sha256(study.read_bytes()).hexdigest(),
         )
         save(html, lambda: text)
@@ -89,34 +89,36 @@ def command(
 
 def _other_budgets(epsilon: Fraction) -> list[Fraction]:
     """Those of the figure that a study can have."""
-    some = [epsilon * factor for factor in _BUDGETS]
-    return [each for each in some if LEAST_EPSILON <= each <= LARGEST_EPSILON]
+    budgets = [epsilon * factor for factor in _BUDGETS]
+    return [budget for budget in budgets if LEAST_EPSILON <= budget <= LARGEST_EPSILON]
 
 
-def _show(found: Design) -> None:
-    best = found.recommended
+def _show(design: Design) -> None:
+    best = design.recommended
     cells = [("", "standard error", "answers", "possible")]
-    for each in found.predictions:
-        noise = each.accuracy.simulation_error
-        spread = f" ± {100 * noise / each.error:.1f} %" if noise else ""
-        verdict = "recommended" if each is best else "yes" if each.possible else "no"
+    for prediction in design.predictions:
+        noise = prediction.accuracy.simulation_error
+        spread = f" ± {100 * noise / prediction.error:.1f} %" if noise else ""
+        verdict = "recommended" if prediction is best else "yes" if prediction.possible else "no"
         cells.append(
-            (each.name, f"{error_text(each.error)}{spread}", f"{each.answers:.3g}", verdict)
+            (
+                prediction.name,
+                f"{error_text(prediction.error)}{spread}",
+                f"{prediction.answers:.3g}",
+                verdict,
+            )
         )
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    for row in cells:
-        line = "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))
-        click.echo(make_printable(line.rstrip()))
+    show_table(cells)
     click.echo()
-    show_lines(_lines(found))
+    show_lines(_lines(design))
 
 
-def _lines(found: Design) -> Iterator[tuple[str, str]]:
-    yield "recommended", advice(found)
-    for number, reason in enumerate(reasons(found)):
-        yield "" if number else "why", reason
-    best = found.recommended
+def _lines(design: Design) -> Iterator[tuple[str, str]]:
+    yield "recommended", advice(design)
+    for index, reason in enumerate(reasons(design)):
+        yield "" if index else "why", reason
+    best = design.recommended
     if best is not None:
-        for number, goal in enumerate(found.study.goals):
-            error = best.accuracy.standard_errors[number]
-            yield "" if number else "goals", f"{goal.name}: standard error {error_text(error)}"
+        for index, goal in enumerate(design.study.goals):
+            error = best.accuracy.standard_errors[index]
+            yield "" if index else "goals", f"{goal.name}: standard error {error_text(error)}"

@@ -19,7 +19,7 @@ from typing import Any
 import click
 
 from expost import __version__
-from expost.cli._outputs import show_json, show_lines
+from expost.cli._outputs import fail_if, show_json, show_lines
 from expost.errors import InvalidInput
 from expost.files.regular import can_be_written, open_for_reading, others_may_read, others_may_write
 
@@ -44,8 +44,8 @@ _EXTRA = re.compile(r"extra == '(?P<extra>[\w-]+)'")
 class Problem:
     """Something that does not work, or is not safe, and what to do about it."""
 
-    what: str
-    mend: str
+    description: str
+    fix: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,72 +62,73 @@ class Package:
 class Kernels:
     """The machine code of the search over boxes.
 
-    ``kept`` is the file that has it for this computer, ``places`` are the directories where it may
-    be, and ``writable`` those in which it could be kept; ``plain``: NUMBA_DISABLE_JIT does without.
+    ``compiled_file`` has it for this computer, and ``directories`` are those where it may be, of
+    which ``writable`` could store it. NUMBA_DISABLE_JIT does without (``jit_disabled``).
     """
 
-    plain: bool
-    kept: Path | None
-    places: tuple[Path, ...]
+    jit_disabled: bool
+    compiled_file: Path | None
+    directories: tuple[Path, ...]
     writable: tuple[Path, ...]
 
     @property
     def problems(self) -> Iterator[Problem]:
         """What makes boxes slow, or lets others change what is run."""
-        if self.kept is None and not self.writable and not self.plain:
-            where = " or ".join(map(str, self.places))
-            what = f"kernels cannot be kept in {where}, so every process compiles them for a minute"
-            yield Problem(what, "set NUMBA_CACHE_DIR to a directory of your own")
-        for part in (self.kept, *self.kept.parents) if self.kept is not None else ():
+        if self.compiled_file is None and not self.writable and not self.jit_disabled:
+            where = " or ".join(map(str, self.directories))
+            text = f"kernels cannot be kept in {where}, so every process compiles them for a minute"
+            yield Problem(text, "set NUMBA_CACHE_DIR to a directory of your own")
+        file = self.compiled_file
+        for part in () if file is None else (file, *file.parents):
             if others_may_write(part.stat()):
-                what = f"others may write to {part}, and so change the kernels that are run"
-                yield Problem(what, f"chmod go-w {shlex.quote(str(part))}")
+                text = f"others may write to {part}, and so change the kernels that are run"
+                yield Problem(text, f"chmod go-w {shlex.quote(str(part))}")
 
 
-def packages() -> Iterator[Package]:
+def check_packages() -> Iterator[Package]:
     """What the metadata of expost asks for on this platform, each imported to see if it works."""
     for requirement in metadata.requires("expost") or ():
         parts = _REQUIREMENT.match(requirement)
         if parts is not None and f"sys_platform != '{sys.platform}'" not in parts["marker"]:
             extra = _EXTRA.search(parts["marker"])
-            yield _package(parts["name"], parts["least"], extra and extra["extra"])
+            yield _check_package(parts["name"], parts["least"], extra and extra["extra"])
 
 
-def _package(name: str, least: str, extra: str | None) -> Package:
+def _check_package(name: str, least: str, extra: str | None) -> Package:
     try:
         version = metadata.version(name)
     except metadata.PackageNotFoundError:
         version = None
     if extra is not None and version is None:
         return Package(name, extra, None, None)
-    mend = f"pip install --upgrade '{name}>={least}'"
+    fix = f"pip install --upgrade '{name}>={least}'"
     try:
         import_module(_MODULES.get(name, name))
     except Exception as error:  # whatever a broken package raises
-        why = f"{name} cannot be imported: {error or type(error).__name__}"
+        text = f"{name} cannot be imported: {error or type(error).__name__}"
         boxes = "; finite domains work without it, boxes do not" if name in _COMPILER else ""
-        return Package(name, extra, version, Problem(why + boxes, mend))
-    if version is not None and _numbers(version) < _numbers(least):
-        why = f"{name} {version} is older than {least}, which expost needs"
-        return Package(name, extra, version, Problem(why, mend))
+        return Package(name, extra, version, Problem(text + boxes, fix))
+    if version is not None and _version_parts(version) < _version_parts(least):
+        text = f"{name} {version} is older than {least}, which expost needs"
+        return Package(name, extra, version, Problem(text, fix))
     return Package(name, extra, version, None)
 
 
-def _numbers(version: str) -> list[int]:
+def _version_parts(version: str) -> list[int]:
     return [int(part) for part in re.findall(r"\d+", version)[:2]]
 
 
-def kernels() -> Kernels | None:
+def find_kernels() -> Kernels | None:
     """The kernels as they are kept on disk; None if what loads them does not work."""
     try:
         from expost.solver.kernels import compiled
 
-        places = tuple(compiled.cache_directories())
-        found = compiled.find_cached(places)
+        directories = tuple(compiled.cache_directories())
+        cached = compiled.find_cached(directories)
     except Exception:  # a broken package, of which its own line tells
         return None
-    writable = tuple(filter(can_be_written, places))
-    return Kernels(compiled.jit_disabled(), found and found[0], places, writable)
+    writable = tuple(filter(can_be_written, directories))
+    return Kernels(compiled.jit_disabled(), cached and cached[0], directories, writable)
 
 
 def transcript_problems(path: Path) -> Iterator[Problem]:
@@ -137,20 +138,20 @@ def transcript_problems(path: Path) -> Iterator[Problem]:
 
         load_transcript(path)
     except ImportError as error:
-        yield Problem(f"{path} cannot be read: {error}", "mend what is imported first")
+        yield Problem(f"{path} cannot be read: {error}", "fix what is imported first")
         return
     except InvalidInput as error:
-        mend = "mend it there; a fresh or an older file would give back what was spent"
-        yield Problem(str(error), mend)
+        fix = "fix it there; a fresh or an older file would give back what was spent"
+        yield Problem(str(error), fix)
         return
     directory = path.resolve().parent
     for part in (path, directory):
         if others_may_write(part.stat()):
-            what = f"others may write to {part}, and so give back a budget that was spent"
-            yield Problem(what, f"chmod go-w {shlex.quote(str(part))}")
+            text = f"others may write to {part}, and so give back a budget that was spent"
+            yield Problem(text, f"chmod go-w {shlex.quote(str(part))}")
     if not can_be_written(directory):
-        what = f"{path} cannot be replaced, so nothing can be asked: {directory} is not writable"
-        yield Problem(what, "make its directory writable for you")
+        text = f"{path} cannot be replaced, so nothing can be asked: {directory} is not writable"
+        yield Problem(text, "make its directory writable for you")
 
 
 def secret_problems(path: Path) -> Iterator[Problem]:
@@ -173,18 +174,18 @@ _path = click.Path(path_type=Path)
 @click.option("--secret", type=_path, metavar="SECRET", help="A file with a subject's value.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 def command(file: Path | None, secret: Path | None, as_json: bool) -> None:
-    """What is installed here, what of it does not work, and how to mend it.
+    """Check the installation and suggest fixes.
 
-    FILE is a transcript. Of it, and of SECRET, is said who else may read or write them. Exit code 1
-    if something is wrong.
+    FILE is a transcript. Also check who else may read or write it, and SECRET. Exits with 1 if
+    there is a problem.
     """
     try:
-        found, problems = list(packages()), []
+        installed, problems = list(check_packages()), []
     except metadata.PackageNotFoundError:
-        what = "expost is imported but not installed, so what it needs is not known"
-        found, problems = [], [Problem(what, "pip install expost, or the path of its clone")]
-    problems += [package.problem for package in found if package.problem is not None]
-    code = kernels()
+        text = "expost is imported but not installed, so what it needs is not known"
+        installed, problems = [], [Problem(text, "pip install expost, or the path of its clone")]
+    problems += [package.problem for package in installed if package.problem is not None]
+    code = find_kernels()
     if code is not None:
         problems += code.problems
     if file is not None:
@@ -192,70 +193,76 @@ def command(file: Path | None, secret: Path | None, as_json: bool) -> None:
     if secret is not None:
         problems += secret_problems(secret)
     if as_json:
-        show_json(_tree(found, code, problems))
+        show_json(_tree(installed, code, problems))
     else:
-        show_lines(_lines(found, code, problems))
-    if problems:
-        raise click.exceptions.Exit(1)
+        show_lines(_lines(installed, code, problems))
+    fail_if(problems)
 
 
-def _tree(found: list[Package], code: Kernels | None, problems: list[Problem]) -> dict[str, Any]:
+def _versions(installed: list[Package], extra: str | None) -> dict[str, str | None]:
+    return {package.name: package.version for package in installed if package.extra == extra}
+
+
+def _tree(
+    installed: list[Package], code: Kernels | None, problems: list[Problem]
+) -> dict[str, Any]:
+    kernels = None
+    if code is not None:
+        kernels = {
+            "compiled": code.compiled_file is not None,
+            "file": None if code.compiled_file is None else str(code.compiled_file),
+            "cache": [
+                {"directory": str(directory), "writable": directory in code.writable}
+                for directory in code.directories
+            ],
+            "disabled": code.jit_disabled,
+        }
     return {
         "expost": __version__,
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "packages": {each.name: each.version for each in found if each.extra is None},
-        "extras": {
-            extra: {each.name: each.version for each in found if each.extra == extra}
-            for extra in EXTRAS
-        },
-        "kernels": None
-        if code is None
-        else {
-            "compiled": code.kept is not None,
-            "file": None if code.kept is None else str(code.kept),
-            "cache": [
-                {"directory": str(each), "writable": each in code.writable} for each in code.places
-            ],
-            "disabled": code.plain,
-        },
-        "problems": [{"what": each.what, "mend": each.mend} for each in problems],
+        "packages": _versions(installed, None),
+        "extras": {extra: _versions(installed, extra) for extra in EXTRAS},
+        "kernels": kernels,
+        "problems": [{"problem": problem.description, "fix": problem.fix} for problem in problems],
     }
 
 
 def _lines(
-    found: list[Package], code: Kernels | None, problems: list[Problem]
-) -> list[tuple[str, str]]:
-    lines = [
-        ("expost", __version__),
-        ("Python", f"{platform.python_version()} on {platform.platform()}"),
-    ]
-    lines += [(each.name, each.version or "missing") for each in found if each.extra is None]
-    lines.append(("kernels", _state(code)))
+    installed: list[Package], code: Kernels | None, problems: list[Problem]
+) -> Iterator[tuple[str, str]]:
+    yield "expost", __version__
+    yield "Python", f"{platform.python_version()} on {platform.platform()}"
+    for name, version in _versions(installed, None).items():
+        yield name, version or "missing"
+    yield "kernels", _kernel_state(code)
     if code is not None:
-        lines += [("cache", f"{place}{_use(place, code)}") for place in code.places]
+        for directory in code.directories:
+            yield "cache", f"{directory}{_cache_state(directory, code)}"
     for extra, purpose in EXTRAS.items():
-        there = [
-            f"{each.name} {each.version}" for each in found if each.extra == extra and each.version
+        versions = [
+            f"{name} {version}" for name, version in _versions(installed, extra).items() if version
         ]
-        how = ", ".join(there) or f"not installed: pip install 'expost[{extra}]'"
-        lines.append((f"extra {extra}", f"{how} (for {purpose})"))
+        text = ", ".join(versions) or f"not installed: pip install 'expost[{extra}]'"
+        yield f"extra {extra}", f"{text} (for {purpose})"
     for problem in problems:
-        lines += [("wrong", problem.what), ("to mend", problem.mend)]
-    return lines if problems else [*lines, ("wrong", "nothing")]
+        yield "problem", problem.description
+        yield "fix", problem.fix
+    if not problems:
+        yield "problems", "none"
 
 
-def _state(code: Kernels | None) -> str:
+def _kernel_state(code: Kernels | None) -> str:
     if code is None:
         return "cannot be loaded, so there are no boxes"
-    if code.plain:
+    if code.jit_disabled:
         return "plain Python, slow, because NUMBA_DISABLE_JIT says so"
-    if code.kept is None:
+    if code.compiled_file is None:
         return "not compiled yet; python -m expost.solver.warm_up does it, in about a minute"
     return "compiled for this computer"
 
 
-def _use(place: Path, code: Kernels) -> str:
-    if code.kept is not None and code.kept.parent == place:
+def _cache_state(directory: Path, code: Kernels) -> str:
+    if code.compiled_file is not None and code.compiled_file.parent == directory:
         return " (in use)"
-    return "" if place in code.writable else " (not writable)"
+    return "" if directory in code.writable else " (not writable)"

@@ -11,10 +11,18 @@ import click
 
 from expost._format import format_count
 from expost.answers import Answers
-from expost.cli._inputs import about_options, find_attributes, read_many
+from expost.cli._inputs import about_options, find_attributes, read_answers
 from expost.cli._options import about, as_json, path, step
-from expost.cli._outputs import Line, check_picture, progress_line, show_json, show_lines, where
-from expost.errors import InvalidInput, make_printable
+from expost.cli._outputs import (
+    Line,
+    check_picture,
+    picture_line,
+    progress_line,
+    show_json,
+    show_lines,
+    show_table,
+)
+from expost.errors import InvalidInput
 from expost.knowledge import Samples, load_prior
 from expost.report._estimates import (
     EstimateReport,
@@ -100,7 +108,7 @@ def command(
     out: Path | None,
     as_json: bool,
 ) -> None:
-    """What the answers of many say about a group: means, frequencies, distributions.
+    """Estimate means, frequencies or distributions from many subjects.
 
     By default it is how the values are distributed; of a record, those of the attributes --about,
     estimated together with all that was asked about if who was asked may depend on it.
@@ -118,116 +126,109 @@ def command(
     if out is not None:
         check_picture(out, data, queries)
     with progress_line() as line:
-        study = read_many(data, queries, line)
+        study = read_answers(data, queries, line)
         answers = study.answers
-        options = IntervalOptions(confidence, repetitions, seed, _told(line))
+        options = IntervalOptions(confidence, repetitions, seed, _count_repetitions(line))
         if key is not None:
             check_mean(answers, key, unnamed=queries is None)
-        chosen = None if of_query else find_attributes(answers, about, step, key=key)
+        target = None if of_query else find_attributes(answers, about, step, key=key)
         with about_options():
             if key is not None and not likelihood:
-                found = report_mean(answers, key, confidence=confidence)
+                result = report_mean(answers, key, confidence=confidence)
             elif naive:
-                answers = answers if chosen is None else _part(answers, chosen, planned=planned)
-                found = report_frequencies(answers, confidence=confidence)
+                if target is not None:
+                    names, at_step = target
+                    answers = answers.about(*names, at=at_step, planned=planned)
+                result = report_frequencies(answers, confidence=confidence)
             elif key is not None and support is not None:
-                found = report_support_mean(answers, key, _support(support, answers), options)
+                points = _load_support(support, answers)
+                result = report_support_mean(answers, key, points, options)
             else:
-                answers, chosen = select_for_likelihood(answers, chosen, planned=planned)
+                answers, target = select_for_likelihood(answers, target, planned=planned)
                 estimator = report_distribution
                 if key is not None:
                     estimator = partial(report_likelihood_mean, key=key)
-                found = estimator(answers, chosen, options)
+                result = estimator(answers, target, options)
     unused = len(study.answers.codes) - len(answers.codes)
     if unused:  # they are about other attributes
         left_out = len(study.answers) - len(answers)
-        found = replace(found, unused=unused, left_out=left_out)
+        result = replace(result, unused=unused, left_out=left_out)
     if incomplete:
-        found = mark_incomplete(found)
+        result = mark_incomplete(result)
     if out is not None:
-        _draw(found, out)
+        _draw(result, out)
     if as_json:
-        show_json(found.tree())
+        show_json(result.tree())
         return
-    if found.warning is not None:  # before anybody takes a number for what it is not
-        show_lines([("warning", found.warning)])
+    if result.warning is not None:  # before anybody takes a number for what it is not
+        show_lines([("warning", result.warning)])
         click.echo()
-    _show_table(found)
-    show_lines(_lines(found))
+    _show_table(result)
+    show_lines(_lines(result))
     if out is not None:
-        click.echo(where(out))
+        click.echo(picture_line(out))
 
 
-def _part(
-    answers: Answers, chosen: tuple[tuple[str, ...], int | None], *, planned: bool
-) -> Answers:
-    names, step = chosen
-    return answers.about(*names, at=step, planned=planned)
-
-
-def _support(path: Path, answers: Answers) -> Samples:
+def _load_support(path: Path, answers: Answers) -> Samples:
     points = load_prior(path, answers.domain)
     if not isinstance(points, Samples):
         raise InvalidInput("leave it out: only a box needs one", "--support")
     return points
 
 
-def _told(line: Line) -> Callable[[int, int], None]:
+def _count_repetitions(line: Line) -> Callable[[int, int], None]:
     return lambda done, total: line.count(done, total, "repetitions")
 
 
-def _show_table(found: EstimateReport) -> None:
+def _show_table(result: EstimateReport) -> None:
     """The estimates in columns; the largest, where there are very many."""
-    rows = found.estimates
+    rows = result.estimates
     if len(rows) > _MOST:
         least = sorted((row.estimate for row in rows), reverse=True)[_MOST - 1]
         rows = tuple(row for row in rows if row.estimate >= least)[:_MOST]
-    level = f"{100 * found.confidence:g} % interval"
+    level = f"{100 * result.confidence:g} % interval"
     cells = [("", "estimate", level, "standard error")]
     for row in rows:
         if not row.identified:
             cells.append((row.of, "not determined", "", ""))
             continue
         estimate, lower, upper = (
-            _short(each, found.ends) for each in (row.estimate, row.lower, row.upper)
+            _format_estimate(bound, result.ends) for bound in (row.estimate, row.lower, row.upper)
         )
         cells.append((row.of, estimate, f"{lower} to {upper}", f"{row.standard_error:.4g}"))
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    for each in cells:
-        line = "  ".join(f"{cell:<{width}}" for cell, width in zip(each, widths, strict=True))
-        click.echo(make_printable(line.rstrip()))
-    if len(rows) < len(found.estimates):
-        click.echo(f"… and {len(found.estimates) - len(rows):,} smaller ones (--json has all)")
+    show_table(cells)
+    if len(rows) < len(result.estimates):
+        click.echo(f"… and {len(result.estimates) - len(rows):,} smaller ones (--json has all)")
     click.echo()
 
 
-def _short(number: float, ends: tuple[float, float]) -> str:
+def _format_estimate(estimate: float, ends: tuple[float, float]) -> str:
     """Four digits; what a search leaves where the likeliest is zero is zero."""
-    return "0" if abs(number) < _DUST * (ends[1] - ends[0]) else f"{number:.4g}"
+    return "0" if abs(estimate) < _DUST * (ends[1] - ends[0]) else f"{estimate:.4g}"
 
 
-def _lines(found: EstimateReport) -> Iterator[tuple[str, str]]:
-    yield "what", found.description
-    subjects = f"{found.subjects:,}"
-    if found.left_out:
-        subjects += f", and {found.left_out:,} who did not answer it"
-    if found.refused is not None and found.left_out:
-        subjects += f" (to {found.refused:,} the filter refuses it now)"
+def _lines(result: EstimateReport) -> Iterator[tuple[str, str]]:
+    yield "what", result.description
+    subjects = f"{result.subjects:,}"
+    if result.left_out:
+        subjects += f", and {result.left_out:,} who did not answer it"
+    if result.refused is not None and result.left_out:
+        subjects += f" (to {result.refused:,} the filter refuses it now)"
     yield "subjects", subjects
-    unused = f", and {found.unused:,} to other queries" if found.unused else ""
-    yield "answers", f"{found.answers:,}{unused}"
-    for number, assumption in enumerate(found.assumes):
-        yield "" if number else "assumes", assumption
+    unused = f", and {result.unused:,} to other queries" if result.unused else ""
+    yield "answers", f"{result.answers:,}{unused}"
+    for index, assumption in enumerate(result.assumes):
+        yield "" if index else "assumes", assumption
 
 
-def _draw(found: EstimateReport, out: Path) -> None:
+def _draw(result: EstimateReport, out: Path) -> None:
     from expost.report._figures import estimates_chart
     from expost.report._plot import save_chart
 
-    responses = format_count(found.answers, "response")
-    notes = [f"{responses} of {format_count(found.subjects, 'subject')}"]
-    notes += ["can be biased"] if found.doubtful else []
+    responses = format_count(result.answers, "response")
+    notes = [f"{responses} of {format_count(result.subjects, 'subject')}"]
+    notes += ["can be biased"] if result.doubtful else []
     chart = estimates_chart(
-        found.estimates, found.confidence, notes, title=found.description, most=_MOST
+        result.estimates, result.confidence, notes, title=result.description, most=_MOST
     )
-    save_chart(chart, out, alt=f"Intervals of {found.description}.")
+    save_chart(chart, out, alt=f"Intervals of {result.description}.")

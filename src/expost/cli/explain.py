@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from expost.cli._options import as_json, page_date, path, searching, transcript_file
-from expost.cli._outputs import Line, check_output, show_json, watched, written
+from expost.cli._options import as_json, page_date, path, search_options, transcript_file
+from expost.cli._outputs import Line, check_output, modification_date, show_json, with_progress
 from expost.errors import InvalidInput, make_printable
 from expost.files.kinds import PAGE
 from expost.knowledge import confidence_change, load_prior
@@ -32,7 +32,7 @@ __all__ = ["command"]
     help="Where to save it as a page; an existing page is replaced.",
 )
 @page_date
-@searching()
+@search_options()
 @as_json
 def command(
     file: Path,
@@ -43,7 +43,9 @@ def command(
     effort: Effort,
     as_json: bool,
 ) -> None:
-    """What was asked and answered, what it did to the loss and what it means, in plain words.
+    """Explain a transcript in plain language.
+
+    It says what was asked and answered, what that did to the loss, and what the loss means.
 
     With a prior and a statement: how much the answers change its probability.
     """
@@ -71,18 +73,18 @@ def _show_learned(
 ) -> None:
     transcript = load_transcript(file)
     belief = load_prior(prior, transcript.domain)
-    with watched(effort) as (watched_effort, line):
+    with with_progress(effort) as (watched_effort, line):
         replay = replay_with_effort(transcript, watched_effort, line.exchanges)
-        found = confidence_change(replay, belief, statement)
+        change = confidence_change(replay, belief, statement)
     if html is not None:
         content = learned_page(
-            found, replay, name=file.name, prior=prior.name, date=date or written(file)
+            change, replay, name=file.name, prior=prior.name, date=date or modification_date(file)
         )
         html.write_text(content, encoding="utf-8")
     if as_json:
-        show_json(found.tree())
+        show_json(change.tree())
     else:
-        click.echo("\n".join(learned_sentences(found, replay)))
+        click.echo("\n".join(learned_sentences(change, replay)))
         _say_where(html)
 
 
@@ -90,14 +92,14 @@ def _show_explanation(
     file: Path, html: Path | None, date: str | None, effort: Effort, *, as_json: bool
 ) -> None:
     transcript = load_transcript(file)
-    with watched(effort) as (watched_effort, line):
-        found = explain(replay_with_effort(transcript, watched_effort, line.exchanges))
+    with with_progress(effort) as (watched_effort, line):
+        explanation = explain(replay_with_effort(transcript, watched_effort, line.exchanges))
         if html is not None:
-            _draw(found, file, html, date, line)
+            _draw(explanation, file, html, date, line)
     if as_json:
-        show_json(found.tree())
+        show_json(explanation.tree())
         return
-    click.echo("\n".join(map(make_printable, sentences(found))))
+    click.echo("\n".join(map(make_printable, sentences(explanation))))
     _say_where(html)
 
 
@@ -106,10 +108,9 @@ def _say_where(html: Path | None) -> None:
         click.echo(f"\n{make_printable(f'The page is in {html}.')}")
 
 
-def _draw(found: Explanation, file: Path, html: Path, date: str | None, line: Line) -> None:
-    odometer, losses = found.replay.odometer, []
-    for count in range(len(odometer) + 1):
-        line.stage(f"response {count:,} of {len(odometer):,}")
-        losses.append(odometer.loss_after(count))
-    content = transcript_page(found, losses, name=file.name, date=date or written(file))
+def _draw(explanation: Explanation, file: Path, html: Path, date: str | None, line: Line) -> None:
+    losses = line.losses_along(explanation.replay.odometer)
+    content = transcript_page(
+        explanation, losses, name=file.name, date=date or modification_date(file)
+    )
     html.write_text(content, encoding="utf-8")

@@ -10,7 +10,7 @@ import click
 
 from expost.audits._folder import Gathered
 from expost.audits._plan import load_filter
-from expost.cli._inputs import read_many, read_query
+from expost.cli._inputs import read_answers, read_query
 from expost.cli._options import as_json, next_query, path
 from expost.cli._outputs import progress_line, show_json, show_lines
 from expost.cli.ledger._options import checkpoint_file, find_query
@@ -61,7 +61,7 @@ def command(
     seed: int,
     as_json: bool,
 ) -> None:
-    """How many will answer a query now, and each time that it is asked again.
+    """Forecast how many subjects will accept a query, now and in later rounds.
 
     DATA has all answers that they gave (CSV, JSONL, Parquet), or is a folder of transcripts, or a
     ledger: a file, or the URL of a PostgreSQL. Who has not answered anything so far is not counted.
@@ -74,37 +74,39 @@ def command(
             line.stage("reading the ledger")
             study, asked_next, accepting = _from_ledger(data, checkpoint, query)
         else:
-            study = read_many(Path(data), queries, line)
+            study = read_answers(Path(data), queries, line)
             asked_next = read_query(query, study.answers.domain)
-        guard = study.filter if filter_file is None else load_filter(filter_file)
-        if guard is None:
+        filter_ = study.filter if filter_file is None else load_filter(filter_file)
+        if filter_ is None:
             raise InvalidInput("give --filter FILTER too; DATA does not name one filter")
-        found = forecast(
+        result = forecast(
             study.answers,
             asked_next,
-            filter=guard,
+            filter=filter_,
             rounds=rounds,
             population=None if prior is None else load_prior(prior, study.answers.domain),
             seed=seed,
             progress=lambda done, total: line.count(done, total, "rounds"),
         )
-    held_back = 0 if accepting is None else found.now - accepting
+    held_back = 0 if accepting is None else result.now - accepting
     if as_json:
-        show_json({**found.tree(), "not_asked": study.unasked, "held_back": held_back})
+        show_json({**result.tree(), "not_asked": study.unasked, "held_back": held_back})
     else:
-        show_lines(_lines(found, study.unasked, held_back))
+        show_lines(_lines(result, study.unasked, held_back))
 
 
-def _is_ledger(place: Path) -> bool:
-    if not place.is_file():
+def _is_ledger(location: Path) -> bool:
+    if not location.is_file():
         return False
-    with at(str(place), ": "), open_for_reading(place, most=sys.maxsize) as file:
+    with at(str(location), ": "), open_for_reading(location, most=sys.maxsize) as file:
         return file.read(len(_DATABASE)) == _DATABASE
 
 
-def _from_ledger(place: str, checkpoint: Path | None, query: Path) -> tuple[Gathered, Query, int]:
+def _from_ledger(
+    location: str, checkpoint: Path | None, query: Path
+) -> tuple[Gathered, Query, int]:
     """What a ledger holds, a query, and how many of those who have answered it would ask now."""
-    with Ledger(place, checkpoint=checkpoint) as ledger:
+    with Ledger(location, checkpoint=checkpoint) as ledger:
         answers = ledger.answers()
         asked_next = find_query(ledger, str(query))
         decided = ledger.decide(asked_next, answers.subjects)
@@ -112,8 +114,8 @@ def _from_ledger(place: str, checkpoint: Path | None, query: Path) -> tuple[Gath
     return study, asked_next, int(decided.accepted.sum())
 
 
-def _lines(found: Forecast, unasked: int, held_back: int) -> Iterator[tuple[str, str]]:
-    yield "subjects", f"{found.subjects:,} who have answered before"
+def _lines(result: Forecast, unasked: int, held_back: int) -> Iterator[tuple[str, str]]:
+    yield "subjects", f"{result.subjects:,} who have answered before"
     if unasked:
         yield "not counted", f"{unasked:,} who have not answered anything so far"
     if held_back:
@@ -121,8 +123,8 @@ def _lines(found: Forecast, unasked: int, held_back: int) -> Iterator[tuple[str,
             "held back",
             f"{held_back:,} suspended, unconfirmed or with an open reservation, counted as if not",
         )
-    yield "now", f"{found.now:,} answer"
-    for number, (count, error) in enumerate(zip(found.answering, found.errors, strict=True)):
-        if number:
-            share = 100 * count / found.subjects
-            yield f"round {number + 1}", f"about {count:,.0f} ± {error:,.0f} ({share:.0f} %)"
+    yield "now", f"{result.now:,} answer"
+    for index, (count, error) in enumerate(zip(result.answering, result.errors, strict=True)):
+        if index:
+            share = 100 * count / result.subjects
+            yield f"round {index + 1}", f"about {count:,.0f} ± {error:,.0f} ({share:.0f} %)"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from expost.cli._options import as_json, path, searching
-from expost.cli._outputs import show_json, show_lines, watched
+from expost.cli._options import as_json, path, search_options
+from expost.cli._outputs import show_json, show_lines, with_progress
 from expost.errors import InvalidInput
 from expost.loss._odometer import peak_text
 from expost.loss._replay import replay_with_effort
@@ -25,6 +25,7 @@ _TABLES = (".csv", ".jsonl", ".parquet")
 @click.argument("file", type=path, metavar="[FILE]", required=False)
 @click.option(
     "--many",
+    "data",
     type=path,
     metavar="DATA",
     help="Answers of many subjects (CSV, JSONL, Parquet), all about one value of each; or a "
@@ -54,11 +55,11 @@ _TABLES = (".csv", ".jsonl", ".parquet")
     metavar="PICTURE",
     help="With --many: where to save a histogram; .png, .svg or .pdf, replaced if there.",
 )
-@searching()
+@search_options()
 @as_json
 def command(
     file: Path | None,
-    many: Path | None,
+    data: Path | None,
     queries: Path | None,
     budget: str | None,
     out: Path | None,
@@ -66,47 +67,48 @@ def command(
     effort: Effort,
     as_json: bool,
 ) -> None:
-    """The most that anybody who sees all responses of a subject, or of many, has learned.
+    """Compute the realized privacy loss of one or many subjects.
 
-    FILE is a transcript (JSON).
+    It bounds what anyone who sees all responses of a subject can have learned. FILE is a transcript
+    (JSON).
     """
-    if file is not None and many is None and (queries or budget or out or plot) is None:
+    if file is not None and data is None and (queries or budget or out or plot) is None:
         _show_loss(file, effort, as_json=as_json)
-    elif file is None and many is not None and (queries is not None or many.is_dir()):
+    elif file is None and data is not None and (queries is not None or data.is_dir()):
         from expost.cli._loss_of_many import show_losses  # one subject needs none of it
 
-        show_losses(many, queries, budget, out, plot, effort, as_json=as_json)
+        show_losses(data, queries, budget, out, plot, effort, as_json=as_json)
     else:
         raise InvalidInput("give either FILE, or --many DATA with --queries QUERIES")
 
 
 def _show_loss(file: Path, effort: Effort, *, as_json: bool) -> None:
     transcript = _transcript(file)
-    with watched(effort) as (watched_effort, line):
-        found = replay_with_effort(transcript, watched_effort, line.exchanges)
+    with with_progress(effort) as (watched_effort, line):
+        replay = replay_with_effort(transcript, watched_effort, line.exchanges)
     if as_json:
-        show_json(found.tree())
+        show_json(replay.tree())
         return
-    loss, guard, share = found.loss, found.filter, found.share_of_basic
-    basic = basic_text(found.basic.nearest, transcript)
+    loss, filter_, share = replay.loss, replay.filter, replay.share_of_basic
+    basic = basic_text(replay.basic.nearest, transcript)
     lines = [
         ("exchanges", str(len(transcript))),
         ("realized loss", shown(loss)),
-        ("at its peak", peak_text(found.peak, found.loss)),
+        ("at its peak", peak_text(replay.peak, replay.loss)),
         ("basic composition", basic),
         ("share of basic", f"{100 * share.upper:.3g} %" if loss.lower < math.inf else "undefined"),
     ]
     if loss.width > effort.gap:
         narrower = "more nodes (--nodes), or less coarse grids of noise, may narrow it"
         lines.insert(2, ("at least", f"{loss.lower:.6g}; {narrower}"))
-    if guard is None:
-        lines += [("budget", budget_text(guard))]
+    if filter_ is None:
+        lines += [("budget", budget_text(filter_))]
     else:
         lines += [
-            ("budget", guard.limit),
-            ("budget respected", found.respected_text),
+            ("budget", filter_.limit),
+            ("budget respected", replay.respected_text),
         ]
-        lines += [("remaining", guard.remaining_text(found.odometer))]
+        lines += [("remaining", filter_.remaining_text(replay.odometer))]
     show_lines(lines)
 
 
@@ -114,9 +116,9 @@ def _transcript(file: Path) -> Transcript:
     try:
         return load_transcript(file)
     except InvalidInput:
-        many = file.is_dir()
-        if not many and not (file.is_file() and file.suffix in _TABLES):
+        is_folder = file.is_dir()
+        if not is_folder and not (file.is_file() and file.suffix in _TABLES):
             raise
-        options = "" if many else " --queries QUERIES"
+        options = "" if is_folder else " --queries QUERIES"
         reason = "is not the transcript of one subject; for many subjects it is --many"
         raise InvalidInput(f"{reason} {file}{options}", str(file)) from None

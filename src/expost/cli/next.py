@@ -8,7 +8,7 @@ import click
 
 from expost.cli._inputs import check_name, open_history, read_changes, read_record
 from expost.cli._options import as_json, path, transcript_file
-from expost.cli._outputs import progress_line, show_json, show_lines
+from expost.cli._outputs import progress_line, show_result
 from expost.errors import InvalidInput
 from expost.session._file_session import FileSession
 from expost.transcript import load_transcript
@@ -33,12 +33,12 @@ __all__ = ["command"]
 )
 @as_json
 def command(file: Path, secret: Path, changes: Path | None, as_json: bool) -> None:
-    """Go on to the next step of the subject of a transcript, with the attributes that changed.
+    """Advance a subject's history to the next time step, with the attributes that changed.
 
     The first time, it starts the history with the record at the first step. Call it at every step,
     whether or not anything changed.
     """
-    check_name(secret, "secret", made=True)
+    check_name(secret, "secret", may_create=True)
     if secret.suffix != ".jsonl":  # a line would be added to what is perhaps no history
         raise InvalidInput(
             "a history is a file of its own, whose name ends in .jsonl; the first record and what "
@@ -55,7 +55,4 @@ def command(file: Path, secret: Path, changes: Path | None, as_json: bool) -> No
         else:
             history.begin(transcript, read_record(changes))
             step = 1
-    if as_json:
-        show_json({"step": step})
-    else:
-        show_lines([("step", str(step))])
+    show_result(as_json, {"step": step}, [("step", str(step))])

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from expost.cli._options import as_json, composition_delta, path, searching, transcript_file
-from expost.cli._outputs import check_picture, show_json, watched, where
+from expost.cli._options import as_json, composition_delta, path, search_options, transcript_file
+from expost.cli._outputs import check_picture, picture_line, show_json, with_progress
 from expost.files.canonical import plain_tree
 from expost.loss import Odometer
 from expost.report._comparison import costs_within_budget
@@ -29,31 +29,29 @@ __all__ = ["command"]
     help="Where to save the picture; .png, .svg or .pdf. An existing picture is replaced.",
 )
 @composition_delta
-@searching()
+@search_options()
 @as_json
 def command(file: Path, out: Path, delta: str | None, effort: Effort, as_json: bool) -> None:
-    """The loss after each response as a picture, beside basic composition and the budget.
+    """Plot the loss after each response, next to basic composition and the budget.
 
     With a delta, here or in the filter of the file, also beside other composition rules.
     """
     check_picture(out, file)
     transcript = load_transcript(file)
-    answered, guard = len(transcript), transcript.filter
-    losses, rules = [], None
-    with watched(effort) as (watched_effort, line):
+    answered, filter_ = len(transcript), transcript.filter
+    rules = None
+    with with_progress(effort) as (watched_effort, line):
         odometer = Odometer(transcript, effort=watched_effort)
-        if delta is not None or (guard is not None and not guard.pure):
+        if delta is not None or (filter_ is not None and not filter_.pure):
             rules = costs_within_budget(
                 odometer,
                 delta,
                 lambda count, total: line.stage(f"composition after {count:,} of {total:,}"),
             )
-        for count in range(answered + 1):
-            line.stage(f"response {count:,} of {answered:,}")
-            losses.append(odometer.loss_after(count))
+        losses = line.losses_along(odometer)
         chart = odometer_chart(odometer, losses, costs=rules)
         save_chart(chart, out, alt=f"The loss after each of {answered:,} responses.")
     if as_json:
         show_json(plain_tree({"picture": str(out), "exchanges": answered, "loss": losses[-1]}))
     else:
-        click.echo(where(out))
+        click.echo(picture_line(out))

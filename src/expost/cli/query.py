@@ -11,10 +11,17 @@ from typing import Any
 import click
 
 from expost import queries
-from expost.cli import _parsing
 from expost.cli._inputs import read_attributes, read_domain
 from expost.cli._options import about, as_json, path, step
 from expost.cli._outputs import show_json, warn
+from expost.cli._parsing import (
+    parse_definition,
+    parse_entries,
+    parse_labels,
+    parse_number,
+    parse_numbers,
+    parse_range,
+)
 from expost.domains import Domain, join_names
 from expost.errors import InvalidInput, at, did_you_mean, make_printable
 from expost.files.canonical import json_text, readable_tree
@@ -34,7 +41,7 @@ _OPTIONS = {"weights": "--weight", "probabilities": "--row", "utility": "--row"}
 """What is typed again and again, by the parameter that it makes; others go by their names."""
 
 
-def _maker(kind: str) -> Callable[..., Query]:
+def _constructor(kind: str) -> Callable[..., Query]:
     maker: Callable[..., Query] = getattr(queries, kind)
     return maker
 
@@ -42,15 +49,15 @@ def _maker(kind: str) -> Callable[..., Query]:
 @cache
 def _parameters(kind: str) -> dict[str, bool]:
     """What a family takes, and whether it has to be given: as its function in Python says."""
-    found = inspect.signature(_maker(kind)).parameters.values()
-    return {each.name: each.default is each.empty for each in found}
+    parameters = inspect.signature(_constructor(kind)).parameters.values()
+    return {p.name: p.default is p.empty for p in parameters}
 
 
 def _option(parameter: str) -> str:
     return _OPTIONS.get(parameter, f"--{parameter}")
 
 
-def _taken(kind: str) -> str:
+def _describe_parameters(kind: str) -> str:
     parameters = _parameters(kind).items()
     return ", ".join(
         _option(name) if needed else f"[{_option(name)}]" for name, needed in parameters
@@ -63,9 +70,9 @@ class _Kind(click.Choice[str]):
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         if value in _KINDS:
             return value
-        known = ", ".join(_KINDS)
+        kinds = ", ".join(_KINDS)
         raise InvalidInput(
-            f"there is no kind {value!r}; known: {known}{did_you_mean(value, _KINDS)}"
+            f"there is no kind {value!r}; known: {kinds}{did_you_mean(value, _KINDS)}"
         )
 
 
@@ -74,7 +81,7 @@ class _Listing(click.Command):
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Kinds, and what they take"):
-            formatter.write_dl([(kind, _taken(kind)) for kind in _KINDS])
+            formatter.write_dl([(kind, _describe_parameters(kind)) for kind in _KINDS])
 
 
 @click.command("query", cls=_Listing)
@@ -125,16 +132,18 @@ def command(
     rows: Sequence[str],
     about: str | None,
     step: int | None,
-    **given: Any,
+    **values: Any,
 ) -> None:
-    """Write a query as JSON, from options.
+    """Create a query file.
 
     KIND is one of the kinds below.
     """
     parameters = _parameters(kind)
     if rows:
-        given["utility" if "utility" in parameters else "probabilities"] = rows
-    query = _made(kind, {name: value for name, value in given.items() if value or value == ""})
+        values["utility" if "utility" in parameters else "probabilities"] = rows
+    query = _build_query(
+        kind, {name: value for name, value in values.items() if value or value == ""}
+    )
     if about is not None:
         query = query.about(*read_attributes(about), at=step)
     elif step is not None:
@@ -172,63 +181,67 @@ def _check_fits(query: Query, domain: Domain) -> None:
         raise InvalidInput(error.reason, options.get(error.place, error.place)) from None
 
 
-def _made(kind: str, given: dict[str, Any]) -> Query:
+def _build_query(kind: str, values: dict[str, Any]) -> Query:
     """The query of a kind, from what was typed."""
     parameters = _parameters(kind)
-    for name in given:
+    for name in values:
         if name not in parameters:
-            raise InvalidInput(f"{kind} does not take it; it takes {_taken(kind)}", _option(name))
+            raise InvalidInput(
+                f"{kind} does not take it; it takes {_describe_parameters(kind)}", _option(name)
+            )
     for name, needed in parameters.items():
-        if needed and name not in given:
-            raise InvalidInput(f"{kind} needs it; it takes {_taken(kind)}", _option(name))
+        if needed and name not in values:
+            raise InvalidInput(
+                f"{kind} needs it; it takes {_describe_parameters(kind)}", _option(name)
+            )
     read = {}
-    for name, typed_ in given.items():
+    for name, typed_ in values.items():
         with at(_option(name), ": "):
             read[name] = _READERS.get(name, lambda value: value)(typed_)
     try:
-        return _maker(kind)(**read)
+        return _constructor(kind)(**read)
     except InvalidInput as error:
-        name, dot, rest = error.place.partition(".")
+        name, dot, field = error.place.partition(".")
         base, bracket, index = name.partition("[")
-        place = _option(base) if base in parameters else base
-        raise InvalidInput(error.reason, f"{place}{bracket}{index}{dot}{rest}") from None
+        option = _option(base) if base in parameters else base
+        raise InvalidInput(error.reason, f"{option}{bracket}{index}{dot}{field}") from None
 
 
 def _weights(texts: Sequence[str]) -> Any:
     """Weights by name, or by position if none has a name."""
     if not any("=" in text for text in texts):
-        return [_parsing.number(text) for text in texts]
+        return [parse_number(text) for text in texts]
     result: dict[str, Any] = {}
     for text in texts:
-        name, what = _parsing.named(text, example="age=-0.059")
+        name, weight = parse_definition(text, example="age=-0.059")
         with at(name):
             if name in result:
                 raise InvalidInput("is given twice")
-            result[name] = _by_category(what) if ":" in what else _parsing.number(what)
+            result[name] = _by_category(weight) if ":" in weight else parse_number(weight)
     return result
 
 
 def _by_category(text: str) -> dict[str, NumberText]:
     result: dict[str, NumberText] = {}
-    for entry in _parsing.labels(text):
+    for entry in parse_labels(text):
         label, colon, weight = entry.rpartition(":")
         if not colon or not label or label in result:
             raise InvalidInput("must have a weight for each category, such as north:1,south:2")
-        result[label] = _parsing.number(weight)
+        result[label] = parse_number(weight)
     return result
 
 
 def _exact_rows(texts: Sequence[str]) -> list[list[str]]:
-    return [_parsing.labels(text) for text in texts]
+    return [parse_labels(text) for text in texts]
 
 
 _READERS: dict[str, Callable[[Any], Any]] = {
     "weights": _weights,
     "probabilities": _exact_rows,
     "utility": _exact_rows,
-    "range": _parsing.ends,
-    "scores": _parsing.numbers,
-    "of": _parsing.numbers,
-    "responses": _parsing.entries,
-    **dict.fromkeys(("intercept", "window", "size", "order", "buckets"), _parsing.number),
+    "range": parse_range,
+    "scores": parse_numbers,
+    "of": parse_numbers,
+    "responses": parse_entries,
+    **dict.fromkeys(("intercept", "window", "size", "order", "buckets"), parse_number),
 }

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from expost.cli._options import as_json, path, transcript_file
-from expost.cli._outputs import show_json, show_lines, watched
+from expost.cli._outputs import show_json, show_lines, with_progress
 from expost.errors import InvalidInput, at
 from expost.files.kinds import PROOF, TRANSCRIPT, check_kind
 from expost.files.regular import read_text
@@ -18,7 +18,7 @@ from expost.proof.verify import NOT_SHOWN, Failed, Verdict, read_file, rounded_u
 from expost.solver import Effort
 from expost.transcript import Transcript
 
-__all__ = ["command", "proved"]
+__all__ = ["command", "proof_lines"]
 
 
 @click.command("verify")
@@ -36,41 +36,41 @@ def command(file: Path, proof: Path, as_json: bool) -> None:
         document = read_text(file)
     claim = _text(proof)
     try:
-        with watched(Effort()) as (watched_effort, line):
+        with with_progress(Effort()) as (watched_effort, line):
             verdict = verify(
                 document, claim, lambda leaves: line.stage(f"leaves checked: {leaves:,}")
             )
             with at(str(file), ": "):
                 transcript = Transcript.from_json(document)
-            way = replay_with_effort(transcript, watched_effort, line.exchanges)
+            replay = replay_with_effort(transcript, watched_effort, line.exchanges)
     except Failed as error:
-        for name, text, what in ((file, document, TRANSCRIPT), (proof, claim, PROOF)):
+        for name, text, kind in ((file, document, TRANSCRIPT), (proof, claim, PROOF)):
             with at(str(name), ": "):
-                check_kind(text, what)
+                check_kind(text, kind)
         if as_json:
             show_json({"verified": False, "failed_at": str(error)})
         else:
             click.echo(f"expost: the proof fails at {error}", err=True)
         raise click.exceptions.Exit(1) from None
     if as_json:
-        show_json({"verified": True, **verdict.tree(), **way.course_tree()})
+        show_json({"verified": True, **verdict.tree(), **replay.course_tree()})
     else:
-        show_lines(proved(verdict, way))
+        show_lines(proof_lines(verdict, replay))
     if verdict.shows_end_within_budget is False:
         raise click.exceptions.Exit(NOT_SHOWN)
-    if way.respected is False:
+    if replay.respected is False:
         raise click.exceptions.Exit(1)  # a good end is no excuse
 
 
-def proved(verdict: Verdict, way: Replay, hint: str = "") -> list[tuple[str, str]]:
+def proof_lines(verdict: Verdict, replay: Replay, hint: str = "") -> list[tuple[str, str]]:
     """What a proof proves, and how the budget was respected on the way, for people."""
     lines = [("proved", f"the realized loss is at most {rounded_up(verdict.loss)}")]
     if verdict.about_budget:
         lines.append(("budget", verdict.about_budget + hint))
-    if way.filter is not None:
+    if replay.filter is not None:
         # No proof about the end shows it, so it is decided again here.
-        lines.append(("budget respected", way.respected_text))
-    return [*lines, ("at its peak", peak_text(way.peak, way.loss))]
+        lines.append(("budget respected", replay.respected_text))
+    return [*lines, ("at its peak", peak_text(replay.peak, replay.loss))]
 
 
 def _text(path: Path) -> str:

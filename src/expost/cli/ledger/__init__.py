@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from expost.cli._lazy_group import Lazily
+from expost.cli._lazy_group import LazyGroup
 
 __all__ = ["COMMANDS", "command"]
 
@@ -31,9 +31,9 @@ COMMANDS = {
 """What ``--help`` says about each, in the order of the list."""
 
 
-@click.group("ledger", cls=Lazily, package=__name__, listed=COMMANDS)
+@click.group("ledger", cls=LazyGroup, package=__name__, listed=COMMANDS)
 def command() -> None:
-    """Run a durable study: crash-safe budgets for many subjects.
+    """Run a durable study (crash-safe budgets for many subjects).
 
     LEDGER is a file (SQLite; install the extra 'ledger'), or the URL of a database:
     postgresql://host/name (install the extra 'postgres'). One process at a time writes to a ledger.

@@ -84,16 +84,18 @@ class SubjectOptions(NamedTuple):
         """Return these subjects of a ledger, each once; None if none were given."""
         if not self.names and self.file is None:
             return None
-        known = dict.fromkeys(study.subjects)
-        return list(dict.fromkeys(_find(known, given_as, name) for given_as, name in self.listed()))
+        registered = dict.fromkeys(study.subjects)
+        return list(
+            dict.fromkeys(_find(registered, given_as, name) for given_as, name in self.listed())
+        )
 
 
 def some_subjects(command: Command) -> Callable[..., None]:
     """Add --subject and --subjects; the command gets ``options``."""
 
     @functools.wraps(command)
-    def called(subject: tuple[str, ...], subjects: Path | None, **others: Any) -> None:
-        command(options=SubjectOptions(subject, subjects), **others)
+    def called(subject: tuple[str, ...], subjects: Path | None, **options: Any) -> None:
+        command(options=SubjectOptions(subject, subjects), **options)
 
     name = click.option("--subject", multiple=True, metavar="NAME", help="A subject; repeatable.")
     file = click.option(
@@ -110,8 +112,8 @@ def ledger(command: Command) -> Callable[..., None]:
     """Add the argument LEDGER and --checkpoint; the command gets ``open_``, which opens it."""
 
     @functools.wraps(command)
-    def called(location: str, checkpoint: Path | None, **others: Any) -> None:
-        command(open_=lambda: Ledger(location, checkpoint=checkpoint), **others)
+    def called(location: str, checkpoint: Path | None, **options: Any) -> None:
+        command(open_=lambda: Ledger(location, checkpoint=checkpoint), **options)
 
     return click.argument("location", metavar="LEDGER")(checkpoint_file(called))
 
@@ -134,16 +136,16 @@ def find_subject(study: Ledger, text: str) -> Subject:
     return _find(dict.fromkeys(study.subjects), f"subject {text}", text)
 
 
-def _find(known: dict[Subject, None], given_as: str, name: Subject) -> Subject:
+def _find(registered: dict[Subject, None], given_as: str, name: Subject) -> Subject:
     """Return a subject by its name; digits may be the name of a subject that is a number."""
-    if isinstance(name, str | int) and name in known:
+    if isinstance(name, str | int) and name in registered:
         return name
-    if isinstance(name, str) and name.removeprefix("-").isdecimal() and int(name) in known:
+    if isinstance(name, str) and name.removeprefix("-").isdecimal() and int(name) in registered:
         return int(name)
-    close = ""
-    if isinstance(name, str) and len(known) <= _COMPARED:
-        close = did_you_mean(name, [other for other in known if isinstance(other, str)])
-    raise InvalidInput(f"no subject {name!r} in this ledger{close}", given_as)
+    suggestion = ""
+    if isinstance(name, str) and len(registered) <= _COMPARED:
+        suggestion = did_you_mean(name, [other for other in registered if isinstance(other, str)])
+    raise InvalidInput(f"no subject {name!r} in this ledger{suggestion}", given_as)
 
 
 def _read_subjects(file: Path) -> list[Subject]:

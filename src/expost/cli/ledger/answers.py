@@ -8,7 +8,7 @@ import click
 
 from expost.audits._tables import save_answers, save_queries
 from expost.cli._options import as_json, path
-from expost.cli._outputs import check_output, show_json, show_lines
+from expost.cli._outputs import check_output, show_result
 from expost.cli.ledger._options import Open, ledger
 from expost.errors import InvalidInput, at
 from expost.files.kinds import QUERIES
@@ -51,7 +51,8 @@ def command(open_: Open, out: Path, queries: Path, as_json: bool) -> None:
     save_queries(answers.domain, answers.queries, queries)
     save_answers(answers, out)
     count = len(answers.codes)
-    if as_json:
-        show_json({"answers": count, "subjects": len(answers)})
-    else:
-        show_lines([("answers", f"{count:,}"), ("subjects", f"{len(answers):,}")])
+    show_result(
+        as_json,
+        {"answers": count, "subjects": len(answers)},
+        [("answers", f"{count:,}"), ("subjects", f"{len(answers):,}")],
+    )

@@ -59,9 +59,9 @@ def read_values(file: Path, domain: Domain) -> tuple[list[Subject], SecretRows]:
     cells, changing = _columns_of(domain)
     with at(os.fspath(file), ": "):
         table = read_table(file, [_SUBJECT, *cells])
-        there = list(table.columns if hasattr(table, "columns") else table)
+        column_names = list(table.columns if hasattr(table, "columns") else table)
         for name in (_SUBJECT, *cells):
-            if name not in there:
+            if name not in column_names:
                 raise InvalidInput(f"has no column {name!r}")
         texts = file.suffix.lower() == ".csv"
         columns = [
@@ -76,19 +76,21 @@ def read_values(file: Path, domain: Domain) -> tuple[list[Subject], SecretRows]:
             for row in zip(*columns, strict=True)
         ]
         if changing:
-            rows = [_steps(number, row, changing) for number, row in enumerate(rows, 1)]
+            rows = [
+                _records_by_step(row_index, row, changing) for row_index, row in enumerate(rows, 1)
+            ]
         return list(table[_SUBJECT]), SecretRows(rows)
 
 
-def _steps(number: int, row: Any, changing: Collection[str]) -> list[dict[str, Any]]:
+def _records_by_step(row_index: int, row: Any, changing: Collection[str]) -> list[dict[str, Any]]:
     """A record for each step, where a column of what changes has a list of the values so far."""
     lists = [row[name] for name in changing]
-    lengths = {0 if isinstance(each, str) or not hasattr(each, "__len__") else len(each)
-               for each in lists}  # fmt: skip
+    lengths = {0 if isinstance(cell, str) or not hasattr(cell, "__len__") else len(cell)
+               for cell in lists}  # fmt: skip
     if len(lengths) > 1 or 0 in lengths:
         raise InvalidInput(
             "attributes that change have a list of values each, one for every step so far",
-            f"row {number}",
+            f"row {row_index}",
         )
     return [
         {name: row[name][step] if name in changing else row[name] for name in row}
@@ -100,40 +102,40 @@ def _columns_of(domain: Domain) -> tuple[dict[str, Read], list[str]]:
     """Return a reader of cells for each column of a domain, and the columns that change."""
     match domain:
         case FiniteSet(names=None):
-            return {_ALONE: _of(domain)}, []
+            return {_ALONE: _cell_reader(domain)}, []
         case FiniteSet():
-            return dict.fromkeys(domain.called(_ALONE), _number), []
+            return dict.fromkeys(domain.called(_ALONE), _parse_cell), []
         case Attributes():
             changing = [name for name in domain.names if domain[name].change]
             return {
-                name: _refused if name in changing else _of(domain[name].values)
+                name: _refuse_cell if name in changing else _cell_reader(domain[name].values)
                 for name in domain.names
             }, changing
         case Box():
             names = domain.names or [f"x{index}" for index in range(len(domain.sides))]
             return {
-                name: str if isinstance(side, Categories) else _number
+                name: str if isinstance(side, Categories) else _parse_cell
                 for name, side in zip(names, domain.sides, strict=True)
             }, []
         case _:
             assert_never(domain)
 
 
-def _of(domain: FiniteSet) -> Read:
+def _cell_reader(domain: FiniteSet) -> Read:
     """A label of a set, or one of its numbers."""
 
     def read(text: str) -> Any:
-        number = _number(text)
-        if number != text and domain.locate(text) is not None:
-            if domain.locate(number) is not None:
+        as_number = _parse_cell(text)
+        if as_number != text and domain.locate(text) is not None:
+            if domain.locate(as_number) is not None:
                 raise InvalidInput("a cell is a number or a label; JSON Lines tell them apart")
             return text
-        return number
+        return as_number
 
     return read
 
 
-def _number(text: str) -> Any:
+def _parse_cell(text: str) -> Any:
     """What is a number as one; else the text, which is outside of the domain then."""
     for kind in (int, float):
         try:
@@ -143,7 +145,7 @@ def _number(text: str) -> Any:
     return text
 
 
-def _refused(text: str) -> Any:
+def _refuse_cell(text: str) -> Any:
     raise InvalidInput("attributes that change have a list of values: use JSON Lines (.jsonl)")
 
 

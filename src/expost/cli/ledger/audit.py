@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from expost.cli._options import as_json
-from expost.cli._outputs import show_json, show_lines
+from expost.cli._outputs import fail_if, show_json, show_lines
 from expost.cli.audit import audit_lines
 from expost.cli.ledger._options import Open, ledger
 from expost.files.canonical import plain_tree
@@ -36,8 +36,7 @@ def command(open_: Open, as_json: bool) -> None:
         show_json(plain_tree(_tree(result)))
     else:
         show_lines(_lines(result))
-    if not result.good:
-        click.get_current_context().exit(1)
+    fail_if(not result.good)
 
 
 def _tree(result: StudyAudit) -> dict[str, Any]:

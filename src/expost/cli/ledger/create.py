@@ -8,7 +8,7 @@ import click
 
 from expost._format import format_list
 from expost.answers import queries_from_json
-from expost.cli._domain_options import Fix, fixed
+from expost.cli._domain_options import ReadDomainAndFilter, domain_options
 from expost.cli._options import as_json, path
 from expost.cli._outputs import show_json
 from expost.cli.ledger._options import checkpoint_file
@@ -34,7 +34,7 @@ __all__ = ["command"]
 @click.option(
     "--policy", type=path, metavar="FILE", help="New file for the policy (JSON) that devices need."
 )
-@fixed
+@domain_options
 @checkpoint_file
 @as_json
 def command(
@@ -42,7 +42,7 @@ def command(
     study: str,
     queries: Path | None,
     policy: Path | None,
-    fix: Fix,
+    read_domain_and_filter: ReadDomainAndFilter,
     checkpoint: Path | None,
     as_json: bool,
 ) -> None:
@@ -59,11 +59,11 @@ def command(
             domain_of_queries, named_queries = queries_from_json(read_text(queries))
     if policy is not None and policy.exists():
         raise InvalidInput("already exists; not overwritten", str(policy))
-    domain, guard, numbers = fix(domain_of_queries)
+    domain, filter_, number_note = read_domain_and_filter(domain_of_queries)
     if domain_of_queries is not None and domain_of_queries != domain:
         raise InvalidInput("its domain differs from the one in the options", f"{queries}")
     with Ledger.create(
-        location, domain, filter=guard, study=study, queries=named_queries, checkpoint=checkpoint
+        location, domain, filter=filter_, study=study, queries=named_queries, checkpoint=checkpoint
     ) as ledger:
         document, policy_id = ledger.policy.to_json(), ledger.policy.content_id
     if policy is not None:
@@ -73,9 +73,9 @@ def command(
         show_json({"policy_id": policy_id, "study": study, "queries": list(named_queries)})
         return
     click.echo(make_printable(f"A subject's value is {domain_in_words(domain)}."))
-    if numbers:
-        click.echo(numbers)
-    click.echo(f"Each subject's budget is {guard.limit} ({guard.kind} filter).")
+    if number_note:
+        click.echo(number_note)
+    click.echo(f"Each subject's budget is {filter_.limit} ({filter_.kind} filter).")
     if named_queries:
         click.echo(make_printable(f"Queries: {format_list(list(named_queries))}."))
     click.echo("No subjects are registered so far.")

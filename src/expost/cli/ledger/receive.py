@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from expost.cli._options import as_json, path
-from expost.cli._outputs import check_output, progress_line, show_json, show_lines
+from expost.cli._outputs import check_output, fail_if, progress_line, show_json, show_lines
 from expost.cli.ledger._options import Open, ledger, read_lines
 from expost.files.durable import save
 from expost.files.kinds import RECEIPTS
@@ -52,8 +52,7 @@ def command(open_: Open, file: Path, dry_run: bool, out: Path | None, as_json: b
         show_json({**{name: counts[name] for name in _OUTCOMES}, "receipts": trees})
     else:
         show_lines(_lines(receipts, counts, dry_run))
-    if counts["quarantined"]:
-        click.get_current_context().exit(1)
+    fail_if(counts["quarantined"])
 
 
 def _lines(
@@ -70,6 +69,9 @@ def _lines(
                     yield "", f"{count:,}: {reason}"
     held = len({receipt.subject for receipt in receipts if receipt.held})
     if held:
-        what = "subject is" if held == 1 else "subjects are"
-        yield "held", f"{held:,} {what} not suspended: an operator has to look at the messages"
+        subject_text = "subject is" if held == 1 else "subjects are"
+        yield (
+            "held",
+            f"{held:,} {subject_text} not suspended: an operator has to look at the messages",
+        )
         yield "", "then run: expost ledger resolve LEDGER --suspend --subjects FILE"

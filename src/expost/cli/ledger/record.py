@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from expost.cli._options import as_json, path
-from expost.cli._outputs import progress_line, show_json, show_lines
+from expost.cli._outputs import fail_if, progress_line, show_json, show_lines
 from expost.cli.ledger._options import Open, find_query, ledger, round_query, subjects_done
 from expost.errors import InvalidInput, at
 from expost.files.tables import read_table
@@ -51,5 +51,4 @@ def command(open_: Open, table: Path, query: str, key: str, as_json: bool) -> No
     else:
         counts = [("recorded", f"{len(accepted):,}")]
         show_lines([*counts, *([("not within budget", f"{over:,}")] if over else [])])
-    if over:
-        click.get_current_context().exit(1)
+    fail_if(over)

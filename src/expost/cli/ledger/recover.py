@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from expost.cli._options import as_json
-from expost.cli._outputs import check_output, show_json, show_lines
+from expost.cli._outputs import check_output, show_result
 from expost.cli.ledger._options import checkpoint_file
 from expost.files.kinds import CHECKPOINT
 from expost.ledger import Ledger, Recovery
@@ -37,18 +37,17 @@ def command(location: str, checkpoint: Path | None, lost: bool, as_json: bool) -
     if checkpoint is not None:
         check_output(checkpoint, CHECKPOINT)
     recovery = Ledger.recover(location, checkpoint=checkpoint, lost=lost)
-    if as_json:
-        show_json(
-            {
-                "lost_commits": recovery.lost_commits,
-                "unconfirmed": recovery.unconfirmed,
-                "lost_registrations": recovery.lost_registrations,
-                "suspended": recovery.suspended,
-                "lost_imports": recovery.lost_imports,
-            }
-        )
-    else:
-        show_lines(_lines(recovery))
+    show_result(
+        as_json,
+        {
+            "lost_commits": recovery.lost_commits,
+            "unconfirmed": recovery.unconfirmed,
+            "lost_registrations": recovery.lost_registrations,
+            "suspended": recovery.suspended,
+            "lost_imports": recovery.lost_imports,
+        },
+        _lines(recovery),
+    )
 
 
 def _lines(recovery: Recovery) -> Iterator[tuple[str, str]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from expost.cli._options import as_json, path
-from expost.cli._outputs import progress_line, show_json, show_lines
+from expost.cli._outputs import progress_line, show_result
 from expost.cli.ledger._options import Open, SubjectOptions, ledger, some_subjects
 from expost.errors import InvalidInput
 
@@ -46,7 +46,6 @@ def command(
             new += study.register(names[start : start + _TOGETHER], kind=kind)
             line.count(min(start + _TOGETHER, len(names)), len(names), "subjects")
         total = len(study)
-    if as_json:
-        show_json({"new": new, "subjects": total})
-    else:
-        show_lines([("new", f"{new:,}"), ("subjects", f"{total:,}")])
+    show_result(
+        as_json, {"new": new, "subjects": total}, [("new", f"{new:,}"), ("subjects", f"{total:,}")]
+    )

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from expost.cli._options import as_json, path
-from expost.cli._outputs import Line, check_output, progress_line, show_json, today
+from expost.cli._outputs import Line, check_output, fail_if, progress_line, show_json, todays_date
 from expost.cli.ledger._options import checkpoint_file, find_subject
 from expost.errors import InvalidInput, make_printable
 from expost.files.durable import save
@@ -53,8 +53,10 @@ def command(
     with Ledger(location, checkpoint=checkpoint) as study, progress_line() as line:
         line.stage("deciding about every answer again")
         summary = summary_of(study)
-        one = None if subject is None else _explain_subject(study, subject, line)
-    content = ledger_page(summary, name=_shown(location), date=date or today(), subject=one)
+        subject_page = None if subject is None else _explain_subject(study, subject, line)
+    content = ledger_page(
+        summary, name=_shown(location), date=date or todays_date(), subject=subject_page
+    )
     save(out, lambda: content)
     if as_json:
         respected = not (summary.audit is not None and summary.audit.broken)
@@ -68,8 +70,7 @@ def command(
         )
     else:
         click.echo(make_printable(f"The page is in {out}."))
-    if not summary.good:
-        click.get_current_context().exit(1)
+    fail_if(not summary.good)
 
 
 def _shown(location: str) -> str:
@@ -83,9 +84,5 @@ def _shown(location: str) -> str:
 
 def _explain_subject(study: Ledger, text: str, line: Line) -> OneSubject:
     name = find_subject(study, text)
-    found = explain(study.transcript(name))
-    odometer, losses = found.replay.odometer, []
-    for count in range(len(odometer) + 1):
-        line.stage(f"response {count:,} of {len(odometer):,}")
-        losses.append(odometer.loss_after(count))
-    return OneSubject(str(name), found, losses)
+    explanation = explain(study.transcript(name))
+    return OneSubject(str(name), explanation, line.losses_along(explanation.replay.odometer))

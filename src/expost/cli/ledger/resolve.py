@@ -35,11 +35,11 @@ def command(
         if subjects is None:
             raise InvalidInput("no subjects; give NAME, --subject NAME or --subjects FILE")
         changed = study.resolve(subjects, suspend=suspend)
-    what, same = "suspended" if suspend else "resolved", len(subjects) - len(changed)
+    action, same = "suspended" if suspend else "resolved", len(subjects) - len(changed)
     if as_json:
-        show_json({what: changed, "unchanged": same})
+        show_json({action: changed, "unchanged": same})
         return
-    lines = [(what, f"{len(changed):,}")]
+    lines = [(action, f"{len(changed):,}")]
     if changed and not suspend:
         lines.append(("", "each is confirmed by its device's next sync"))
     show_lines([*lines, *([("unchanged", f"{same:,}")] if same else [])])

@@ -26,9 +26,9 @@ _USED_UP = 1000
 @click.command("status")
 @ledger
 @some_subjects
-@click.option("--each", is_flag=True, help="Also list every subject.")
+@click.option("--each", "per_subject", is_flag=True, help="Also list every subject.")
 @as_json
-def command(open_: Open, options: SubjectOptions, each: bool, as_json: bool) -> None:
+def command(open_: Open, options: SubjectOptions, per_subject: bool, as_json: bool) -> None:
     """Show how a study stands: answers, losses, remaining budgets.
 
     With --subject or --subjects, list these subjects only. The loss bounds what anyone who sees all
@@ -39,20 +39,20 @@ def command(open_: Open, options: SubjectOptions, each: bool, as_json: bool) -> 
         subjects = options.find(study)
         status = study.status(subjects)
         facts = _facts(study, status) if subjects is None else {}
-    each = each or subjects is not None
+    per_subject = per_subject or subjects is not None
     if as_json:
         columns = {name: list(map(_plain, column)) for name, column in status.columns().items()}
         rows = zip(*columns.values(), strict=True)
         table = [dict(zip(columns, row, strict=True)) for row in rows]
-        listed = {"each": table} if each else {}
+        listed = {"each": table} if per_subject else {}
         show_json(
             plain_tree({**{name.replace(" ", "_"): facts[name][0] for name in facts}, **listed})
         )
         return
     show_lines([(name, text) for name, (_, text) in facts.items()])
-    if facts and each:
+    if facts and per_subject:
         click.echo()
-    if each:
+    if per_subject:
         show_lines(_rows(status))
 
 

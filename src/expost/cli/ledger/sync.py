@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from expost.cli._options import as_json, path
-from expost.cli._outputs import check_output, progress_line, show_json, show_lines
+from expost.cli._outputs import check_output, fail_if, progress_line, show_json, show_lines
 from expost.cli.ledger._options import Open, ledger, read_lines
 from expost.files.durable import save
 from expost.files.kinds import SYNC_ANSWERS
@@ -48,11 +48,10 @@ def command(open_: Open, file: Path, out: Path | None, as_json: bool) -> None:
     ]
     quarantined = sum(receipt.outcome == "quarantined" for receipt in receipts)
     if as_json:
-        trees = [json.loads(each) for each in text.splitlines()]
+        trees = [json.loads(answer_text) for answer_text in text.splitlines()]
         show_json({"answers": trees, "quarantined": quarantined})
     elif out is None:
         click.echo(text, nl=False)
     else:
         show_lines([("answers", f"{len(answers):,}"), ("quarantined", f"{quarantined:,}")])
-    if quarantined:
-        click.get_current_context().exit(1)
+    fail_if(quarantined)

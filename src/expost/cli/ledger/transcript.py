@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from expost.cli._options import as_json, path
-from expost.cli._outputs import show_json, show_lines
+from expost.cli._outputs import show_result
 from expost.cli.ledger._options import Open, find_subject, ledger
 from expost.errors import at
 from expost.files.durable import create
@@ -29,7 +29,8 @@ def command(open_: Open, subject: str, out: Path, as_json: bool) -> None:
         transcript = study.transcript(find_subject(study, subject))
     with at(str(out), ": "):
         create(out, transcript.to_json())
-    if as_json:
-        show_json({"content_id": transcript.content_id, "exchanges": len(transcript)})
-    else:
-        show_lines([("exchanges", f"{len(transcript):,}"), ("content id", transcript.content_id)])
+    show_result(
+        as_json,
+        {"content_id": transcript.content_id, "exchanges": len(transcript)},
+        [("exchanges", f"{len(transcript):,}"), ("content id", transcript.content_id)],
+    )

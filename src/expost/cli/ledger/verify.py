@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from expost.cli._options import as_json
-from expost.cli._outputs import progress_line, show_json, show_lines
+from expost.cli._outputs import fail_if, progress_line, show_result
 from expost.cli.ledger._options import Open, ledger, subjects_done
 
 __all__ = ["command"]
@@ -22,27 +22,23 @@ def command(open_: Open, as_json: bool) -> None:
     """
     with open_() as study, progress_line() as line:
         result = study.verify(progress=subjects_done(line))
-    if as_json:
-        show_json(
-            {
-                "verified": result.good,
-                "subjects": result.subjects,
-                "exchanges": result.exchanges,
-                "commits": result.commits,
-                "undecided": result.undecided,
-                "problems": list(result.problems),
-            }
-        )
-    else:
-        show_lines(
-            [
-                ("verified", "yes" if result.good else "NO"),
-                ("subjects", f"{result.subjects:,}"),
-                ("exchanges", f"{result.exchanges:,}"),
-                ("commits", f"{result.commits:,}"),
-                *([("undecided", f"{result.undecided:,}")] if result.undecided else []),
-                *(("problem", problem) for problem in result.problems),
-            ]
-        )
-    if not result.good:
-        click.get_current_context().exit(1)
+    show_result(
+        as_json,
+        {
+            "verified": result.good,
+            "subjects": result.subjects,
+            "exchanges": result.exchanges,
+            "commits": result.commits,
+            "undecided": result.undecided,
+            "problems": list(result.problems),
+        },
+        [
+            ("verified", "yes" if result.good else "NO"),
+            ("subjects", f"{result.subjects:,}"),
+            ("exchanges", f"{result.exchanges:,}"),
+            ("commits", f"{result.commits:,}"),
+            *([("undecided", f"{result.undecided:,}")] if result.undecided else []),
+            *(("problem", problem) for problem in result.problems),
+        ],
+    )
+    fail_if(not result.good)
