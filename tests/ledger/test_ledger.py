@@ -300,7 +300,7 @@ class TestParts:
 
     @pytest.fixture(autouse=True)
     def small(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("expost.ledger._arguments.ROWS_PER_COMMIT", 7)
+        monkeypatch.setattr("expost.ledger._arguments._ROWS_PER_COMMIT", 7)
 
     def test_every_verb_writes_several_commits(self, tmp_path: Path) -> None:
         with a_ledger(tmp_path) as ledger:

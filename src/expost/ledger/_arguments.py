@@ -18,9 +18,9 @@ from expost.panel._requests import subjects_of
 from expost.queries import Query
 
 __all__ = [
-    "ROWS_PER_COMMIT",
     "message_contents",
     "occurrences",
+    "parts",
     "read_queries",
     "response_positions",
     "run_in_parts",
@@ -28,8 +28,8 @@ __all__ = [
     "subject_to_json",
 ]
 
-#: Rows of one commit, for calls that have more.
-ROWS_PER_COMMIT = 1 << 14
+# Rows of one commit, for calls that have more.
+_ROWS_PER_COMMIT = 1 << 14
 
 
 def subject_to_json(subject: Subject) -> str:
@@ -87,6 +87,12 @@ def message_contents(messages: Iterable[bytes | str]) -> list[bytes]:
     return contents
 
 
+def parts(count: int) -> Iterator[slice]:
+    """Yield slices of rows that go into one commit each."""
+    for start in range(0, count, _ROWS_PER_COMMIT):
+        yield slice(start, min(start + _ROWS_PER_COMMIT, count))
+
+
 def run_in_parts(
     rows: Indices,
     key: str,
@@ -94,16 +100,15 @@ def run_in_parts(
     run: Callable[[list[int]], None],
 ) -> None:
     """Run rows in parts of one commit each; an error says how many are recorded."""
-    for start in range(0, len(rows), ROWS_PER_COMMIT):
-        part: list[int] = rows[start : start + ROWS_PER_COMMIT].tolist()
+    for part in parts(len(rows)):
         try:
-            run(part)
+            run(rows[part].tolist())
         except ExpostError as error:
-            if not start:
+            if not part.start:
                 raise
-            raise _partial_error(error, start, len(rows), key) from None
+            raise _partial_error(error, part.start, len(rows), key) from None
         if progress is not None:
-            progress(start + len(part), len(rows))
+            progress(part.stop, len(rows))
 
 
 def _partial_error(error: ExpostError, recorded: int, total: int, key: str) -> ExpostError:

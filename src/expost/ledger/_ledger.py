@@ -16,9 +16,9 @@ from expost.domains import Domain
 from expost.errors import InvalidInput, at, expect
 from expost.filters import Filter
 from expost.ledger._arguments import (
-    ROWS_PER_COMMIT,
     message_contents,
     occurrences,
+    parts,
     read_queries,
     response_positions,
     run_in_parts,
@@ -223,10 +223,8 @@ class Ledger:
             raise InvalidInput(f"{kind!r} is not one of {', '.join(KINDS)}", "kind")
         names = [subject_to_json(subject) for subject in subjects_of(subjects)]
         return sum(
-            self._engine.run_job(
-                RegisterJob(self._engine, names[start : start + ROWS_PER_COMMIT], kind)
-            )
-            for start in range(0, len(names), ROWS_PER_COMMIT)
+            self._engine.run_job(RegisterJob(self._engine, names[part], kind))
+            for part in parts(len(names))
         )
 
     def name_queries(self, queries: Mapping[str, Query]) -> None:
