@@ -1,4 +1,4 @@
-"""An audit of a whole log, beside the bare Polars that nobody can avoid.
+"""An audit of a whole log, compared with bare passes of Polars over it.
 
 The peer reads the same file, sorts it by subject and order, and groups it by subject; it decides
 nothing. Ours reads the file, and decides every exchange of every subject again. Times are those of
@@ -25,14 +25,14 @@ import expost as xp
 from benchmarks.timing import timed
 
 LIMIT = 1.5
-"""The one for losses; with every decision it would be 3."""
+"""The limit for losses; with every decision it would be 3."""
 MEMORY_LIMIT = 4e9
 SPARK_LIMIT = 4.0
 # With more subjects the bare passes, which have no limit of memory, would take too much of it.
 COMPARED = 2_000_000
 EXCHANGES = 20
 VALUES = 8
-GUARD = xp.BayesianFilter(epsilon="0.8")
+FILTER = xp.BayesianFilter(epsilon="0.8")
 QUERIES: dict[str, xp.queries.Query] = {
     f"q{number}": xp.randomized_response(epsilon=epsilon)
     for number, epsilon in enumerate(["0.05", "0.1", "0.2", "0.15"])
@@ -46,43 +46,45 @@ def run(subjects: int = 50_000, runs: int = 3) -> bool:
         print(
             f"{subjects:,} subjects, {rows:,} rows, {VALUES} values; every exchange decided again"
         )
-        share = _beside_bare(log, queries, runs) if subjects <= COMPARED else 0.0
-        most, seconds = _alone(log, queries)
+        share = _compare_with_bare(log, queries, runs) if subjects <= COMPARED else 0.0
+        most, seconds = _in_own_process(log, queries)
     print(f"  rows             {rows / seconds:,.0f} per core and second here")
     print(f"  memory           {most / 1e9:.2f} GB at most (limit {MEMORY_LIMIT / 1e9:g})")
     return share <= LIMIT and most <= MEMORY_LIMIT
 
 
-def _beside_bare(log: Path, queries: Path, runs: int) -> float:
-    """How many times as long as the bare passes an audit takes."""
+def _compare_with_bare(log: Path, queries: Path, runs: int) -> float:
+    """Divide the seconds of an audit by those of bare passes."""
     bare, ours = np.inf, np.inf
     for _ in range(runs):
         bare = min(bare, timed(lambda: _bare(log))[1])
-        found, seconds = timed(lambda: xp.audit(log, queries, filter=GUARD))
+        audit, seconds = timed(lambda: xp.audit(log, queries, filter=FILTER))
         ours = min(ours, seconds)
     print(
         f"  audit            {ours / bare:5.2f} × the bare read, sort and group (limit {LIMIT:g})"
     )
     print(
-        f"  not respected    {found.broken:,} subjects, {found.exhausted:,} with nothing remaining"
+        f"  not respected    {audit.broken:,} subjects, {audit.exhausted:,} with nothing remaining"
     )
     return ours / bare
 
 
 def write(subjects: int, folder: Path) -> tuple[Path, Path]:
-    """A log whose rows are in no order, in a file or several, and its queries."""
+    """Write a log with rows in random order, in one or more files, and its queries."""
     log, queries = folder / "log", folder / "queries.json"
     log.mkdir()
-    each = EXCHANGES if subjects <= COMPARED else 2
-    for first in range(0, EXCHANGES, each):
-        _rows(subjects, range(first, first + each)).write_parquet(log / f"from{first:02}.parquet")
+    exchanges_per_file = EXCHANGES if subjects <= COMPARED else 2
+    for first in range(0, EXCHANGES, exchanges_per_file):
+        _rows(subjects, range(first, first + exchanges_per_file)).write_parquet(
+            log / f"from{first:02}.parquet"
+        )
     domain = xp.FiniteSet([f"v{value}" for value in range(VALUES)])
     xp.audits.save_queries(domain, QUERIES, queries)
     return log, queries
 
 
 def _rows(subjects: int, exchanges: range) -> Any:
-    """Some exchanges of everybody."""
+    """Draw some exchanges of all subjects."""
     import polars
 
     generator, rows = np.random.default_rng(1 + exchanges[0]), subjects * len(exchanges)
@@ -106,9 +108,9 @@ def _bare(log: Path) -> Any:
     import polars
 
     rows = polars.scan_parquet(log).sort("subject", "order")
-    each = rows.group_by("subject", maintain_order=True)
+    by_subject = rows.group_by("subject", maintain_order=True)
     last = [polars.col("query").last(), polars.col("response").last()]
-    return each.agg(polars.len(), *last).collect()
+    return by_subject.agg(polars.len(), *last).collect()
 
 
 _ALONE = """
@@ -120,15 +122,15 @@ print(used.ru_maxrss * 1024, used.ru_utime + used.ru_stime)
 """
 
 
-def _alone(log: Path, queries: Path) -> tuple[int, float]:
-    """The most bytes and the seconds that an audit takes in a process of its own."""
+def _in_own_process(log: Path, queries: Path) -> tuple[int, float]:
+    """Measure the most bytes and the seconds of an audit in a separate process."""
     command = [sys.executable, "-c", _ALONE, str(log), str(queries)]
-    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
-    return int(told[0]), float(told[1])
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    return int(printed[0]), float(printed[1])
 
 
 def on_spark(subjects: int = 250_000, runs: int = 8) -> bool:
-    """Warm Spark on two cores beside Polars: processor time of the JVM and of all workers."""
+    """Compare warm Spark on two cores with Polars, by the processor time of all processes."""
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers have what we have
@@ -139,13 +141,13 @@ def on_spark(subjects: int = 250_000, runs: int = 8) -> bool:
         log, queries = write(subjects, Path(folder))
         here, there = [], []
         for _ in range(runs):
-            start = _everybody()
+            start = _processor_seconds()
             rows = spark.read.parquet(str(log))
-            on_spark = xp.audit_spark(rows, queries, filter=GUARD).to_polars()
-            there.append(_everybody() - start)
-            found, seconds = timed(lambda: xp.audit(log, queries, filter=GUARD))
+            on_spark = xp.audit_spark(rows, queries, filter=FILTER).to_polars()
+            there.append(_processor_seconds() - start)
+            audit, seconds = timed(lambda: xp.audit(log, queries, filter=FILTER))
             here.append(seconds)
-            assert on_spark.equals(found.to_polars()), "engines agree to the bit"
+            assert on_spark.equals(audit.to_polars()), "engines agree to the bit"
     spark.stop()
     # It takes a JVM some runs to compile what is run often.
     warm, peer = min(there[runs // 2 :]), min(here)
@@ -156,8 +158,8 @@ def on_spark(subjects: int = 250_000, runs: int = 8) -> bool:
     return share <= SPARK_LIMIT
 
 
-def _everybody() -> float:
-    """Seconds of processors that this process and all that come from it have taken, on Linux."""
+def _processor_seconds() -> float:
+    """Sum the processor seconds of this process and its descendants, on Linux."""
     parents, seconds = {}, {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -167,9 +169,9 @@ def _everybody() -> float:
         parents[int(folder.name)] = int(fields[1])
         seconds[int(folder.name)] = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
     ours = {os.getpid()}
-    while more := {each for each, parent in parents.items() if parent in ours} - ours:
-        ours |= more
-    return sum(seconds[each] for each in ours)
+    while children := {process for process, parent in parents.items() if parent in ours} - ours:
+        ours |= children
+    return sum(seconds[process] for process in ours)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""This code beside another checkout of it, case by case and in turns: nothing may become slower.
+"""A comparison with another checkout, case by case and in turns: nothing may become slower.
 
     python -m benchmarks.beside ../other
 
@@ -21,7 +21,7 @@ TRIES = 3
 
 
 class Checkout:
-    """The cases of one version, in a process of its own."""
+    """The cases of one version, in a separate process."""
 
     def __init__(self, folder: Path) -> None:
         self._process = subprocess.Popen(
@@ -48,7 +48,7 @@ class Checkout:
 
 
 def least(ours: Checkout, other: Checkout, name: str) -> tuple[float, float]:
-    """The least seconds of either, run in turns."""
+    """Return the least seconds of either checkout, run in turns."""
     times = [(ours.seconds(name), other.seconds(name))]
     for _ in range(TRIES):
         spent = 0.0
@@ -57,25 +57,28 @@ def least(ours: Checkout, other: Checkout, name: str) -> tuple[float, float]:
             spent += sum(times[-1])
             if spent > 2 * ENOUGH:
                 break
-        own, others = (min(column) for column in zip(*times, strict=True))
-        if own <= LIMIT * others:
+        our_least, other_least = (min(column) for column in zip(*times, strict=True))
+        if our_least <= LIMIT * other_least:
             break
-    return own, others
+    return our_least, other_least
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("other", type=Path)
     parser.add_argument("--only", default="", help="cases with this in their names")
-    given = parser.parse_args()
-    ours, other = Checkout(Path.cwd()), Checkout(given.other)
+    arguments = parser.parse_args()
+    ours, other = Checkout(Path.cwd()), Checkout(arguments.other)
     slower = []
     for name in ours.names:
-        if name not in other.names or given.only not in name:
+        if name not in other.names or arguments.only not in name:
             continue
-        own, others = least(ours, other, name)
-        print(f"  {name:<52} {own / others:5.2f} ×   {1e3 * own:9.2f} ms", flush=True)
-        if own > LIMIT * others:
+        our_seconds, other_seconds = least(ours, other, name)
+        print(
+            f"  {name:<52} {our_seconds / other_seconds:5.2f} ×   {1e3 * our_seconds:9.2f} ms",
+            flush=True,
+        )
+        if our_seconds > LIMIT * other_seconds:
             slower.append(name)
     raise SystemExit(f"slower: {', '.join(slower)}" if slower else 0)
 

@@ -1,4 +1,4 @@
-"""Thousands of consecutive decisions beside OpenDP's privacy filter, which is quadratic.
+"""Thousands of consecutive decisions, compared with OpenDP's privacy filter.
 
 Both check, sample and record one randomized response of epsilon 0.1 at a time on a budget that
 never runs out. Ours is also shown where it is hardest: at the very edge of a budget, where doubles
@@ -34,17 +34,17 @@ def ask_all(size: int) -> None:
 
 def ask_different(size: int) -> None:
     session = xp.Session(xp.FiniteSet([0, 1]), 1, filter=xp.BayesianFilter(9999))
-    for number in range(size):
-        session.ask(xp.randomized_response(epsilon=Fraction(1, 10 + number)))
+    for index in range(size):
+        session.ask(xp.randomized_response(epsilon=Fraction(1, 10 + index)))
 
 
 def walk_along_the_edge(size: int) -> None:
-    guard = xp.BayesianFilter(epsilon=1)
+    filter_ = xp.BayesianFilter(epsilon=1)
     query: Query = xp.randomized_response(epsilon="0.1")
     odometer = xp.Odometer(xp.Transcript(xp.FiniteSet([0, 1])))
     for _ in range(size):
         # Always towards the limit; one step back when it is met.
-        response = 1 if guard.decide(odometer, query).accepted else 0
+        response = 1 if filter_.decide(odometer, query).accepted else 0
         odometer = odometer.add(query, response)
 
 

@@ -1,4 +1,4 @@
-"""How often 95 % intervals hold the truth, by simulation: ``make coverage``.
+"""The coverage of 95 % intervals, by simulation: ``make coverage``.
 
 Subjects are drawn from a known distribution, and answer by the probabilities that the query
 declares. A family named on the command line is done alone. It takes some minutes in all.
@@ -61,10 +61,10 @@ Trial = Callable[[Any, int, list[float]], Hits]
 
 
 def _probabilities(query: xp.queries.Query) -> NDArray[np.float64]:
-    """Pr(response | value), a row per value."""
+    """Tabulate Pr(response | value), a row per value."""
     likelihood = query.on(DOMAIN)
     positions = range(len(likelihood.responses))
-    pmfs = [likelihood.pmf(place) for place in range(len(DOMAIN))]
+    pmfs = [likelihood.pmf(position) for position in range(len(DOMAIN))]
     return np.array([[float(pmf.probability(y)) for y in positions] for pmf in pmfs])
 
 
@@ -80,13 +80,13 @@ class Group:
         chances = np.array(prior) @ self._table
         counts = generator.multinomial(subjects, chances / chances.sum()).tolist()
         pairs = zip(self.responses, counts, strict=True)
-        given = [response for response, count in pairs for _ in range(count)]
-        table = {"subject": np.arange(subjects), "query": ["q"] * subjects, "response": given}
+        responses = [response for response, count in pairs for _ in range(count)]
+        table = {"subject": np.arange(subjects), "query": ["q"] * subjects, "response": responses}
         return xp.Answers(DOMAIN, {"q": self.query}, table)
 
 
 class HashedGroup:
-    """Subjects with seeds of their own, drawn anew in every repetition out of very many."""
+    """Subjects with different seeds, drawn again in every repetition out of very many."""
 
     def __init__(self, query: xp.queries.Query, seeds: int = 40_000) -> None:
         self._queries = {
@@ -99,9 +99,9 @@ class HashedGroup:
         seeds = generator.choice(len(self._queries), subjects, replace=False)
         values = generator.choice(len(prior), subjects, p=prior)
         uniform = generator.random((subjects, 1))
-        given = (uniform > self._tables[seeds, values]).sum(axis=1)
+        responses = (uniform > self._tables[seeds, values]).sum(axis=1)
         keys = [str(seed) for seed in seeds.tolist()]
-        table = {"subject": np.arange(subjects), "query": keys, "response": given}
+        table = {"subject": np.arange(subjects), "query": keys, "response": responses}
         return xp.Answers(DOMAIN, {key: self._queries[key] for key in keys}, table)
 
 
@@ -109,8 +109,8 @@ def _frequencies(query: xp.queries.Query) -> Trial:
     group = HashedGroup(query) if query.kind == "local_hashing" else Group(query)
 
     def trial(generator: Any, subjects: int, prior: list[float]) -> Hits:
-        found = xp.estimation.estimate_frequencies(group.answers(generator, subjects, prior))
-        return np.asarray((found.lower <= prior) & (prior <= found.upper))
+        estimate = xp.estimation.estimate_frequencies(group.answers(generator, subjects, prior))
+        return np.asarray((estimate.lower <= prior) & (prior <= estimate.upper))
 
     return trial
 
@@ -121,9 +121,9 @@ def _mean(query: xp.queries.Query) -> Trial:
     scores = _probabilities(query) @ worth
 
     def trial(generator: Any, subjects: int, prior: list[float]) -> Hits:
-        found = xp.estimation.estimate_mean(group.answers(generator, subjects, prior), "q")
+        estimate = xp.estimation.estimate_mean(group.answers(generator, subjects, prior), "q")
         truth = float(scores @ prior)
-        return np.array([found.lower <= truth <= found.upper])
+        return np.array([estimate.lower <= truth <= estimate.upper])
 
     return trial
 
@@ -132,10 +132,12 @@ def _likeliest(query: xp.queries.Query) -> Trial:
     group = Group(query)
 
     def trial(generator: Any, subjects: int, prior: list[float]) -> Hits:
-        found = xp.estimation.estimate_distribution(group.answers(generator, subjects, prior))
+        distribution = xp.estimation.estimate_distribution(
+            group.answers(generator, subjects, prior)
+        )
         seed = int(generator.integers(1 << 30))
-        ends = found.intervals(repetitions=DRAWN_AGAIN, seed=seed)
-        return np.asarray((ends.lower <= prior) & (prior <= ends.upper))
+        intervals = distribution.intervals(repetitions=DRAWN_AGAIN, seed=seed)
+        return np.asarray((intervals.lower <= prior) & (prior <= intervals.upper))
 
     return trial
 

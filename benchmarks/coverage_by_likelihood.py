@@ -1,4 +1,4 @@
-"""How often intervals around the likeliest distribution hold the truth, by simulation.
+"""The coverage of intervals around the likeliest distribution, by simulation.
 
 Subjects are drawn from a known distribution, inside of the simplex or at its edge, and answer by
 the probabilities that their queries declare: one query each, or many under a filter. A row is one
@@ -46,7 +46,7 @@ TRUTHS: dict[int, dict[str, list[float]]] = {
 
 
 def once(query: xp.queries.Query, values: int) -> Draw:
-    """Everybody answers one query."""
+    """Let every subject answer one query."""
     domain = xp.FiniteSet(range(values))
     chances = _chances(query, domain)
     responses = list(query.on(domain).responses)
@@ -55,43 +55,52 @@ def once(query: xp.queries.Query, values: int) -> Draw:
         mixed = truth @ chances
         counts = generator.multinomial(subjects, mixed / mixed.sum()).tolist()
         pairs = zip(responses, counts, strict=True)
-        given = [response for response, count in pairs for _ in range(count)]
-        table = {"subject": np.arange(subjects), "query": ["q"] * subjects, "response": given}
+        drawn = [response for response, count in pairs for _ in range(count)]
+        table = {"subject": np.arange(subjects), "query": ["q"] * subjects, "response": drawn}
         return xp.Answers(domain, {"q": query}, table)
 
     return draw
 
 
 def filtered(sets: list[set[int]], values: int, epsilon: str, budget: str, rounds: int) -> Draw:
-    """Questions in turn whether a value is in a set, as long as a filter accepts them."""
-    domain, guard = xp.FiniteSet(range(values)), xp.BayesianFilter(epsilon=budget)
+    """Ask in turn whether the value is in each set, as long as a filter accepts."""
+    domain, filter_ = xp.FiniteSet(range(values)), xp.BayesianFilter(epsilon=budget)
     level = 1 / (1 + math.exp(float(epsilon)))
     share = f"{level:.6f}"
-    rest = f"{1 - float(share):.6f}"
+    complement = f"{1 - float(share):.6f}"
     queries = {
-        str(number): xp.channel(
-            [[share, rest] if x in each else [rest, share] for x in range(values)]
+        str(index): xp.channel(
+            [
+                [share, complement] if x in accepted_values else [complement, share]
+                for x in range(values)
+            ]
         )
-        for number, each in enumerate(sets)
+        for index, accepted_values in enumerate(sets)
     }
     logs = [np.log(_chances(query, domain)) for query in queries.values()]
 
     def draw(generator: Any, subjects: int, truth: Floats) -> xp.Answers:
         true = generator.choice(values, subjects, p=truth)
         learned = np.zeros((subjects, values))
-        who, what, said = [], [], []
-        for turn in range(rounds):
-            log = logs[turn % len(sets)]
+        subject_parts, query_parts, response_parts = [], [], []
+        for round_index in range(rounds):
+            log = logs[round_index % len(sets)]
             after = learned[:, :, None] + log
             worst = (after.max(axis=1) - after.min(axis=1)).max(axis=1)
             asked = np.flatnonzero(worst <= float(budget) + 1e-9)
             answer = (generator.random(len(asked)) < np.exp(log[true[asked], 1])).astype(int)
             learned[asked] += log[:, answer].T
-            who.append(asked)
-            what.append(np.full(len(asked), str(turn % len(sets))))
-            said.append(answer)
-        table = dict(zip(xp.answers.COLUMNS, map(np.concatenate, (who, what, said)), strict=True))
-        return xp.Answers(domain, queries, table, filter=guard)
+            subject_parts.append(asked)
+            query_parts.append(np.full(len(asked), str(round_index % len(sets))))
+            response_parts.append(answer)
+        table = dict(
+            zip(
+                xp.answers.COLUMNS,
+                map(np.concatenate, (subject_parts, query_parts, response_parts)),
+                strict=True,
+            )
+        )
+        return xp.Answers(domain, queries, table, filter=filter_)
 
     return draw
 
@@ -99,7 +108,7 @@ def filtered(sets: list[set[int]], values: int, epsilon: str, budget: str, round
 def _chances(query: xp.queries.Query, domain: xp.FiniteSet) -> Floats:
     likelihood = query.on(domain)
     positions = range(len(likelihood.responses))
-    pmfs = [likelihood.pmf(place) for place in range(len(domain))]
+    pmfs = [likelihood.pmf(position) for position in range(len(domain))]
     return np.array([[float(pmf.probability(y)) for y in positions] for pmf in pmfs])
 
 
@@ -119,13 +128,13 @@ FAMILIES: dict[str, tuple[int, Callable[[], Draw]]] = {
 
 
 def coverage(draw: Draw, truth: Floats, subjects: int, groups: int, seed: int) -> NDArray[np.bool_]:
-    """Whether each interval holds the truth: a row per group, the last column for the mean."""
+    """Return whether each interval holds the truth; a row per group, the mean last."""
     generator = np.random.default_rng(seed)
     scores = np.arange(len(truth), dtype=float)
     hits = []
     for _ in range(groups):
-        found = xp.estimation.estimate_distribution(draw(generator, subjects, truth))
-        ends = [found.intervals(each) for each in (None, scores)]
+        distribution = xp.estimation.estimate_distribution(draw(generator, subjects, truth))
+        ends = [distribution.intervals(target) for target in (None, scores)]
         lower, upper = (np.concatenate([getattr(e, n) for e in ends]) for n in ("lower", "upper"))
         true = np.append(truth, scores @ truth)
         hits.append((lower <= true + NOTHING) & (true - NOTHING <= upper))
@@ -133,7 +142,7 @@ def coverage(draw: Draw, truth: Floats, subjects: int, groups: int, seed: int) -
 
 
 def run(groups: int = GROUPS, wanted: tuple[str, ...] = ()) -> bool:
-    """Measure all of it, or the families of which some words are given."""
+    """Measure all families, or those with one of some words in their names."""
     holds = True
     heads = [f"{truth}, n = {size:,}" for truth in TRUTHS[4] for size in SIZES]
     print(f"| | values | {' | '.join(heads)} |\n|---|---|{'---|' * len(heads)}", flush=True)

@@ -1,4 +1,4 @@
-"""A message of the device: decided, drawn and stored, against a millisecond and a bare sync.
+"""A message of the device, decided, drawn and stored, compared with a bare sync.
 
 Processor time of ``take`` with a reservation after many others, with its writes and its sync, which
 are most of the waiting time on a device. The same run also writes and syncs the same bytes alone.
@@ -16,7 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from benchmarks.cases import QUICK
+from benchmarks.solver_cases import QUICK
 from benchmarks.timing import once
 from expost.device.device import Device
 
@@ -55,7 +55,7 @@ def _cases() -> list[tuple[str, Any, Any, list[Any]]]:
 
 
 def run() -> bool:
-    """Whether a message takes less than the limit beyond its bare write and sync."""
+    """Return whether a message takes less than the limit beyond its bare write and sync."""
     print(f"a message of the device after {ANSWERED} others, in processor time")
     print(f"  {'':<30}{'a message':>12}{'bare sync':>12}{'ratio':>8}{'of the limit':>15}")
     within = [_row(*case) for case in _cases()]
@@ -82,7 +82,7 @@ def _row(name: str, domain: Any, value: Any, queries: list[Any]) -> bool:
                 answer, before = _answer(ann, queries[turn % len(queries)]), store.stat()
                 seconds = once(partial(ann.take, answer))
                 added = bytes(store.stat().st_size - before.st_size)
-                alone = once(partial(_synced, file, added))
+                alone = once(partial(_write_and_sync, file, added))
                 if turn >= ANSWERED:
                     messages.append(1000 * seconds)
                     bare.append(1000 * alone)
@@ -97,20 +97,20 @@ def _row(name: str, domain: Any, value: Any, queries: list[Any]) -> bool:
     return share <= 1
 
 
-def _synced(file: io.FileIO, added: bytes) -> None:
+def _write_and_sync(file: io.FileIO, added: bytes) -> None:
     file.write(added)
     os.fsync(file)
 
 
 def _answer(ann: Device, query: Any) -> str:
-    """The answer of a ledger to a new request, with a reservation."""
+    """Write the answer of a ledger to a new request, with a reservation."""
     request = json.loads(ann.sync())
     names = {"ledger": request["ledger"], "subject": request["subject"]}
-    place = {"sequence": request["sequence"] + 1, "previous": request["head"]}
-    reserved = {**names, **place, "key": "k", "query": query, "ticket": "0" * 64}
-    known = {"confirmed": request["sequence"], "head": request["head"], "state": "active"}
-    rest = {"nonce": request["nonce"], "receipts": [], "reservation": reserved}
-    return json.dumps({**names, **known, **rest})
+    link = {"sequence": request["sequence"] + 1, "previous": request["head"]}
+    reserved = {**names, **link, "key": "k", "query": query, "ticket": "0" * 64}
+    state = {"confirmed": request["sequence"], "head": request["head"], "state": "active"}
+    envelope = {"nonce": request["nonce"], "receipts": [], "reservation": reserved}
+    return json.dumps({**names, **state, **envelope})
 
 
 if __name__ == "__main__":

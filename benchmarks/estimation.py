@@ -1,4 +1,4 @@
-"""The likeliest distribution of 100,000 subjects over 50 values, beside bare passes over its table.
+"""The likeliest distribution of 100,000 subjects, compared with bare passes over its table.
 
 A pass is a product of the table of likelihoods with the probabilities and one with the quotients:
 what a single step of EM needs, without anything to make the table from. Unary encoding is the
@@ -44,10 +44,10 @@ def _pass(subjects: int, values: int) -> float:
 
 
 def _measure(name: str, answers: xp.Answers, bare: float) -> bool:
-    found, seconds = timed(lambda: xp.estimation.estimate_distribution(answers))
-    print(f"  {name}: {seconds:.1f} s (limit {LIMIT:g}), {found.steps} steps, ", end="")
-    print(f"gap {found.gap:.1e}, {seconds / bare:.0f} × a bare pass (limit {PASSES:g})")
-    return seconds < LIMIT and seconds < PASSES * bare and found.gap <= 1e-6
+    distribution, seconds = timed(lambda: xp.estimation.estimate_distribution(answers))
+    print(f"  {name}: {seconds:.1f} s (limit {LIMIT:g}), {distribution.steps} steps, ", end="")
+    print(f"gap {distribution.gap:.1e}, {seconds / bare:.0f} × a bare pass (limit {PASSES:g})")
+    return seconds < LIMIT and seconds < PASSES * bare and distribution.gap <= 1e-6
 
 
 def _unary(generator: Any, drawn: NDArray[np.int64], values: int) -> xp.Answers:
@@ -59,19 +59,21 @@ def _unary(generator: Any, drawn: NDArray[np.int64], values: int) -> xp.Answers:
     return xp.Answers(domain, {"q": query}, table)
 
 
-def _repeated(generator: Any, drawn: NDArray[np.int64], values: int, asked: int = 20) -> xp.Answers:
+def _repeated(
+    generator: Any, drawn: NDArray[np.int64], values: int, questions: int = 20
+) -> xp.Answers:
     domain = xp.FiniteSet(range(values))
     queries: dict[str, xp.queries.Query] = {
-        f"q{i}": xp.randomized_response(epsilon=f"0.{i + 5:02d}") for i in range(asked)
+        f"q{i}": xp.randomized_response(epsilon=f"0.{i + 5:02d}") for i in range(questions)
     }
-    responses = generator.integers(0, values, (len(drawn), asked))
+    responses = generator.integers(0, values, (len(drawn), questions))
     for column, query in zip(responses.T, queries.values(), strict=True):
         # True with (e^epsilon - 1)/(e^epsilon + k - 1), else any value.
         growth = np.expm1(float(query.epsilon or 0))
         true = generator.random(len(drawn)) < growth / (growth + values)
         column[true] = drawn[true]
     table = {
-        "subject": np.repeat(np.arange(len(drawn)), asked),
+        "subject": np.repeat(np.arange(len(drawn)), questions),
         "query": list(queries) * len(drawn),
         "response": responses.reshape(-1),
     }

@@ -1,4 +1,4 @@
-"""What a filter does to estimates of a group: a table and a picture.
+"""The effect of a filter on estimates of a group: a table and a figure.
 
 Every subject has a score of 0, 1/2 or 1 and is asked the same one-bit query again and again, until
 a filter refuses. Those who go on are no random part of the group, so that means go astray. What
@@ -42,43 +42,43 @@ class Means:
 
 
 def _chances() -> Floats:
-    """Of the high response, for each score."""
+    """Return the probability of the high response for each score."""
     likelihood = QUERY.on(DOMAIN)
     return np.array([float(likelihood.pmf(x).probability(1)) for x in range(len(SCORES))])
 
 
 def accepted(budget: int, rounds: int) -> Flags:
-    """Whether the filter lets the query through after so many high and so many low responses."""
-    guard = xp.BayesianFilter(epsilon=budget)
+    """Return whether the filter accepts the query, by the counts of high and low responses."""
+    filter_ = xp.BayesianFilter(epsilon=budget)
     result = np.zeros((rounds + 1, rounds + 1), dtype=np.bool_)
     after_highs = xp.Odometer(xp.Transcript(DOMAIN))
     for high in range(rounds):
         odometer = after_highs
         for low in range(rounds - high):
-            result[high, low] = bool(guard.decide(odometer, QUERY))
+            result[high, low] = bool(filter_.decide(odometer, QUERY))
             odometer = odometer.add(QUERY, 0)
         after_highs = after_highs.add(QUERY, 1)
     return result
 
 
 def expected(budget: int, rounds: int, shares: Shares) -> list[Means]:
-    """The means after every round, from the probability of every number of responses."""
+    """Compute the means after every round from the probability of every count of responses."""
     accepts, chances = accepted(budget, rounds), _chances()[:, None, None]
     low, high = (float(QUERY.meaning(DOMAIN).estimate(end)) for end in (0, 1))
-    number = np.arange(rounds + 1)
-    given = np.maximum(1, number[:, None] + number)
-    people = np.zeros((3, rounds + 1, rounds + 1))
-    people[:, 0, 0] = shares
-    result, asked, highs = [], 0.0, 0.0
+    counts = np.arange(rounds + 1)
+    answer_counts = np.maximum(1, counts[:, None] + counts)
+    subjects = np.zeros((3, rounds + 1, rounds + 1))
+    subjects[:, 0, 0] = shares
+    result, answers, highs = [], 0.0, 0.0
     for _ in range(rounds):
-        going = people * accepts
+        going = subjects * accepts
         up = going * chances
-        people = people - going
-        people[:, 1:, :] += up[:, :-1, :]
-        people[:, :, 1:] += (going - up)[:, :, :-1]
-        asked, highs = asked + going.sum(), highs + up.sum()
-        of_each = float((people.sum(axis=0) * number[:, None] / given).sum())
-        shares_of_high = (float(up.sum() / going.sum()), float(highs / asked), of_each)
+        subjects = subjects - going
+        subjects[:, 1:, :] += up[:, :-1, :]
+        subjects[:, :, 1:] += (going - up)[:, :, :-1]
+        answers, highs = answers + going.sum(), highs + up.sum()
+        of_each = float((subjects.sum(axis=0) * counts[:, None] / answer_counts).sum())
+        shares_of_high = (float(up.sum() / going.sum()), float(highs / answers), of_each)
         result.append(Means(*(low + (high - low) * share for share in shares_of_high)))
     return result
 
@@ -86,7 +86,7 @@ def expected(budget: int, rounds: int, shares: Shares) -> list[Means]:
 def simulate(
     budget: int, rounds: int, shares: Shares, subjects: int, seed: int
 ) -> tuple[Flags, Flags]:
-    """Who was asked in each round (a row per round), and who answered with the high response."""
+    """Simulate which subjects were asked, and which answered high, with a row per round."""
     generator = np.random.default_rng(seed)
     chances = _chances()[generator.choice(3, subjects, p=shares)]
     accepts = accepted(budget, rounds)
@@ -101,12 +101,12 @@ def simulate(
 
 
 def likeliest(asked: Flags, high: Flags) -> xp.estimation.Distribution:
-    """The distribution that these rounds make likeliest."""
-    place, subject = np.nonzero(asked)
+    """Estimate the distribution by maximum likelihood."""
+    round_, subject = np.nonzero(asked)
     table = {
         "subject": subject,
         "query": ["q"] * len(subject),
-        "response": high[place, subject].astype(np.int64),
+        "response": high[round_, subject].astype(np.int64),
     }
     return xp.estimation.estimate_distribution(xp.Answers(DOMAIN, {"q": QUERY}, table))
 
@@ -116,13 +116,13 @@ def table(subjects: int = 20_000, runs: int = 5) -> None:
     print("|---|---|---|---|---|---|---|")
     for budget, rounds, shares in CASES:
         means = expected(budget, rounds, shares)[-1]
-        found = [
+        means_of_runs = [
             likeliest(*simulate(budget, rounds, shares, subjects, seed)).mean(SCORES)
             for seed in range(runs)
         ]
-        error = np.std(found, ddof=1) / math.sqrt(runs)
+        error = np.std(means_of_runs, ddof=1) / math.sqrt(runs)
         naive = f"{means.last_round:.3f} | {means.pooled:.3f} | {means.per_subject:.3f}"
-        simulated = f"{np.mean(found):.4f} ± {error:.4f}"
+        simulated = f"{np.mean(means_of_runs):.4f} ± {error:.4f}"
         bound = f"± {math.tanh(budget / 4):.3f}"
         print(f"| {budget}, {rounds} | {SCORES @ shares:.3f} | {naive} | {simulated} | {bound} |")
 
@@ -141,14 +141,18 @@ def draw(path: str, subjects: int = 20_000) -> None:
         ("pooled", "all responses so far", GREEN, ":"),
         ("last_round", "the responses of the round", PURPLE, "-"),
     ):
-        values = [getattr(each, name) for each in means]
+        values = [getattr(mean_of_round, name) for mean_of_round in means]
         axes.plot(range(1, rounds + 1), values, line, color=color, linewidth=2, label=label)
     at = [2, *range(5, rounds + 1, 5)]
-    found = [likeliest(asked[:r], high[:r]) for r in at]
-    errors = [2 * each.intervals(SCORES, repetitions=50).standard_error[0] for each in found]
+    distributions = [likeliest(asked[:r], high[:r]) for r in at]
+    errors = [
+        2 * distribution.intervals(SCORES, repetitions=50).standard_error[0]
+        for distribution in distributions
+    ]
     axes.errorbar(
-        at, [each.mean(SCORES) for each in found], errors, color=REALIZED, fmt="o", markersize=5,
-        linewidth=1.2, capsize=2, label=f"likeliest distribution, {subjects:,} subjects",
+        at, [distribution.mean(SCORES) for distribution in distributions], errors,
+        color=REALIZED, fmt="o", markersize=5, linewidth=1.2, capsize=2,
+        label=f"likeliest distribution, {subjects:,} subjects",
     )  # fmt: skip
     axes.set_xlabel("rounds")
     axes.set_ylabel("estimated mean of the score")

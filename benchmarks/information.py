@@ -1,4 +1,4 @@
-"""How much is told at a given budget: information, beside the number of accepted queries.
+"""The information in answers at a given budget, and the count of accepted queries.
 
 The paper's linear stream: x in [-1, 1]^9, random regressions θ₀ + θ·x with ‖θ‖₁ = 1, answered with
 one bit each. A bit with Pr(1) = p, whose slope in the score is c = tanh(ε/2)/2, has the Fisher
@@ -80,55 +80,57 @@ def query_of(theta: Thetas, epsilon: Fraction) -> xp.queries.Query:
 
 
 def traces(thetas: Thetas, epsilon: Fraction) -> Thetas:
-    """The trace of the Fisher information at x = 0 in an answer to each of these regressions."""
+    """Compute the trace of the Fisher information at x = 0 in an answer to each regression."""
     slope = math.tanh(epsilon / 2) / 2
     p = 0.5 + slope * thetas[:, 0]
     return np.asarray(slope**2 / (p * (1 - p)) * (thetas[:, 1:] ** 2).sum(axis=1))
 
 
-def subject(budget: int, share: int, number: int) -> tuple[int, float]:
-    """One subject at x = 0, asked until the filter refuses: how often, and what it told."""
-    generator = np.random.default_rng([budget, share, number])
+def subject(budget: int, share: int, index: int) -> tuple[int, float]:
+    """Ask one subject at x = 0 until the filter refuses; return the answers and the information."""
+    generator = np.random.default_rng([budget, share, index])
     source = xp.sampling.InsecureSource(int(generator.integers(2**62)))
-    box, guard = xp.Box([(-1, 1)] * DIMENSION), xp.BayesianFilter(epsilon=budget)
-    session = xp.Session(box, [0] * DIMENSION, filter=guard, source=source)
-    epsilon, told = Fraction(budget, share), 0.0
+    box, filter_ = xp.Box([(-1, 1)] * DIMENSION), xp.BayesianFilter(epsilon=budget)
+    session = xp.Session(box, [0] * DIMENSION, filter=filter_, source=source)
+    epsilon, information = Fraction(budget, share), 0.0
     while True:
         thetas = regressions(generator, 1)
         query = query_of(thetas[0], epsilon)
         if not session.decide(query).accepted:
-            return len(session.transcript), told
+            return len(session.transcript), information
         session.ask(query)
-        told += traces(thetas, epsilon).item()
+        information += traces(thetas, epsilon).item()
 
 
 def filtered(budget: int, share: int, runs: int = RUNS, workers: int = 1) -> Measured:
-    """Subjects under the Bayesian filter, at ε_g/share per query."""
+    """Measure subjects under the Bayesian filter, at ε_g/share per query."""
     arguments = repeat(budget, runs), repeat(share, runs), range(runs)
     if workers == 1:
-        found = list(map(subject, *arguments))
+        outcomes = list(map(subject, *arguments))
     else:
         with ProcessPoolExecutor(workers) as pool:
-            found = list(pool.map(subject, *arguments))
-    accepted, told = zip(*found, strict=True)
-    return Measured(accepted, told)
+            outcomes = list(pool.map(subject, *arguments))
+    accepted, information = zip(*outcomes, strict=True)
+    return Measured(accepted, information)
 
 
 def basic(budget: int, count: int, draws: int = DRAWS) -> Measured:
-    """This many queries of the stream, at an equal part of the budget each."""
-    # All answers tell the same on average, so that one of them is drawn many times.
+    """Measure this many queries of the stream, at an equal part of the budget each."""
+    # All answers have the same information on average, so one of them is drawn many times.
     thetas = regressions(np.random.default_rng([budget, count]), draws)
-    told = count * traces(thetas, Fraction(budget, count))
-    return Measured([count] * draws, told.tolist())
+    information = count * traces(thetas, Fraction(budget, count))
+    return Measured([count] * draws, information.tolist())
 
 
 def basic_at_best(budget: int, draws: int = DRAWS) -> Measured:
-    """Basic composition with the number of queries that tells most."""
-    return max((basic(budget, n, draws) for n in range(1, 9)), key=lambda each: each.information)
+    """Measure basic composition with the most informative count of queries."""
+    return max(
+        (basic(budget, n, draws) for n in range(1, 9)), key=lambda measured: measured.information
+    )
 
 
 def one_shot(budget: int) -> float:
-    """One random coordinate at the full budget."""
+    """Return the information in one random coordinate at the full budget."""
     return math.tanh(budget / 2) ** 2
 
 
@@ -143,18 +145,21 @@ def run(picture: str | None = None) -> bool:
     for budget in BUDGETS:
         best, shot = basic_at_best(budget), one_shot(budget)
         for share in SHARES:
-            same, found = basic(budget, share), filtered(budget, share, workers=os.cpu_count() or 1)
-            times = found.information / same.information
-            error, mean = found.error, found.information
+            same, filtered_subjects = (
+                basic(budget, share),
+                filtered(budget, share, workers=os.cpu_count() or 1),
+            )
+            times = filtered_subjects.information / same.information
+            error, mean = filtered_subjects.error, filtered_subjects.information
             print(
-                f"| {budget} | {budget / share:g} | {share} | {found.median:g} "
+                f"| {budget} | {budget / share:g} | {share} | {filtered_subjects.median:g} "
                 f"| {same.information:.4f} | {mean:.4f} ± {error:.4f} | {times:.1f} "
                 f"| {mean / best.information:.2f} ± {error / best.information:.2f} "
                 f"| {mean / shot:.2f} |",
                 flush=True,
             )
             if share == SHARES[0]:
-                compared.append((same, best, found, Measured([1], [shot])))
+                compared.append((same, best, filtered_subjects, Measured([1], [shot])))
         print(
             f"  budget {budget}: basic at its best asks {best.median:g} at ε = "
             f"{budget / best.median:g} and tells {best.information:.4f} ± {best.error:.4f}; "
@@ -166,10 +171,10 @@ def run(picture: str | None = None) -> bool:
 
 
 def draw(compared: Sequence[Sequence[Measured]], path: str) -> None:
-    """For each budget, the information of four designs, as a multiple of basic's."""
+    """Draw the information of four designs per budget, as a multiple of basic composition's."""
     from matplotlib.figure import Figure
 
-    ways = (
+    designs = (
         ("basic composition, ε = budget/10", PALE),
         ("basic composition at its best ε", BASIC),
         ("Bayesian filter, ε = budget/10", REALIZED),
@@ -177,10 +182,14 @@ def draw(compared: Sequence[Sequence[Measured]], path: str) -> None:
     )
     figure = Figure(figsize=(7, 3.9), layout="constrained")
     axes = figure.subplots()
-    for way, (label, color) in enumerate(ways):
-        places = [place + 0.2 * (way - 1.5) for place in range(len(compared))]
-        heights = [each[way].information / each[1].information for each in compared]
-        bars = axes.bar(places, heights, 0.18, color=color, label=label)
+    for design_index, (label, color) in enumerate(designs):
+        positions = [
+            budget_index + 0.2 * (design_index - 1.5) for budget_index in range(len(compared))
+        ]
+        heights = [
+            measured[design_index].information / measured[1].information for measured in compared
+        ]
+        bars = axes.bar(positions, heights, 0.18, color=color, label=label)
         axes.bar_label(bars, fmt="{:.2g}", fontsize=9, padding=2)
     axes.set_xticks(range(len(compared)), [f"budget {budget}" for budget in BUDGETS])
     axes.tick_params(axis="x", length=0)

@@ -1,4 +1,4 @@
-"""Seeded optimization problems: what was asked of a secret in a box, and what it answered.
+"""Seeded optimization problems: queries about a secret in a box, with responses.
 
 Every response is one bit. With it folded in, its likelihood is (1 + (e^ε - 1)·link(v)) / (e^ε + 1)
 for an affine v = row·x + offset, where the link is the logistic function or clips to [0, 1]. Peers
@@ -72,20 +72,20 @@ class Instance:
         sides = zip(self.lower.tolist(), self.upper.tolist(), self.integer, strict=True)
         return xp.Box(
             [
-                xp.integers(int(low), int(high)) if whole else (low, high)
-                for low, high, whole in sides
+                xp.integers(int(low), int(high)) if is_integer else (low, high)
+                for low, high, is_integer in sides
             ]
         )
 
     def exchanges(self) -> Exchanges:
-        """The box, and queries with responses, all built anew."""
+        """Build the box, and queries with responses."""
         box = self.box
         queries = [question.query() for question in self.questions]
         answers = zip(queries, self.responses, strict=True)
         return box, [(query, query.on(box).responses[answer]) for query, answer in answers]
 
     def transcript(self) -> xp.Transcript:
-        """The transcript, built anew."""
+        """Build the transcript."""
         return replay(self.exchanges())
 
     @cached_property

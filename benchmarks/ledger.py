@@ -1,4 +1,4 @@
-"""A ledger on SQLite, compared with work that nobody can avoid.
+"""A ledger on SQLite, compared with the unavoidable work.
 
 Reserving is compared with its rows alone; receiving with ``json.loads``, SHA-256 and its rows. Both
 write to a copy of the same database, in the same batches, with one synchronized commit each. These
@@ -50,9 +50,9 @@ def run() -> bool:
 @contextmanager
 def _ledger(subjects: int) -> Iterator[tuple[xp.Ledger, Path]]:
     with tempfile.TemporaryDirectory(dir=".") as folder:
-        domain, guard = xp.FiniteSet(range(VALUES)), xp.BayesianFilter(epsilon=3)
-        with xp.Ledger.create(Path(folder) / "study.db", domain, filter=guard) as ledger:
-            ledger.register([f"subject {number}" for number in range(subjects)])
+        domain, filter_ = xp.FiniteSet(range(VALUES)), xp.BayesianFilter(epsilon=3)
+        with xp.Ledger.create(Path(folder) / "study.db", domain, filter=filter_) as ledger:
+            ledger.register([f"subject {index}" for index in range(subjects)])
             yield ledger, Path(folder)
 
 
@@ -67,8 +67,8 @@ class Devices:
     def messages(self, key: str, sequence: int) -> list[bytes]:
         """Return the messages of all devices for one round."""
         result = []
-        for number, (name, previous) in enumerate(self.heads.items()):
-            response = (7 * number + sequence) % VALUES
+        for index, (name, previous) in enumerate(self.heads.items()):
+            response = (7 * index + sequence) % VALUES
             head = next_head(previous, self._links[response], sequence)
             self.heads[name] = head
             fields = {
@@ -94,8 +94,8 @@ def _rounds(ledger: xp.Ledger, folder: Path) -> list[bool]:
         key = f"round {turn}"
 
         def reserve(key: str = key) -> None:
-            for own in batches:
-                ledger.reserve(QUERY, names[own], key=key)
+            for batch in batches:
+                ledger.reserve(QUERY, names[batch], key=key)
 
         with _bare(folder, ledger) as bare:
             times.setdefault("reserve", []).append(once(reserve))
@@ -104,8 +104,8 @@ def _rounds(ledger: xp.Ledger, folder: Path) -> list[bool]:
         messages = devices.messages(key, turn)
 
         def receive(messages: list[bytes] = messages) -> None:
-            for own in batches:
-                receipts = ledger.receive(messages[own])
+            for batch in batches:
+                receipts = ledger.receive(messages[batch])
                 assert all(receipt.outcome == "recorded" for receipt in receipts)
 
         with _bare(folder, ledger) as bare:
@@ -113,24 +113,29 @@ def _rounds(ledger: xp.Ledger, folder: Path) -> list[bool]:
             bare.read("exchanges")
             times.setdefault("its work", []).append(once(partial(bare.write, messages)))
     return [
-        _told("reserve", times["reserve"], times["its rows"], RESERVE, "the bare rows"),
-        _told("receive", times["receive"], times["its work"], RECEIVE, "the bare work"),
+        _print_ratio("reserve", times["reserve"], times["its rows"], RESERVE, "the bare rows"),
+        _print_ratio("receive", times["receive"], times["its work"], RECEIVE, "the bare work"),
     ]
 
 
-def _told(what: str, ours: list[float], bare: list[float], aim: float, peer: str) -> bool:
-    own, other = (1e6 * min(times) / SUBJECTS for times in (ours, bare))
-    print(f"{what}, batches of {BATCH}: {own / other:.1f} × {peer} (aim {aim:g}), ", end="")
-    print(f"{own:.1f} µs a subject and {other:.1f}")
-    return own / other <= aim * TOLERANCE
+def _print_ratio(
+    operation: str, ours: list[float], bare: list[float], aim: float, peer: str
+) -> bool:
+    ours_each, peer_each = (1e6 * min(times) / SUBJECTS for times in (ours, bare))
+    print(
+        f"{operation}, batches of {BATCH}: {ours_each / peer_each:.1f} × {peer} (aim {aim:g}), ",
+        end="",
+    )
+    print(f"{ours_each:.1f} µs a subject and {peer_each:.1f}")
+    return ours_each / peer_each <= aim * TOLERANCE
 
 
 class _Bare:
     """A copy of a ledger's database, to which the same rows are written with nothing else."""
 
-    def __init__(self, study: Path, place: Path, commit: int) -> None:
+    def __init__(self, study: Path, path: Path, commit: int) -> None:
         self._study = apsw.Connection(str(study), apsw.SQLITE_OPEN_READONLY)
-        self._copy, self._commit = apsw.Connection(str(place)), commit
+        self._copy, self._commit = apsw.Connection(str(path)), commit
         with self._copy.backup("main", self._study, "main") as copying:
             copying.step()
         self._copy.pragma("journal_mode", "wal")
@@ -143,8 +148,8 @@ class _Bare:
         ).fetchall()
         self._subjects = {row[0]: row for row in self._study.execute("SELECT * FROM subjects")}
         self._insert = f"INSERT INTO {table} VALUES ({', '.join('?' * len(self._rows[0]))})"
-        found = self._study.execute("PRAGMA table_info(subjects)")
-        columns = [row[1] for row in found]
+        column_rows = self._study.execute("PRAGMA table_info(subjects)")
+        columns = [row[1] for row in column_rows]
         changes = ", ".join(f'"{name}" = ?{n}' for n, name in enumerate(columns[1:], 2))
         self._update = f"UPDATE subjects SET {changes} WHERE name = ?1"
 
@@ -176,7 +181,7 @@ def _bare(folder: Path, ledger: xp.Ledger) -> Iterator[_Bare]:
 
 
 def _rate(action: Callable[[int], None], seconds: float = 0.25) -> float:
-    """How many a second, on the clock."""
+    """Count actions per second of wall-clock time."""
     start = time.perf_counter()
     for turn in count():
         if time.perf_counter() - start >= seconds:
@@ -208,12 +213,12 @@ def _single(ledger: xp.Ledger) -> None:
     print(f"of which there are {peer:,.0f} a second")
 
 
-def _opening(place: Path) -> bool:
+def _opening(path: Path) -> bool:
     """Open a ledger, find one subject, and reserve its first exchange."""
     keys = count()
 
     def reserved() -> None:
-        with xp.Ledger(place) as ledger:
+        with xp.Ledger(path) as ledger:
             ledger.reserve(QUERY, [f"subject {MANY // 2 + next(keys)}"])
 
     took = min(spent for _, spent in (timed(reserved) for _ in range(3)))

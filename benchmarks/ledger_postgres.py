@@ -39,13 +39,13 @@ def run() -> bool:
 
 
 def _measured(dsn: str, checkpoint: Path) -> bool:
-    domain, guard = xp.FiniteSet(range(VALUES)), xp.BayesianFilter(epsilon=3)
+    domain, filter_ = xp.FiniteSet(range(VALUES)), xp.BayesianFilter(epsilon=3)
     times: dict[str, list[float]] = {"reserve": [], "its rows": [], "receive": [], "its work": []}
     with (
-        xp.Ledger.create(dsn, domain, filter=guard, checkpoint=checkpoint) as ledger,
+        xp.Ledger.create(dsn, domain, filter=filter_, checkpoint=checkpoint) as ledger,
         psycopg.connect(dsn, autocommit=True) as bare,
     ):
-        names = [f"subject {number}" for number in range(SUBJECTS)]
+        names = [f"subject {index}" for index in range(SUBJECTS)]
         ledger.register(names)
         for table in ("requests", "exchanges", "subjects"):
             bare.execute(f"CREATE TABLE bare_{table} (LIKE {table} INCLUDING ALL)".encode())
@@ -57,12 +57,12 @@ def _measured(dsn: str, checkpoint: Path) -> bool:
             times["its rows"].append(_clock(*_bare_rows(bare, "requests")))
             times["receive"].append(_clock(ledger.receive, devices.messages(f"round {turn}", turn)))
             times["its work"].append(_clock(*_bare_rows(bare, "exchanges")))
-    reserved = _told("reserve", times["reserve"], times["its rows"], RESERVE)
-    return _told("receive", times["receive"], times["its work"], RECEIVE) and reserved
+    reserved = _print_ratio("reserve", times["reserve"], times["its rows"], RESERVE)
+    return _print_ratio("receive", times["receive"], times["its work"], RECEIVE) and reserved
 
 
 def _clock(action: Callable[[list[Any]], object], rows: list[Any]) -> float:
-    """Seconds for all rows, a batch at a time."""
+    """Measure the seconds for all rows, a batch at a time."""
     start = time.perf_counter()
     for first in range(0, len(rows), BATCH):
         action(rows[first : first + BATCH])
@@ -76,27 +76,30 @@ def _bare_rows(
     rows = bare.execute(
         f"SELECT * FROM {table} EXCEPT SELECT * FROM bare_{table}".encode()
     ).fetchall()
-    found = bare.execute("SELECT * FROM subjects")
-    columns = [column.name for column in found.description or ()]
-    subjects = {row[0]: row for row in found.fetchall()}
+    subject_cursor = bare.execute("SELECT * FROM subjects")
+    columns = [column.name for column in subject_cursor.description or ()]
+    subjects = {row[0]: row for row in subject_cursor.fetchall()}
     changes = ", ".join(f'"{name}" = %s' for name in columns[1:])
     insert = f"INSERT INTO bare_{table} VALUES ({', '.join(['%s'] * len(rows[0]))})".encode()
     update = f"UPDATE bare_subjects SET {changes} WHERE name = %s".encode()
 
-    def write(some: list[Any]) -> None:
+    def write(batch: list[Any]) -> None:
         with bare.transaction(), bare.cursor() as cursor:
-            cursor.executemany(insert, some)
-            changed = [subjects[row[0]] for row in some]
+            cursor.executemany(insert, batch)
+            changed = [subjects[row[0]] for row in batch]
             cursor.executemany(update, [(*row[1:], row[0]) for row in changed])
 
     return write, rows
 
 
-def _told(what: str, ours: list[float], peer: list[float], aim: float) -> bool:
-    own, bare = (1e6 * min(times) / SUBJECTS for times in (ours, peer))
-    print(f"{what} on PostgreSQL, batches of {BATCH}: {own / bare:.1f} × the bare rows ", end="")
-    print(f"(aim {aim:g}), {own:.0f} µs a subject and {bare:.0f}")
-    return own / bare <= aim * TOLERANCE
+def _print_ratio(operation: str, ours: list[float], peer: list[float], aim: float) -> bool:
+    ours_each, bare_each = (1e6 * min(times) / SUBJECTS for times in (ours, peer))
+    print(
+        f"{operation} on PostgreSQL, batches of {BATCH}: {ours_each / bare_each:.1f} × bare rows ",
+        end="",
+    )
+    print(f"(aim {aim:g}), {ours_each:.0f} µs a subject and {bare_each:.0f}")
+    return ours_each / bare_each <= aim * TOLERANCE
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What an odometer keeps: about one double per value, and the history.
+"""The memory of an odometer: about one double per value, and the history.
 
 The history holds the queries themselves, so a perturbation's scores count as history. What was
 worked out from them is kept for a few queries only, whatever the length of the history.
@@ -24,24 +24,26 @@ def run() -> bool:
     generator = np.random.default_rng(1)
     query = xp.perturbation(generator.random(SIZE), epsilon=1)
     for end in (0, 1):
-        # Modules that are imported when first used are not what an odometer keeps.
+        # Modules that are imported at the first use are no memory of an odometer.
         xp.Odometer(xp.Transcript(domain)).add(query, end)
-    again = kept_by(domain, (query for _ in range(EXCHANGES)))
-    several = (xp.perturbation(generator.random(SIZE), epsilon=1) for _ in range(EXCHANGES))
-    different = kept_by(domain, several) - EXCHANGES
+    again = doubles_per_value(domain, (query for _ in range(EXCHANGES)))
+    different_queries = (
+        xp.perturbation(generator.random(SIZE), epsilon=1) for _ in range(EXCHANGES)
+    )
+    different = doubles_per_value(domain, different_queries) - EXCHANGES
     print(f"doubles per value kept after {EXCHANGES} exchanges on {SIZE:,} values")
     print(f"  one query again and again         {again:6.3f}   (limit {LIMIT:g})")
     print(f"  all different, beyond the queries {different:6.3f}")
     return again <= LIMIT
 
 
-def kept_by(domain: xp.FiniteSet, queries: Iterator[xp.queries.Query]) -> float:
+def doubles_per_value(domain: xp.FiniteSet, queries: Iterator[xp.queries.Query]) -> float:
     tracemalloc.start()
     odometer = xp.Odometer(xp.Transcript(domain))
     for query in queries:
         odometer = odometer.add(query, 1)
     gc.collect()
-    kept, _ = tracemalloc.get_traced_memory()
+    allocated, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert len(odometer) == EXCHANGES
-    return kept / (8 * SIZE)
+    return allocated / (8 * SIZE)

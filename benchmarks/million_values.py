@@ -33,7 +33,7 @@ def run() -> bool:
     domain = xp.FiniteSet(range(SIZE))
     history = xp.perturbation(generator.random(SIZE), epsilon=1)
     odometer = xp.Odometer(xp.Transcript(domain)).add(history, 1)
-    guard = xp.BayesianFilter(epsilon=4)
+    filter_ = xp.BayesianFilter(epsilon=4)
     first = generator.uniform(0.3, 0.6, SIZE)
     second = generator.uniform(0.1, 0.3, SIZE)
     queries: dict[str, Query] = {
@@ -45,7 +45,7 @@ def run() -> bool:
     for name, query in queries.items():
         likelihood = query.on(domain)
         terms = [likelihood.term(i).logs for i in range(len(likelihood.responses))]
-        ours = best(partial(guard.decide, odometer, query))
+        ours = best(partial(filter_.decide, odometer, query))
         passes = best(partial(bare_passes, history.on(domain).term(1).logs, terms))
         ratio = ours / passes
         within &= ratio <= LIMIT

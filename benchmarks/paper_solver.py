@@ -1,4 +1,4 @@
-"""The paper's own solver beside ours: nodes and time to the same gap, on as few queries as it can.
+"""The paper's solver compared with ours: nodes and time to an equal gap, on few queries.
 
 Its δ = 0.01 is for either side, so ours is asked for a gap of 0.02. Its times are those of a plain
 program in Python that solves ten or twenty linear programs per node; nodes are the fairer measure.
@@ -15,10 +15,10 @@ import numpy as np
 from examples.paper.health import PRINTED_LOSSES
 
 import expost as xp
-from benchmarks.cases import QUICK
 from benchmarks.instances import Instance, draw, health_table, replay
 from benchmarks.peers.paper import DELTA, Found, branch_and_bound
 from benchmarks.ratios import Ratio, median
+from benchmarks.solver_cases import QUICK
 from benchmarks.timing import best
 from expost.loss._on_box import BoxLogLikelihood
 from expost.solver import BoxSpread, Effort
@@ -107,9 +107,9 @@ def run() -> bool:
     health = [compare("health table", instance) for instance in health_table()]
     _summarize([*compared, *health])
     _print_health(health)
-    contradictions = [one for one in [*compared, *health] if one.contradiction]
-    for one in contradictions:
-        print(f"    CONTRADICTION, {one.label}: {one.contradiction}")
+    contradictions = [comparison for comparison in [*compared, *health] if comparison.contradiction]
+    for comparison in contradictions:
+        print(f"    CONTRADICTION, {comparison.label}: {comparison.contradiction}")
     return not contradictions
 
 
@@ -131,13 +131,16 @@ def _cases() -> Iterable[tuple[str, Instance]]:
 
 def _summarize(compared: list[Comparison]) -> None:
     print(f"  {'medians':<24}{'their nodes':>12}{'ours':>7}{'nodes':>12}{'time':>14}  finished")
-    for label in dict.fromkeys(one.label for one in compared):
-        same = [one for one in compared if one.label == label]
-        theirs = np.median([sum(side.nodes for side in one.theirs) for one in same])
-        ours = np.median([one.our_nodes for one in same])
-        nodes, seconds = median([one.nodes for one in same]), median([one.seconds for one in same])
-        done = sum(one.finished for one in same)
-        widest = max(one.their_loss.upper - one.ours.lower for one in same)
+    for label in dict.fromkeys(comparison.label for comparison in compared):
+        same = [comparison for comparison in compared if comparison.label == label]
+        theirs = np.median([sum(side.nodes for side in comparison.theirs) for comparison in same])
+        ours = np.median([comparison.our_nodes for comparison in same])
+        nodes, seconds = (
+            median([comparison.nodes for comparison in same]),
+            median([comparison.seconds for comparison in same]),
+        )
+        done = sum(comparison.finished for comparison in same)
+        widest = max(comparison.their_loss.upper - comparison.ours.lower for comparison in same)
         print(
             f"  {label:<24}{theirs:>12,.0f}{ours:>7,.0f}{nodes!s:>12}{seconds!s:>14}"
             f"  {done} of {len(same)}, at most {widest:.2f} above"
@@ -145,19 +148,26 @@ def _summarize(compared: list[Comparison]) -> None:
 
 
 def _print_health(health: list[Comparison]) -> None:
-    """How far above the loss the bounds of the health table are, as printed and by solver."""
+    """Print by how much the bounds of the health table exceed the loss."""
     table = [_real(instance) for instance in health_table()]
     # There hours of sleep are 0 or 12.
-    printed = np.array([PRINTED_LOSSES[*one.responses[:3], 12 * one.responses[3]] for one in table])
-    certain = np.array([xp.realized_loss(one.transcript(), gap=0.001).lower for one in table])
+    printed = np.array(
+        [
+            PRINTED_LOSSES[*comparison.responses[:3], 12 * comparison.responses[3]]
+            for comparison in table
+        ]
+    )
+    certain = np.array(
+        [xp.realized_loss(comparison.transcript(), gap=0.001).lower for comparison in table]
+    )
     bounds = {
         "printed": printed,
-        f"δ = {DELTA}": np.array([one.their_loss.upper for one in health]),
+        f"δ = {DELTA}": np.array([comparison.their_loss.upper for comparison in health]),
     }
     for delta in () if QUICK else LOOSE:
-        bounds[f"δ = {delta}"] = np.array([_upper(one, delta) for one in table])
+        bounds[f"δ = {delta}"] = np.array([_upper(comparison, delta) for comparison in table])
     # The loop of the print ends at once: it returns the bounds without any branching.
-    bounds["not branched"] = np.array([_upper(one, math.inf) for one in table])
+    bounds["not branched"] = np.array([_upper(comparison, math.inf) for comparison in table])
     for name, upper in bounds.items():
         above, off = upper - certain, abs(upper - printed)
         print(

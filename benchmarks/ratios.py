@@ -1,4 +1,4 @@
-"""How many times slower a peer is, where a peer that was stopped is slower by at least so much."""
+"""Ratios of times: a peer that was stopped is slower by at least its ratio."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Ratio:
 
 
 def median(ratios: Sequence[Ratio]) -> Ratio:
-    """The median of what is known of each, which the true median can only exceed."""
+    """Return a lower bound on the median, which is exact if no ratio in the middle is a bound."""
     values = [ratio.value for ratio in ratios]
     # Of an even number the two in the middle count, so a stopped one may be the larger of them.
     highest = statistics.median_high(values)

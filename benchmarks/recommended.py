@@ -1,4 +1,4 @@
-"""Is the strategy that a design recommends the best one, or near it? On random studies.
+"""The regret of the recommended strategy, on random studies.
 
 Each study is designed twice, from different seeds, the second time with two and a half times as
 many groups. How much more the way that the first recommends errs than the best one is read from
@@ -14,10 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.realized import Survey
+from benchmarks.simulated_studies import Survey
 from expost.designs import Study, design_study
 
-__all__ = ["advised", "keep", "random_studies", "study_of"]
+__all__ = ["measure_recommendations", "random_studies", "replace_file", "study_of"]
 
 REGRET = 0.05
 
@@ -50,35 +50,37 @@ def random_studies(count: int) -> Iterator[Study]:
         yield study_of(survey, str(generator.choice(["up front", "sequential", "open-ended"])))
 
 
-def regret(study: Study, number: int) -> float:
-    """How much more the recommended strategy errs than the best one, by a second simulation."""
-    first = design_study(study, seed=number).recommended
-    again = design_study(study, repetitions=100, seed=10_000 + number)
+def regret(study: Study, seed: int) -> float:
+    """Compute the excess error of the recommended strategy, by a second simulation."""
+    first = design_study(study, seed=seed).recommended
+    again = design_study(study, repetitions=100, seed=10_000 + seed)
     best = again.recommended
     assert first is not None
     assert best is not None
-    same = next(each for each in again.predictions if each.strategy == first.strategy)
+    same = next(
+        prediction for prediction in again.predictions if prediction.strategy == first.strategy
+    )
     return same.error / best.error - 1
 
 
-def keep(file: Path, found: object) -> None:
-    """Write a file as a whole, so that whoever reads it meanwhile, or stops this, has the old."""
+def replace_file(file: Path, content: object) -> None:
+    """Replace a file at once, so that a reader or a crash finds the old one or the new one."""
     new = file.with_suffix(".new")
-    new.write_text(json.dumps(found))
+    new.write_text(json.dumps(content))
     new.replace(file)
 
 
-def advised(folder: Path, count: int) -> bool:
-    """Whether it is within its limit on so many studies."""
+def measure_recommendations(folder: Path, count: int) -> bool:
+    """Return whether the regret is within its limit on so many studies."""
     file = folder / "regrets.json"
-    found: list[float] = json.loads(file.read_text("utf-8")) if file.exists() else []
-    for number, study in enumerate(random_studies(count)):
-        if number >= len(found):
-            found.append(regret(study, number))
-            keep(file, found)
-    found = found[:count]
+    regrets: list[float] = json.loads(file.read_text("utf-8")) if file.exists() else []
+    for index, study in enumerate(random_studies(count)):
+        if index >= len(regrets):
+            regrets.append(regret(study, index))
+            replace_file(file, regrets)
+    regrets = regrets[:count]
     print(
-        f"the recommended strategy on {count} random studies: at worst {100 * max(found):.1f} % "
-        f"above the best one, which it is itself in {sum(each == 0 for each in found)} of them"
+        f"the recommended strategy on {count} random studies: at worst {100 * max(regrets):.1f} % "
+        f"above the best one, which it is itself in {regrets.count(0)} of them"
     )
-    return max(found) <= REGRET
+    return max(regrets) <= REGRET

@@ -27,9 +27,9 @@ def _many_values() -> bool:
     start = xp.Odometer(xp.Transcript(domain))
     once = start.add(xp.saturating(start, "value < 40000", cap=1), 1)
     hashed = start
-    for number in range(6):
+    for index in range(6):
         hashed = hashed.add(
-            xp.local_hashing(seed=f"{number:02x}", buckets=2, epsilon="0.2"), number % 2
+            xp.local_hashing(seed=f"{index:02x}", buckets=2, epsilon="0.2"), index % 2
         )
     print(f"a saturating query on {SIZE:,} values (limit {LIMIT:g} s)")
     within = True
@@ -44,30 +44,30 @@ def _many_values() -> bool:
 def _many_subjects(size: int, count: int, limit: float) -> bool:
     """Six yes-or-no questions; the peer is a session for each subject, of which some are run."""
     print(f"{count:,} subjects on {size} values, processor time of a round (limit {limit:g} s)")
-    domain, guard, random = xp.FiniteSet(range(size)), xp.BayesianFilter(epsilon=2), Random(1)
+    domain, filter_, random = xp.FiniteSet(range(size)), xp.BayesianFilter(epsilon=2), Random(1)
     panel = xp.Panel(
-        domain, filter=guard, subjects=range(count), source=xp.sampling.InsecureSource(3)
+        domain, filter=filter_, subjects=range(count), source=xp.sampling.InsecureSource(3)
     )
     values = np.arange(count) % size
     sessions = [
-        xp.Session(domain, int(value), filter=guard, source=xp.sampling.InsecureSource(number))
-        for number, value in enumerate(values[:PEERS].tolist())
+        xp.Session(domain, int(value), filter=filter_, source=xp.sampling.InsecureSource(index))
+        for index, value in enumerate(values[:PEERS].tolist())
     ]
     within, alone = True, 0.0
-    for number, cap in enumerate(equal_caps(2, questions=6), 1):
+    for index, cap in enumerate(equal_caps(2, questions=6), 1):
         question = random.sample(range(size), size // 3)
         started = time.process_time()
         ids = panel.saturating(question, cap=cap)
-        made = time.process_time()
+        created = time.process_time()
         answered = bool(panel.ask(ids, values).answered.all())
-        asked = time.process_time()
+        ended = time.process_time()
         _ask_alone(sessions, question, cap)
-        alone = (time.process_time() - asked) * count / PEERS
-        within &= answered and asked - started <= limit
+        alone = (time.process_time() - ended) * count / PEERS
+        within &= answered and ended - started <= limit
         print(
-            f"  question {number}: {len(set(ids)):3} queries made in {made - started:5.2f} s, "
-            f"asked in {asked - made:5.2f} s; sessions take {alone / (asked - started):,.0f} times "
-            "as long"
+            f"  question {index}: {len(set(ids)):3} queries made in {created - started:5.2f} s, "
+            f"asked in {ended - created:5.2f} s; "
+            f"sessions take {alone / (ended - started):,.0f} times as long"
         )
     return within
 

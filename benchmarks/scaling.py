@@ -8,8 +8,8 @@ from functools import partial
 import numpy as np
 
 import expost as xp
-from benchmarks.cases import QUICK
 from benchmarks.instances import Instance, draw, replay
+from benchmarks.solver_cases import QUICK
 from benchmarks.timing import once, timed
 
 UNDECIDED_LIMIT = 0.01
@@ -33,11 +33,15 @@ def _transcripts() -> bool:
         if QUICK and n == 40:
             continue
         instances = [family(n=n, seed=seed) for seed in range(1, seeds + 1)]
-        losses = [xp.realized_loss(one.transcript(), gap=one.gap) for one in instances]
-        times = [_seconds(one) for one in instances]
+        losses = [
+            xp.realized_loss(instance.transcript(), gap=instance.gap) for instance in instances
+        ]
+        times = [_seconds(instance) for instance in instances]
         base = base or statistics.median(times)
         gaps = [loss.upper - loss.lower for loss in losses]
-        missed = sum(gap > one.gap + 1e-9 for gap, one in zip(gaps, instances, strict=True))
+        missed = sum(
+            gap > instance.gap + 1e-9 for gap, instance in zip(gaps, instances, strict=True)
+        )
         reached &= family is not linear or not missed
         label = f"{instances[0].family}, d = {len(instances[0].lower)}, n = {n}"
         print(
@@ -68,9 +72,9 @@ def _decisions() -> bool:
         solving.append(seconds)
         limit = max((loss.lower + loss.upper) / 2 for loss in losses)
         for offset in np.random.default_rng(seed).uniform(-0.02, 0.02, 10):
-            guard = xp.BayesianFilter(epsilon=f"{limit + offset:.9f}")
+            filter_ = xp.BayesianFilter(epsilon=f"{limit + offset:.9f}")
             odometer = xp.Odometer(transcript)
-            decision, seconds = timed(partial(guard.decide, odometer, query))
+            decision, seconds = timed(partial(filter_.decide, odometer, query))
             decisions.append(decision)
             deciding.append(seconds)
     share = statistics.mean(decision.undecided for decision in decisions)

@@ -1,4 +1,4 @@
-"""Certified losses on boxes beside general solvers: the same instances, tolerance, one thread.
+"""Certified losses on boxes, compared with general solvers on one thread at equal tolerance.
 
 Gurobi and SCIP are given the better of two formulations, with tight bounds on all variables, and
 only their search is timed, not the building of a model; ours is timed on queries that were used
@@ -14,12 +14,12 @@ from functools import partial
 
 import expost as xp
 from benchmarks import solvers_plot
-from benchmarks.cases import QUICK, Case, cases
 from benchmarks.instances import Instance, replay
 from benchmarks.peers import gurobi, scip
 from benchmarks.peers.answer import Answer, ask
 from benchmarks.peers.uncertified import SEARCHES, search
 from benchmarks.ratios import Ratio, median
+from benchmarks.solver_cases import QUICK, Case, cases
 from benchmarks.timing import once
 
 # Seconds for each of the two sides of a loss.
@@ -47,16 +47,16 @@ class Outcome:
         return self.loss.upper - self.loss.lower <= self.instance.gap + ROUNDING
 
     def ratio(self, peer: str) -> Ratio:
-        """How much slower a peer is; nobody is slower than we are where we fail."""
+        """Return how many times slower a peer is; 0 if our search failed."""
         if not self.reached:
             return Ratio(0.0)
         answer = self.peers[peer]
         return Ratio(answer.seconds / self.seconds, not answer.finished)
 
     def ratio_from_file(self, peer: str) -> Ratio:
-        """The same with the reading of a file on our side, and nothing but the search on theirs."""
-        own = self.ratio(peer)
-        return Ratio(own.value * self.seconds / self.from_file, own.at_least)
+        """Return the ratio if we read a file, and the peer only searches."""
+        ratio = self.ratio(peer)
+        return Ratio(ratio.value * self.seconds / self.from_file, ratio.at_least)
 
     @property
     def proven(self) -> float:
@@ -95,13 +95,13 @@ def run() -> bool:
 
 def _compare(case: Case) -> list[Outcome]:
     outcomes = []
-    for number, instance in enumerate(case.instances):
+    for index, instance in enumerate(case.instances):
         outcome = _ours(case, instance)
-        if number < case.for_gurobi:
+        if index < case.for_gurobi:
             outcome.peers["Gurobi"] = ask(instance, gurobi.solve, gurobi.FORMS, PATIENCE["Gurobi"])
-        if number < case.for_scip:
+        if index < case.for_scip:
             outcome.peers["SCIP"] = ask(instance, scip.solve, scip.FORMS, PATIENCE["SCIP"])
-        if number == 0:
+        if index == 0:
             outcome.searches.update({name: search(instance, name) for name in SEARCHES})
         outcomes.append(outcome)
         print(f"  {case.label:<24} {_line(outcome)}", flush=True)
@@ -145,8 +145,8 @@ def _summarize(outcomes: list[Outcome]) -> None:
         ours = median([Ratio(outcome.seconds) for outcome in of_case]).value
         row = f"  {label:<24}{1000 * ours:>9.2f} ms"
         for peer in PATIENCE:
-            asked = [outcome.ratio(peer) for outcome in of_case if peer in outcome.peers]
-            row += f"{median(asked)!s:>14}" if asked else f"{'':>14}"
+            ratios = [outcome.ratio(peer) for outcome in of_case if peer in outcome.peers]
+            row += f"{median(ratios)!s:>14}" if ratios else f"{'':>14}"
         print(f"{row}   {_searches(of_case[0])}")
 
 

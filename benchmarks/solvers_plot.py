@@ -1,4 +1,4 @@
-"""The picture of the comparison: one row per case, one mark per instance."""
+"""The figure of the comparison of solvers: one row per case, one mark per instance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Starting: processor time beyond that of bare Python, which starts beside us in the same run.
+"""The start-up time of commands, beyond that of bare Python.
 
 With bytecode, as it is after an installation.
 """

@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 
 import expost as xp
-from benchmarks.cases import QUICK
+from benchmarks.solver_cases import QUICK
 from benchmarks.timing import timed
 from expost.sampling import InsecureSource
 

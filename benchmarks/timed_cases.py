@@ -1,4 +1,4 @@
-"""Cases whose times are compared between two versions of the code: see ``beside``.
+"""The cases that are timed in two versions of the code: see ``beside``.
 
 What is timed is what a user calls; a case is made ready once, and every run starts from there.
 """
@@ -22,13 +22,13 @@ from benchmarks import (
     consecutive_decisions,
     estimation,
     information,
-    many,
+    many_subjects,
     million_values,
-    reading,
+    parsing,
     start_up,
 )
-from benchmarks.cases import cases
 from benchmarks.instances import Instance, draw, replay
+from benchmarks.solver_cases import cases
 from benchmarks.streams import BASE, Stream, ask_all
 
 __all__ = ["Timed", "timed_cases"]
@@ -38,7 +38,7 @@ Timed = Callable[[], float]
 
 
 def timed_cases() -> Iterator[tuple[str, Callable[[], Timed]]]:
-    """Names, and what makes each ready."""
+    """Yield the names of cases, and functions that prepare them."""
     yield from _sets()
     yield from _populations()
     yield from _boxes()
@@ -49,11 +49,11 @@ def _sets() -> Iterator[tuple[str, Callable[[], Timed]]]:
     yield "a loss of two answers, set", lambda: _loss(_two_answers(xp.FiniteSet(["no", "yes"])))
     for name in ("perturbation", "channel"):
         yield f"a decision on a million values, {name}", partial(_on_a_million, name)
-    for name, asked in consecutive_decisions.CASES.items():
+    for name, action in consecutive_decisions.CASES.items():
         if "OpenDP" not in name:
             yield (
                 f"2,000 decisions, {name.removeprefix('expost, ')}",
-                partial(_of, partial(asked, 2000)),
+                partial(_of, partial(action, 2000)),
             )
 
 
@@ -63,16 +63,16 @@ def _populations() -> Iterator[tuple[str, Callable[[], Timed]]]:
     yield "losses of 10,000, linear", partial(_on_box, "linear", "linear", 10.0, 20, 10_000)
     yield "losses of 300, steep", partial(_on_box, "steep", "logistic", 10.0, 10, 300)
     yield "losses of 300, smooth", partial(_on_box, "smooth", "logistic", 1.0, 10, 300)
-    for name, made in (("unary", estimation._unary), ("repeated", estimation._repeated)):
-        yield f"likeliest distribution, {name}", partial(_likeliest, made)
+    for name, make_answers in (("unary", estimation._unary), ("repeated", estimation._repeated)):
+        yield f"likeliest distribution, {name}", partial(_likeliest, make_answers)
 
 
 def _boxes() -> Iterator[tuple[str, Callable[[], Timed]]]:
     yield "a loss of two answers, box", lambda: _loss(_two_answers(xp.Box([(-1, 1)] * 2)))
-    more = [("linear, d = 20, n = 50", draw("linear", "linear", n=50, d=20, scale=10, seed=1))]
-    for label, one in [*((case.label, case.instances[0]) for case in cases()), *more]:
-        yield f"a loss, {label}", partial(_solved, one)
-        yield f"from the file, {label}", partial(_from_file, one)
+    extra = [("linear, d = 20, n = 50", draw("linear", "linear", n=50, d=20, scale=10, seed=1))]
+    for label, instance in [*((case.label, case.instances[0]) for case in cases()), *extra]:
+        yield f"a loss, {label}", partial(_solved, instance)
+        yield f"from the file, {label}", partial(_from_file, instance)
     yield "a subject until refused, linear", lambda: _of(partial(information.subject, 2, 10, 1))
     yield "a decision after 40, smooth", _decision
     linear = replace(BASE, link="linear", budget="1", queries=200)
@@ -81,7 +81,7 @@ def _boxes() -> Iterator[tuple[str, Callable[[], Timed]]]:
 
 
 def _files() -> Iterator[tuple[str, Callable[[], Timed]]]:
-    for name, document in reading.documents():
+    for name, document in parsing.documents():
         yield f"reading 100, {name}", partial(_of, partial(xp.Transcript.from_json, document), 3)
     yield "expost --help", lambda: partial(start_up.seconds, [start_up.COMMAND, "--help"])
     box = _two_answers(xp.Box([(-1, 1)] * 2))()
@@ -100,7 +100,7 @@ def _of(action: Callable[[], object], times: int = 1) -> Timed:
 
 
 def _two_answers(domain: xp.FiniteSet | xp.Box) -> Callable[[], xp.Transcript]:
-    """Builds a transcript from queries that are ready."""
+    """Prepare queries; return a function that builds a transcript from them."""
     queries: list[xp.queries.Query]
     if isinstance(domain, xp.Box):
         queries = [xp.logistic([3, -1], epsilon=1), xp.logistic([1, 2], epsilon="0.5")]
@@ -108,17 +108,17 @@ def _two_answers(domain: xp.FiniteSet | xp.Box) -> Callable[[], xp.Transcript]:
         queries = [xp.randomized_response(epsilon=1), xp.randomized_response(epsilon="0.5")]
     pairs = [(query, query.on(domain).responses[0]) for query in queries]
 
-    def asked() -> xp.Transcript:
+    def build() -> xp.Transcript:
         transcript = xp.Transcript(domain)
         for query, response in pairs:
             transcript = transcript.add(query, response)
         return transcript
 
-    return asked
+    return build
 
 
-def _loss(asked: Callable[[], xp.Transcript]) -> Timed:
-    return _of(lambda: xp.realized_loss(asked()), 50)
+def _loss(build: Callable[[], xp.Transcript]) -> Timed:
+    return _of(lambda: xp.realized_loss(build()), 50)
 
 
 def _on_a_million(name: str) -> Timed:
@@ -138,20 +138,20 @@ def _on_a_million(name: str) -> Timed:
 def _answers() -> tuple[Callable[[], xp.Answers], xp.Answers]:
     domain, generator = xp.FiniteSet(range(16)), np.random.default_rng(1)
     queries = {f"q{i}": xp.randomized_response(epsilon=f"0.{i + 1:02d}") for i in range(20)}
-    rows = many.table(generator.integers(0, 16, (20_000, 20)), list(queries))
+    rows = many_subjects.table(generator.integers(0, 16, (20_000, 20)), list(queries))
     read = partial(xp.Answers, domain, queries, rows)
     return read, read()
 
 
 def _on_box(name: str, link: Any, scale: float, n: int, subjects: int) -> Timed:
-    asked = draw(name, link, n=n, d=9, scale=scale, seed=1)
-    answers = many._answers(asked, many._responses(asked, subjects)[1])
+    instance = draw(name, link, n=n, d=9, scale=scale, seed=1)
+    answers = many_subjects._answers(instance, many_subjects._responses(instance, subjects)[1])
     return _of(partial(xp.realized_losses, answers))
 
 
-def _likeliest(made: Callable[..., xp.Answers]) -> Timed:
+def _likeliest(make_answers: Callable[..., xp.Answers]) -> Timed:
     generator = np.random.default_rng(1)
-    answers = made(generator, generator.integers(0, 50, 20_000), 50)
+    answers = make_answers(generator, generator.integers(0, 50, 20_000), 50)
     return _of(partial(xp.estimation.estimate_distribution, answers))
 
 

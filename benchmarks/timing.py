@@ -1,4 +1,4 @@
-"""How times are taken: processor time, the best of several runs, because noise only ever adds."""
+"""Processor time of actions: the best of several runs, because noise only ever adds."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ Result = TypeVar("Result")
 
 
 def timed(action: Callable[[], Result]) -> tuple[Result, float]:
-    """The result of one run, and its seconds."""
+    """Run an action; return its result and its seconds."""
     start = time.process_time()
     result = action()
     return result, time.process_time() - start
 
 
 def once(action: Callable[[], object]) -> float:
-    """Seconds for one run."""
+    """Measure the seconds of one run."""
     return timed(action)[1]
 
 
 def best(action: Callable[[], object], runs: int = 15) -> float:
-    """Seconds for the fastest of several runs."""
+    """Measure the seconds of the fastest of several runs."""
     return min(once(action) for _ in range(runs))

@@ -1,4 +1,4 @@
-"""What each strategy is worth: standard errors that come out, and those that were predicted.
+"""The standard errors of each strategy, measured and predicted.
 
 2,000 subjects, yes-or-no questions about random halves of k values, a random population; 27 values
 are three attributes, and each question is about one of them. Every cell of the tables is measured
@@ -24,9 +24,9 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.realized import DELTA, SURVEYED, Survey
-from benchmarks.recommended import advised, keep, study_of
-from benchmarks.worth import Measured, compact, listed
+from benchmarks.recommended import measure_recommendations, replace_file, study_of
+from benchmarks.simulated_studies import DELTA, SURVEYED, Survey
+from benchmarks.strategy_tables import Measured, print_lines, print_tables
 from expost.designs import Arrival
 from expost.designs._accuracy import predict_accuracy
 from expost.designs.strategies import (
@@ -45,7 +45,7 @@ SUBJECTS = 2_000
 SIZES = (10, 27, 64, 2, 1_000)
 RECORDS = {27: (3, 3, 3)}
 BUDGETS = ("1", "2", "4", "1/2")
-NUMBERS = (3, 6, 12)
+QUESTION_COUNTS = (3, 6, 12)
 MANY = 24
 """Questions, for a delta: with fewer, a plan has no more than basic composition."""
 
@@ -114,14 +114,14 @@ class Cell:
 
     @property
     def simulated(self) -> bool:
-        """Whether a prediction asks subjects one by one, hundreds of thousands of questions."""
+        """Whether a prediction asks subjects one by one, with very many questions."""
         return "1/20" in self.design or self.questions >= MANY
 
     @property
     def groups(self) -> int:
-        """Of subjects, from which an error is predicted."""
-        many = self.simulated or self.size > _VALUES or self.design.startswith("filter")
-        return _FEW_GROUPS if many else _GROUPS
+        """The count of groups of subjects from which an error is predicted."""
+        is_large = self.simulated or self.size > _VALUES or self.design.startswith("filter")
+        return _FEW_GROUPS if is_large else _GROUPS
 
     def file(self, folder: Path) -> Path:
         design = self.design.replace("/", "of")
@@ -129,62 +129,62 @@ class Cell:
             folder / f"{self.size}_{self.budget.replace('/', 'of')}_{self.questions}_{design}.json"
         )
 
-    def found(self, folder: Path) -> list[list[float]]:
-        """Mean squares as they came out and as predicted, as far as they were measured."""
+    def load(self, folder: Path) -> list[list[float]]:
+        """Load pairs of measured and predicted mean squares; empty before the first measurement."""
         file = self.file(folder)
         return json.loads(file.read_text("utf-8")) if file.exists() else []
 
     def measure(self, folder: Path, repetitions: int) -> None:
-        """Measure what is missing."""
-        pairs = self.found(folder)
+        """Measure the missing repetitions."""
+        pairs = self.load(folder)
         for seed in range(len(pairs), repetitions):
             survey = self.survey(seed)
             pairs.append([survey.mean_square(self.design, seed), self.predicted(survey, seed)])
-            keep(self.file(folder), pairs)
+            replace_file(self.file(folder), pairs)
 
     def survey(self, seed: int) -> Survey:
-        given = self.questions, Fraction(self.budget), SUBJECTS, seed
+        arguments = self.questions, Fraction(self.budget), SUBJECTS, seed
         if self.size in RECORDS:
-            return Survey.about_attributes(RECORDS[self.size], *given)
-        return Survey.random(self.size, *given)
+            return Survey.about_attributes(RECORDS[self.size], *arguments)
+        return Survey.random(self.size, *arguments)
 
     def predicted(self, survey: Survey, seed: int) -> float:
-        """The mean square that a design of the survey predicts; infinite if not determined."""
+        """Predict the mean square for a survey; infinite if not determined."""
         study = study_of(survey, "sequential")
         strategy = STRATEGIES[self.design](self.questions)
-        found = predict_accuracy(
+        accuracy = predict_accuracy(
             strategy.outcomes(study.model, study.epsilon, Simulation(self.groups, seed)),
             study.model.targets,
             study.subjects,
             repetitions=self.groups,
             generator=np.random.default_rng(seed),
         )
-        return found.combined**2
+        return accuracy.combined**2
 
 
 def cells(sizes: Sequence[int], budgets: Sequence[str]) -> Iterator[Cell]:
-    """All that is in the tables, what matters most first."""
+    """Yield all cells of the tables, the most important ones first."""
     usual = [budget for budget in budgets if Fraction(budget) >= 1]
     medium = [size for size in sizes if 2 < size <= _VALUES]
-    yield from known(medium, usual)
-    yield from unknown(medium, usual)
+    yield from known_count_cells(medium, usual)
+    yield from unknown_count_cells(medium, usual)
     yield from with_delta(medium, usual)
-    yield from known(sizes, budgets)
-    yield from unknown(sizes, budgets)
+    yield from known_count_cells(sizes, budgets)
+    yield from unknown_count_cells(sizes, budgets)
 
 
-def known(sizes: Iterable[int], budgets: Sequence[str]) -> Iterator[Cell]:
+def known_count_cells(sizes: Iterable[int], budgets: Sequence[str]) -> Iterator[Cell]:
     every = (Cell(k, budget, 6, design) for k in sizes for budget in budgets for design in SURVEYED)
     return (cell for cell in every if cell.possible and cell.design not in WITH_DELTA[1:])
 
 
-def unknown(sizes: Iterable[int], budgets: Sequence[str]) -> Iterator[Cell]:
+def unknown_count_cells(sizes: Iterable[int], budgets: Sequence[str]) -> Iterator[Cell]:
     every = (
-        Cell(k, budget, number, design)
+        Cell(k, budget, questions, design)
         for k in sizes
         for budget in budgets
         for design in UNKNOWN
-        for number in NUMBERS
+        for questions in QUESTION_COUNTS
     )
     return (cell for cell in every if cell.possible)
 
@@ -196,20 +196,22 @@ def with_delta(sizes: Iterable[int], budgets: Sequence[str]) -> Iterator[Cell]:
 
 
 def run() -> bool:
-    """A small size of each part."""
+    """Run a small part of each measurement."""
     folder = Path("build/utility")
     folder.mkdir(parents=True, exist_ok=True)
-    some = list(known([10], ["2"]))
-    for cell in some:
+    sample_cells = list(known_count_cells([10], ["2"]))
+    for cell in sample_cells:
         cell.measure(folder, 8)
-    return listed(_found(folder, some)) and advised(folder, 4)
+    return print_lines(_load_measurements(folder, sample_cells)) and measure_recommendations(
+        folder, 4
+    )
 
 
-def _found(folder: Path, some: Iterable[Cell]) -> list[Measured]:
+def _load_measurements(folder: Path, cells_of_study: Iterable[Cell]) -> list[Measured]:
     return [
         Measured(cell.size, cell.budget, cell.questions, cell.design, pairs)
-        for cell in dict.fromkeys(some)
-        if (pairs := cell.found(folder))
+        for cell in dict.fromkeys(cells_of_study)
+        if (pairs := cell.load(folder))
     ]
 
 
@@ -222,21 +224,21 @@ def main() -> None:
     parser.add_argument("--budgets", nargs="*", default=list(BUDGETS))
     parser.add_argument("--markdown", action="store_true", help="tables as in RESULTS.md")
     parser.add_argument("--studies", type=int, default=0, help="the second part, on so many")
-    given = parser.parse_args()
-    given.folder.mkdir(parents=True, exist_ok=True)
-    if given.quick:
+    arguments = parser.parse_args()
+    arguments.folder.mkdir(parents=True, exist_ok=True)
+    if arguments.quick:
         raise SystemExit(not run())
-    if given.studies:
-        raise SystemExit(not advised(given.folder, given.studies))
-    some = list(cells(given.sizes, given.budgets))
-    for repetitions in (*_STEPS, given.repetitions):
-        for cell in some:
-            cell.measure(given.folder, min(repetitions, given.repetitions))
-    found = _found(given.folder, some)
-    if given.markdown:
-        compact(found)
+    if arguments.studies:
+        raise SystemExit(not measure_recommendations(arguments.folder, arguments.studies))
+    all_cells = list(cells(arguments.sizes, arguments.budgets))
+    for repetitions in (*_STEPS, arguments.repetitions):
+        for cell in all_cells:
+            cell.measure(arguments.folder, min(repetitions, arguments.repetitions))
+    measured = _load_measurements(arguments.folder, all_cells)
+    if arguments.markdown:
+        print_tables(measured)
         return
-    raise SystemExit(not listed(found))
+    raise SystemExit(not print_lines(measured))
 
 
 if __name__ == "__main__":

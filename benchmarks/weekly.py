@@ -1,4 +1,4 @@
-"""The share of a population in every week, at one guarantee: three ways to ask, and their errors.
+"""The share of a population in every week, at one guarantee: the errors of three designs.
 
 Two thousand subjects who smoke or not, and who change that twice at most in a quarter. Everybody
 has a budget of 2. All shares are estimated week by week from that week's responses:
@@ -67,76 +67,78 @@ def chance(epsilon: str) -> float:
     return float(pmf.probability(1))
 
 
-def drawn(values: Bits, epsilon: str, generator: np.random.Generator) -> Bits:
+def randomize(values: Bits, epsilon: str, generator: np.random.Generator) -> Bits:
     lies = generator.random(values.shape) >= chance(epsilon)
     return np.where(lies, 1 - values, values)
 
 
 def one_week(values: Bits, generator: np.random.Generator) -> Bits:
-    """Everybody is asked about one random week, at the whole budget."""
-    asked = generator.integers(0, WEEKS, values.shape[1]) == np.arange(WEEKS)[:, None]
-    return np.where(asked, drawn(values, str(BUDGET), generator), NONE)
+    """Ask every subject about one random week, at the whole budget."""
+    is_asked = generator.integers(0, WEEKS, values.shape[1]) == np.arange(WEEKS)[:, None]
+    return np.where(is_asked, randomize(values, str(BUDGET), generator), NONE)
 
 
 def filtered(values: Bits, epsilon: str, generator: np.random.Generator) -> Bits:
-    """Everybody is asked every week, as long as the filter accepts.
+    """Ask every subject every week, as long as the filter accepts.
 
     A decision is a function of the transcript, so equal transcripts are decided about once.
     """
-    guard, query = xp.BayesianFilter(epsilon=BUDGET), xp.randomized_response(epsilon=epsilon)
+    filter_, query = xp.BayesianFilter(epsilon=BUDGET), xp.randomized_response(epsilon=epsilon)
     domain = xp.Attributes(smokes=xp.changing([0, 1], times=CHANGES))
-    responses = drawn(values, epsilon, generator)
+    responses = randomize(values, epsilon, generator)
     odometers = [xp.Odometer(xp.Transcript(domain))]
     where = np.zeros(values.shape[1], dtype=np.intp)
     for week in range(WEEKS):
         about = query.about("smokes", at=week + 1)
-        accepts = np.array([bool(guard.decide(odometer, about)) for odometer in odometers])
+        accepts = np.array([bool(filter_.decide(odometer, about)) for odometer in odometers])
         responses[week][~accepts[where]] = NONE
-        # Whose transcripts were equal and who gave equal responses have equal transcripts.
+        # Equal transcripts with equal responses stay equal.
         keys, where = np.unique(3 * where + responses[week], return_inverse=True)
         steps = [divmod(key + 1, 3) for key in keys.tolist()]
         odometers = [
-            odometers[before] if given == 0 else odometers[before].add(about, given - 1)
-            for before, given in steps
+            odometers[before] if response == 0 else odometers[before].add(about, response - 1)
+            for before, response in steps
         ]
     return responses
 
 
 def error(responses: Bits, values: Bits, epsilon: str) -> float:
-    """Over all weeks of all populations; without any response, one half is guessed."""
+    """Compute the error over all weeks of all populations; a guess is one half."""
     truth, squares = chance(epsilon), []
-    for each, own in zip(_apart(responses), _apart(values), strict=True):
-        for week, value in zip(each, own, strict=True):
-            given = week[week != NONE]
-            ones = float(given.mean()) if len(given) else 0.5
+    for population_responses, population_values in zip(
+        _split_populations(responses), _split_populations(values), strict=True
+    ):
+        for week, value in zip(population_responses, population_values, strict=True):
+            answered = week[week != NONE]
+            ones = float(answered.mean()) if len(answered) else 0.5
             estimate = (ones - (1 - truth)) / (2 * truth - 1)
             squares.append((min(1.0, max(0.0, estimate)) - float(value.mean())) ** 2)
     return 100 * math.sqrt(np.mean(squares))
 
 
-def _apart(rows: Bits) -> Iterator[Bits]:
+def _split_populations(rows: Bits) -> Iterator[Bits]:
     return iter(np.split(rows, POPULATIONS, axis=1))
 
 
 def outcomes() -> list[Outcome]:
-    """All ways to ask, with their errors."""
+    """Measure the errors of all designs."""
     generator = np.random.default_rng(17)
     values, share = populations(generator), f"{BUDGET}/{WEEKS}"
-    asked = [
+    designs = [
         ("one random week", one_week(values, generator), str(BUDGET)),
-        ("every week, by basic composition", drawn(values, share, generator), share),
+        ("every week, by basic composition", randomize(values, share, generator), share),
     ]
     for epsilon in EPSILONS:
-        asked.append(
+        designs.append(
             ("every week, as the filter accepts", filtered(values, epsilon, generator), epsilon)
         )
-    return [_outcome(way, given, values, epsilon) for way, given, epsilon in asked]
+    return [_outcome(design, responses, values, epsilon) for design, responses, epsilon in designs]
 
 
-def _outcome(way: str, given: Bits, values: Bits, epsilon: str) -> Outcome:
-    counts = [(each != NONE).sum(axis=1) for each in _apart(given)]
-    answers = float(np.sum(counts)) / given.shape[1]
-    return Outcome(way, epsilon, answers, int(np.min(counts)), error(given, values, epsilon))
+def _outcome(design: str, responses: Bits, values: Bits, epsilon: str) -> Outcome:
+    counts = [(population != NONE).sum(axis=1) for population in _split_populations(responses)]
+    answers = float(np.sum(counts)) / responses.shape[1]
+    return Outcome(design, epsilon, answers, int(np.min(counts)), error(responses, values, epsilon))
 
 
 def run() -> bool:
@@ -144,11 +146,15 @@ def run() -> bool:
         f"weekly shares of {SUBJECTS:,} subjects, {WEEKS} weeks, at most {CHANGES} changes, "
         f"budget {BUDGET}:\n  epsilon, answers of a subject, in the poorest week, error in points"
     )
-    one, basic, *with_filter = outcomes()
-    for outcome in (one, basic, *with_filter):
+    one_week_outcome, basic, *with_filter = outcomes()
+    for outcome in (one_week_outcome, basic, *with_filter):
         print(f"  {outcome}")
     # What docs/how-to/changing.md says.
-    return one.error < min(each.error for each in with_filter) < basic.error
+    return (
+        one_week_outcome.error
+        < min(outcome_of_filter.error for outcome_of_filter in with_filter)
+        < basic.error
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a solver says about a loss, and how it is asked: two sides, the best of its formulations."""
+"""The answer of a solver about a loss: two sides, by the best of its formulations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tight bounds on every variable that a peer may introduce: solvers do better when told."""
+"""Tight bounds on every variable that a peer may introduce, which help solvers."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def _environment() -> Any:
 
 
 def _state(model: Any, instance: Instance, form: str, sense: int) -> list[Any]:
-    kinds = [GRB.INTEGER if whole else GRB.CONTINUOUS for whole in instance.integer]
+    kinds = [GRB.INTEGER if is_integer else GRB.CONTINUOUS for is_integer in instance.integer]
     x = [
         model.addVar(low, high, vtype=kind)
         for low, high, kind in zip(instance.lower, instance.upper, kinds, strict=True)

@@ -1,4 +1,4 @@
-"""The paper's own solver: Algorithm 6, with the differences of convex functions of section 5.
+"""The paper's solver: Algorithm 6, with the differences of convex functions of section 5.
 
 As printed, but for two slips. The loop goes on while the lowest LB is *below* UB_g - δ, and UB_g
 starts at ∞ and takes the minimum. And the logarithms in the split of a truncated linear regression
@@ -101,9 +101,9 @@ def branch_and_bound(
     f, g = split(instance)
     if sense > 0:
         f, g = g, f
-    whole = np.array(instance.ranges)
+    root = np.array(instance.ranges)
     queue: list[tuple[float, int, Array]] = []
-    best, best_point, made = math.inf, (instance.lower + instance.upper) / 2, count()
+    best, best_point, created = math.inf, (instance.lower + instance.upper) / 2, count()
 
     def bound(ranges: Array) -> None:
         nonlocal best, best_point
@@ -113,28 +113,28 @@ def branch_and_bound(
             value, point = descend(program, g, point)
             if value < best:
                 best, best_point = value, point
-        heapq.heappush(queue, (lower, next(made), ranges))
+        heapq.heappush(queue, (lower, next(created), ranges))
 
     def spent() -> float:
         return time.process_time() - start
 
-    bound(whole)
+    bound(root)
     while queue[0][0] < best - delta and spent() < seconds:
         _, _, ranges = heapq.heappop(queue)
-        for half in _branch(ranges, whole):
+        for half in _branch(ranges, root):
             bound(half)
     assert queue[0][0] <= best + ROUNDING, "a bound is above a point"
     lowest = min(queue[0][0], best)
-    return Found(lowest, best, best_point, next(made), spent(), lowest >= best - delta)
+    return Found(lowest, best, best_point, next(created), spent(), lowest >= best - delta)
 
 
-def _branch(ranges: Array, whole: Array) -> tuple[Array, Array]:
+def _branch(ranges: Array, box: Array) -> tuple[Array, Array]:
     """Two halves, along the edge that is longest beside what it was in the beginning."""
-    lengths, first = np.diff(ranges, axis=0)[0], np.diff(whole, axis=0)[0]
+    lengths, first = np.diff(ranges, axis=0)[0], np.diff(box, axis=0)[0]
     edge = int(np.argmax(np.divide(lengths, first, out=np.zeros_like(first), where=first > 0)))
-    left, right = ranges.copy(), ranges.copy()
-    left[1, edge] = right[0, edge] = ranges[:, edge].mean()
-    return left, right
+    remaining, right = ranges.copy(), ranges.copy()
+    remaining[1, edge] = right[0, edge] = ranges[:, edge].mean()
+    return remaining, right
 
 
 def relax(program: Program, g: Convex) -> tuple[float, Array | None]:
@@ -186,16 +186,18 @@ class Program:
         scores = np.hstack([self._rows, -np.eye(n), np.zeros((n, n))])
         cost = np.concatenate([np.zeros(d), -slopes, np.ones(n)])
         for _ in range(rounds):
-            found = linprog(
+            solution = linprog(
                 cost, self._tangents, self._limits, scores, -self._offsets, bounds, "highs-ds"
             )
-            if found.status != 0:
+            if solution.status != 0:
                 return self._without_point(slopes), None
-            v, t = found.x[d : d + n], found.x[d + n :]
+            v, t = solution.x[d : d + n], solution.x[d + n :]
             if math.fsum(self.f.value(v) - t) < ACCURACY:
                 break
             self._touch(v)
-        return self._dual(self.f, slopes, found.eqlin.marginals), np.clip(found.x[:d], *self._sides)
+        return self._dual(self.f, slopes, solution.eqlin.marginals), np.clip(
+            solution.x[:d], *self._sides
+        )
 
     def _touch(self, v: Array) -> None:
         n, d = self._rows.shape
@@ -210,9 +212,9 @@ class Program:
         bounds = np.hstack([self._sides, self.ranges, np.outer([0, np.inf], np.ones(2 * n))]).T
         scores = np.hstack([self._rows, -np.eye(n), np.eye(n), -np.eye(n)])
         cost = np.append(np.zeros(d + n), np.ones(2 * n))
-        found = linprog(cost, A_eq=scores, b_eq=-self._offsets, bounds=bounds, method="highs-ds")
+        solution = linprog(cost, A_eq=scores, b_eq=-self._offsets, bounds=bounds, method="highs-ds")
         zero = np.zeros(n)
-        if found.status == 0 and self._dual(FLAT, zero, found.eqlin.marginals) > ROUNDING:
+        if solution.status == 0 and self._dual(FLAT, zero, solution.eqlin.marginals) > ROUNDING:
             return math.inf
         return self._dual(self.f, slopes, zero)
 

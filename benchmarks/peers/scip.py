@@ -50,7 +50,10 @@ def solve(instance: Instance, form: str, sense: int, seconds: float) -> Extreme:
 
 def _state(model: Any, instance: Instance, form: str, sense: int) -> list[Any]:
     sides = zip(instance.lower.tolist(), instance.upper.tolist(), instance.integer, strict=True)
-    x = [model.addVar(lb=low, ub=high, vtype="I" if whole else "C") for low, high, whole in sides]
+    x = [
+        model.addVar(lb=low, ub=high, vtype="I" if is_integer else "C")
+        for low, high, is_integer in sides
+    ]
     rows, offsets = instance.affine
     logs = []
 
@@ -68,9 +71,9 @@ def _state(model: Any, instance: Instance, form: str, sense: int) -> list[Any]:
         elif not instance.logistic[i]:
             model.addCons(share == v)
         elif form == "logit":
-            rest = variable((_sigmoid(-bounds.v[1]), _sigmoid(-bounds.v[0])))
-            model.addCons(share + rest == 1)
-            model.addCons(v == log(share) - log(rest))
+            remainder = variable((_sigmoid(-bounds.v[1]), _sigmoid(-bounds.v[0])))
+            model.addCons(share + remainder == 1)
+            model.addCons(v == log(share) - log(remainder))
         else:
             low, high = bounds.v
             p = variable((_log_sigmoid(low), _log_sigmoid(high)))

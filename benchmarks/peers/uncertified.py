@@ -1,4 +1,4 @@
-"""SciPy's global searches: fast enough, and without a word about how far off they are."""
+"""SciPy's global searches, which are fast and give no bound on their error."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def search(instance: Instance, name: str) -> Answer:
     """The loss between the best points that a search found for the two sides."""
     box = Bounds(instance.lower, instance.upper)
     start = time.process_time()
-    found = [
+    result = [
         SEARCHES[name](
             lambda x, sense=sense: -sense * instance.log_likelihood(inside(instance, x)), box
         ).fun
         for sense in (1, -1)
     ]
     seconds = time.process_time() - start
-    return Answer(seconds, True, -float(found[0]) - float(found[1]), np.inf, name)
+    return Answer(seconds, True, -float(result[0]) - float(result[1]), np.inf, name)

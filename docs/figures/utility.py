@@ -52,14 +52,14 @@ def errors(size: int, budget: str, arrival: Arrival, questions: int) -> dict[str
         cell = Cell(size, budget, questions, design)
         late = strategy(questions).latest_arrival.rank >= arrival.rank
         if cell.possible and late and design not in LEFT_OUT:
-            squares[design] = [told for _, told in cell.found(MEASURED)]
+            squares[design] = [predicted for _, predicted in cell.load(MEASURED)]
     # The first so many surveys are the same for all study designs.
-    same = min(len(told) for told in squares.values() if told)
+    same = min(len(predicted) for predicted in squares.values() if predicted)
     found: dict[str, float] = {}
-    for design, told in squares.items():
-        if told:
+    for design, predicted in squares.items():
+        if predicted:
             family = STRATEGIES[design](questions).family
-            error = math.sqrt(float(np.mean(told[:same])))
+            error = math.sqrt(float(np.mean(predicted[:same])))
             found[family] = min(error, found.get(family, math.inf))
     return found
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from benchmarks.realized import SURVEYED, Survey
+from benchmarks.simulated_studies import SURVEYED, Survey
 
 import expost as xp
 
@@ -28,13 +28,13 @@ OFTEN = {
 
 def asked(design: str, size: int, monkeypatch: pytest.MonkeyPatch) -> xp.Panel:
     panels: list[xp.Panel] = []
-    off = Survey.off
+    off = Survey.mean_square_error
 
     def kept(survey: Survey, panel: xp.Panel) -> float:
         panels.append(panel)
         return off(survey, panel)
 
-    monkeypatch.setattr(Survey, "off", kept)
+    monkeypatch.setattr(Survey, "mean_square_error", kept)
     survey = Survey.random(size, 6, Fraction(1), 60, seed=1)
     assert survey.mean_square(design, 2) >= 0
     (panel,) = panels

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.beyond import analysts
-from benchmarks.beyond.asking import Case, accepted
-from benchmarks.beyond.cases import ANALYSTS, by_analyst, by_dimension, by_epsilon
-from benchmarks.beyond.population import population
-from benchmarks.beyond.tables import population_row, row
+from benchmarks.budget_lifetime import analysts
+from benchmarks.budget_lifetime.asking import Case, accepted
+from benchmarks.budget_lifetime.cases import ANALYSTS, by_analyst, by_dimension, by_epsilon
+from benchmarks.budget_lifetime.population import population
+from benchmarks.budget_lifetime.tables import population_row, row
 
 import expost as xp
 

@@ -6,8 +6,8 @@ import sys
 import time
 from pathlib import Path
 
-from benchmarks.beyond.asking import accepted
-from benchmarks.beyond.cases import (
+from benchmarks.budget_lifetime.asking import accepted
+from benchmarks.budget_lifetime.cases import (
     ANALYSTS,
     DIMENSIONS,
     EPSILONS,
@@ -15,14 +15,14 @@ from benchmarks.beyond.cases import (
     by_dimension,
     by_epsilon,
 )
-from benchmarks.beyond.figures import (
+from benchmarks.budget_lifetime.figures import (
     analysts_figure,
     dimensions_figure,
     epsilons_figure,
     population_figure,
 )
-from benchmarks.beyond.population import population
-from benchmarks.beyond.tables import AT, population_row, row
+from benchmarks.budget_lifetime.population import population
+from benchmarks.budget_lifetime.tables import AT, population_row, row
 
 _WORKERS = 2
 
@@ -35,23 +35,23 @@ def main(folder: Path | None) -> None:
         ("epsilons", by_epsilon, EPSILONS, epsilons_figure),
         ("analysts", by_analyst, ANALYSTS, analysts_figure),
     ):
-        cases = [make(kind, at) for kind, places in settings.items() for at in places]
+        cases = [make(kind, at) for kind, folders in settings.items() for at in folders]
         done = iter(accepted(cases, _WORKERS))
-        table = {kind: {at: next(done) for at in places} for kind, places in settings.items()}
-        for kind, found in table.items():
-            for at, each in found.items():
-                print(row(kind, at, each))
-        every = [each for found in table.values() for each in found.values()]
-        runs, undecided = sum(len(each.runs) for each in every), sum(e.undecided for e in every)
+        table = {kind: {at: next(done) for at in folders} for kind, folders in settings.items()}
+        for kind, rows in table.items():
+            for at, row_ in rows.items():
+                print(row(kind, at, row_))
+        every = [row_ for rows in table.values() for row_ in rows.values()]
+        runs, undecided = sum(len(row_.runs) for row_ in every), sum(e.undecided for e in every)
         print(f"{runs:,} runs, undecided: {undecided}\n", flush=True)
         figures[name] = draw(table)
-    people = population()
+    subjects = population()
     for queries in AT:
-        print(population_row(people, queries))
-    total, least = int(people.answered.sum()), people.answered.min()
-    print(f"{total:,} answers, at least {least} each, undecided: {people.undecided}")
-    print(f"stays or has stopped {people.widest_ratio():.2f} times as likely, at most\n")
-    figures["population"] = population_figure(people)
+        print(population_row(subjects, queries))
+    total, least = int(subjects.answered.sum()), subjects.answered.min()
+    print(f"{total:,} answers, at least {least} each, undecided: {subjects.undecided}")
+    print(f"stays or has stopped {subjects.widest_ratio():.2f} times as likely, at most\n")
+    figures["population"] = population_figure(subjects)
     print(f"{time.perf_counter() - start:.0f} seconds")
     if folder is not None:
         for name, figure in figures.items():

@@ -1,4 +1,4 @@
-"""Root mean squared errors × 100 of a share that an earlier study had, for comparison.
+"""The errors in an earlier study, for comparison: root mean squared errors × 100 of a share.
 
 2,000 subjects, yes-or-no questions; 27 values were three attributes of three values there.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["KNOWN", "UNKNOWN", "apart"]
+__all__ = ["KNOWN_COUNT", "UNKNOWN_COUNT", "difference_in_errors"]
 
 Errors = dict[tuple[str, int, int], dict[str, float]]
 """By strategy, number of values and number of questions; then by the budget."""
@@ -26,14 +26,14 @@ def _six(design: str, *sizes: tuple[float, ...]) -> Errors:
 
 def _after(design: str, size: int, *by_budget: tuple[float, float, float]) -> Errors:
     return {
-        (design, size, number): {
-            budget: errors[place] for budget, errors in zip(_BUDGETS, by_budget, strict=True)
+        (design, size, questions): {
+            budget: errors[index] for budget, errors in zip(_BUDGETS, by_budget, strict=True)
         }
-        for place, number in enumerate((3, 6, 12))
+        for index, questions in enumerate((3, 6, 12))
     }
 
 
-KNOWN = (
+KNOWN_COUNT = (
     _six("basic composition, all", (11.3, 6.1, 2.9), (12.1, 6.5, 3.2), (12.6, 6.6, 3.4))
     | _six("one sampled question", (5.6, 3.3, 2.5), (5.2, 3.2, 2.6), (5.9, 3.4, 2.7))
     | _six("filter, 1/20 of the budget each", (6.4, 3.5, 1.9))
@@ -47,7 +47,7 @@ KNOWN = (
 
 _THIRD, _ONCE = "saturating, a third of the remainder", "full-value report, subset selection"
 _ONE = "one sampled question"
-UNKNOWN = (
+UNKNOWN_COUNT = (
     _after(_THIRD, 10, (5.8, 6.3, 7.2), (3.3, 3.1, 3.4), (1.3, 1.4, 1.5))
     | _after(_THIRD, 27, (5.3, 7.2, 8.7), (3.5, 3.9, 4.4), (1.6, 1.7, 2.2))
     | _after(_THIRD, 64, (7.2, 8.6, 10.9), (2.9, 4.7, 7.5), (1.7, 2.1, 3.3))
@@ -60,6 +60,6 @@ UNKNOWN = (
 )
 
 
-def apart(rmse: float, error: float, before: float) -> float:
-    """How many standard errors of the difference two figures are apart."""
+def difference_in_errors(rmse: float, error: float, before: float) -> float:
+    """Divide the difference of two errors by its standard error."""
     return (rmse - before) / math.hypot(error, _OFF * before)

@@ -1,4 +1,4 @@
-"""The cases on which optimizers are compared, from what everybody solves to what few do."""
+"""The cases on which optimizers are compared, from easy to hard."""
 
 from __future__ import annotations
 

@@ -7,8 +7,8 @@ from functools import partial
 from examples.paper.streams import Stream
 
 import expost as xp
-from benchmarks.beyond import analysts
-from benchmarks.beyond.asking import Case
+from benchmarks.budget_lifetime import analysts
+from benchmarks.budget_lifetime.asking import Case
 
 __all__ = ["ANALYSTS", "DIMENSIONS", "EPSILONS", "by_analyst", "by_dimension", "by_epsilon"]
 
@@ -40,7 +40,7 @@ def _stream(name: str, dimension: int = 9, epsilon: str = "0.1") -> Stream:
 def by_dimension(family: str, dimension: str) -> Case:
     """Random regressions on [-1, 1]^d, epsilon 0.1."""
     stream = _stream(family, int(dimension))
-    analyst = partial(analysts.anew, stream.queries)
+    analyst = partial(analysts.draw_question, stream.queries)
     return Case(f"{family} {dimension}", stream.box, analyst, most=200)
 
 
@@ -49,9 +49,12 @@ def by_epsilon(kind: str, epsilon: str) -> Case:
     name = f"{kind} {epsilon}"
     if kind == "linear":
         stream = _stream(kind, epsilon=epsilon)
-        return Case(name, stream.box, partial(analysts.anew, stream.queries), most=1000)
+        return Case(name, stream.box, partial(analysts.draw_question, stream.queries), most=1000)
     questions = analysts.Halves(64, epsilon).queries
-    same, other = partial(analysts.few, 1, questions), partial(analysts.anew, questions)
+    same, other = (
+        partial(analysts.cycle_questions, 1, questions),
+        partial(analysts.draw_question, questions),
+    )
     analyst = same if kind == "the same half" else other
     return Case(name, xp.FiniteSet(range(64)), analyst, most=50_000)
 
@@ -64,9 +67,9 @@ def by_analyst(analyst: str, whom: str) -> Case:
     questions = stream.queries if size is None else analysts.Halves(size).queries
     facts = analysts.coordinates(9) if size is None else analysts.bits(size)
     asks = {
-        "the same question": partial(analysts.few, 1, questions),
-        "five questions in turn": partial(analysts.few, 5, questions),
-        "random questions": partial(analysts.anew, questions),
+        "the same question": partial(analysts.cycle_questions, 1, questions),
+        "five questions in turn": partial(analysts.cycle_questions, 5, questions),
+        "random questions": partial(analysts.draw_question, questions),
         "the roomiest of 20": partial(analysts.roomiest, 20, questions),
         "unrelated facts in turn": partial(analysts.in_turn, facts),
         "an adversary": partial(analysts.adversary, size or 0),

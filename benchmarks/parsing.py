@@ -1,4 +1,4 @@
-"""From the text of a file to what a search starts from: microseconds for each exchange.
+"""Parsing, reading and building a transcript: microseconds for each exchange.
 
 Reading is strict and exact, and building works out what every response says. Neither may take
 longer than the search that follows. ``json.loads`` of the same text is what could not be saved.
@@ -67,9 +67,9 @@ def documents() -> Iterator[tuple[str, str]]:
     epsilons = [Fraction(k + 1, 100) for k in range(EXCHANGES)]
     yield "randomized response", _asked(ten, lambda k: xp.randomized_response(epsilons[k]))
 
-    def named(**more: Any) -> dict[str, Any]:
-        given = score(1)
-        return {**given, "weights": {"value": given["weights"][0]}, **more}
+    def named(**fields: Any) -> dict[str, Any]:
+        score_fields = score(1)
+        return {**score_fields, "weights": {"value": score_fields["weights"][0]}, **fields}
 
     yield "linear on a set", _asked(ten, lambda k: xp.linear(**named()))
     yield "logistic on a set", _asked(ten, lambda k: xp.logistic(**named()))
@@ -78,21 +78,21 @@ def documents() -> Iterator[tuple[str, str]]:
 
 
 def _asked(domain: xp.FiniteSet | xp.Box, query: Callable[[int], xp.queries.Query]) -> str:
-    asked = xp.Transcript(domain)
+    transcript = xp.Transcript(domain)
     for k in range(EXCHANGES):
-        one = query(k)
-        asked = asked.add(one, one.on(domain).responses[k % 2])
-    return asked.to_json()
+        current = query(k)
+        transcript = transcript.add(current, current.on(domain).responses[k % 2])
+    return transcript.to_json()
 
 
 def build(transcript: xp.Transcript) -> object:
-    """All that comes before a search."""
+    """Build everything that a search needs."""
     total = log_likelihood(transcript.domain, transcript.exchanges)
     return BoxSpread(total.terms, total.domain) if isinstance(total, BoxLogLikelihood) else total
 
 
 def _least(document: str) -> tuple[float, float, float]:
-    """Parsing, reading, and reading and building; in turns, so that noise meets all of them."""
+    """Measure parsing, reading, and both with building, in turns."""
     actions = (
         partial(json.loads, document),
         partial(xp.Transcript.from_json, document),

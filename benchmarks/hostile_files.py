@@ -1,4 +1,4 @@
-"""Hostile megabytes: what commands take for files that were made to be slow, against the limits.
+"""Hostile files of a megabyte: the time and memory of commands, compared with their limits.
 
 No input of up to a megabyte may cost more than 5 s of processor time or 1 GB of memory. Only a
 replay on a box may take five minutes, because it makes each decision with the limit of a session.
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.cases import QUICK
+from benchmarks.solver_cases import QUICK
 
 __all__ = ["CASES", "Case", "Cost", "cost", "run"]
 
@@ -54,21 +54,21 @@ class Cost:
 
 
 def run() -> bool:
-    """Whether every case keeps both limits."""
+    """Return whether every case is within both limits."""
     print(f"{len(CASES)} hostile megabytes: processor time / {SECONDS:g} s", end="")
     print(f" ({REPLAY_SECONDS:g} s for a replay on a box), memory / 1 GB")
     print(f"  {'':<60}{'size':>8}{'time':>9}{'memory':>9}{'exit':>6}")
-    kept = []
+    within_limits = []
     for case in CASES[:3] if QUICK else CASES:
-        taken = cost(case)
-        time, memory = taken.seconds / case.seconds, taken.memory / MEMORY
+        used = cost(case)
+        time, memory = used.seconds / case.seconds, used.memory / MEMORY
         print(
-            f"  {case.name:<60}{taken.size / 1e6:>5.2f} MB{time:>7.2f} ×{memory:>7.2f} ×"
-            f"{taken.code:>6}",
+            f"  {case.name:<60}{used.size / 1e6:>5.2f} MB{time:>7.2f} ×{memory:>7.2f} ×"
+            f"{used.code:>6}",
             flush=True,
         )
-        kept.append(max(time, memory) <= 1)
-    return all(kept)
+        within_limits.append(max(time, memory) <= 1)
+    return all(within_limits)
 
 
 def cost(case: Case) -> Cost:
@@ -101,19 +101,21 @@ main()
 
 
 def transcript(domain: Any, exchanges: list[Any], budget: str) -> str:
-    guard = {"kind": "bayesian", "epsilon": budget}
-    content = {"version": 1, "domain": domain, "filter": guard, "exchanges": exchanges}
+    filter_ = {"kind": "bayesian", "epsilon": budget}
+    content = {"version": 1, "domain": domain, "filter": filter_, "exchanges": exchanges}
     return json.dumps(content, separators=(",", ":"))
 
 
-def asked(kind: str, response: Any, **fields: Any) -> dict[str, Any]:
+def exchange(kind: str, response: Any, **fields: Any) -> dict[str, Any]:
     return {"query": {"kind": kind, **fields}, "response": response}
 
 
 def one_coordinate(draw: random.Random) -> Files:
     """Logistic queries that all differ."""
     exchanges = [
-        asked("logistic", draw.randrange(2), weights=[round(draw.uniform(-9, 9), 3)], epsilon="0.1")
+        exchange(
+            "logistic", draw.randrange(2), weights=[round(draw.uniform(-9, 9), 3)], epsilon="0.1"
+        )
         for _ in range(11_000)
     ]
     return {"t.json": transcript({"box": [[-1, 1]]}, exchanges, "801")}
@@ -122,7 +124,7 @@ def one_coordinate(draw: random.Random) -> Files:
 def many_coordinates(draw: random.Random) -> Files:
     """A box as wide as boxes may be."""
     exchanges = [
-        asked(
+        exchange(
             "logistic",
             draw.randrange(2),
             weights=[round(draw.gauss(0, 1), 1) for _ in range(300)],
@@ -135,16 +137,16 @@ def many_coordinates(draw: random.Random) -> Files:
 
 def patterns_on_a_box(draw: random.Random) -> Files:
     """Subjects of whom no two answered alike, a few answers each."""
-    return _table(draw, [[-1, 1]] * 2, queries=200, subjects=15_000, each=3)
+    return _table(draw, [[-1, 1]] * 2, queries=200, subjects=15_000, answers=3)
 
 
 def long_patterns_on_a_box(draw: random.Random) -> Files:
     """The same with many answers each, whose extremes are hard to find."""
-    return _table(draw, [[-1, 1]] * 9, queries=60, subjects=1_500, each=40)
+    return _table(draw, [[-1, 1]] * 9, queries=60, subjects=1_500, answers=40)
 
 
-def _table(draw: random.Random, box: Any, *, queries: int, subjects: int, each: int) -> Files:
-    asked = {
+def _table(draw: random.Random, box: Any, *, queries: int, subjects: int, answers: int) -> Files:
+    query_documents = {
         f"{i}": {
             "kind": "logistic",
             "weights": [round(draw.uniform(-9, 9), 2) for _ in box],
@@ -155,9 +157,9 @@ def _table(draw: random.Random, box: Any, *, queries: int, subjects: int, each: 
     rows = [
         f"{subject},{query},{draw.randrange(2)}"
         for subject in range(subjects)
-        for query in draw.sample(range(queries), each)
+        for query in draw.sample(range(queries), answers)
     ]
-    content = {"version": 1, "domain": {"box": box}, "queries": asked}
+    content = {"version": 1, "domain": {"box": box}, "queries": query_documents}
     table = "\n".join(["subject,query,response", *rows, ""])
     return {"q.json": json.dumps(content), "t.csv": table}
 
@@ -167,7 +169,7 @@ def wide_attributes(draw: random.Random) -> Files:
     names = [f"a{i}" for i in range(12)]
     domain = {"attributes": {name: list(range(64)) for name in names}}
     exchanges = [
-        asked(
+        exchange(
             "randomized_response",
             [draw.randrange(64), draw.randrange(64)],
             epsilon=f"0.{draw.randrange(1000, 9999)}",
@@ -183,7 +185,7 @@ def many_components(draw: random.Random) -> Files:
     names = [f"a{i}" for i in range(5_000)]
     domain = {"attributes": {name: ["n", "y"] for name in names}}
     exchanges = [
-        asked("randomized_response", draw.choice("ny"), epsilon="0.1", about=[name])
+        exchange("randomized_response", draw.choice("ny"), epsilon="0.1", about=[name])
         for name in names
     ]
     return {"t.json": transcript(domain, exchanges, "5")}
@@ -193,7 +195,7 @@ def long_chain(draw: random.Random) -> Files:
     """An attribute that may change at every one of thousands of steps."""
     domain = {"attributes": {"a": {"changing": list(range(8)), "times": 40}}}
     exchanges = [
-        asked("randomized_response", draw.randrange(8), epsilon="0.1", about=["a"], at=step)
+        exchange("randomized_response", draw.randrange(8), epsilon="0.1", about=["a"], at=step)
         for step in range(1, 8_001)
     ]
     return {"t.json": transcript(domain, exchanges, "5")}
@@ -203,7 +205,7 @@ def shuffled_chain(draw: random.Random) -> Files:
     """As many steps as can be followed, asked about in any order, no two queries alike."""
     domain = {"attributes": {"a": {"changing": list(range(8)), "times": 40}}}
     exchanges = [
-        asked(
+        exchange(
             "randomized_response",
             draw.randrange(8),
             epsilon=f"0.{1000 + step}",
@@ -220,7 +222,7 @@ def tied_chain(draw: random.Random) -> Files:
     """Steps of which every decision is a tie with the budget."""
     domain = {"attributes": {"a": {"changing": ["n", "y"], "times": 3}}}
     exchanges = [
-        asked("randomized_response", "ny"[step % 2], epsilon="0.5", about=["a"], at=step)
+        exchange("randomized_response", "ny"[step % 2], epsilon="0.5", about=["a"], at=step)
         for step in range(1, 541)
     ]
     return {"t.json": transcript(domain, exchanges, "2.5")}
@@ -231,7 +233,7 @@ def folder_of_transcripts(draw: random.Random) -> Files:
     files = {}
     for i in range(1_200):
         exchanges = [
-            asked(
+            exchange(
                 "logistic",
                 draw.randrange(2),
                 weights=[round(draw.uniform(-9, 9), 2) for _ in range(4)],

@@ -1,4 +1,4 @@
-"""Studies that are really carried out, each strategy by the means that a user has.
+"""Simulated studies: each strategy is carried out through the public API.
 
 Nothing of the room ``designs`` is used: subjects are asked on panels and sessions, and shares are
 estimated by :func:`expost.estimation.estimate_distribution`. So errors that come out can be held
@@ -55,31 +55,33 @@ class Survey:
     def about_attributes(
         cls, sizes: Sequence[int], questions: int, epsilon: Fraction, subjects: int, seed: int
     ) -> Survey:
-        """The same of records: each question is about one attribute.
+        """Draw a survey of records, in which each question is about one attribute.
 
-        Nothing is asked twice, not its opposite either, before all was asked.
+        Neither a question nor its opposite is repeated before all were asked.
         """
         size = math.prod(sizes)
         generator = np.random.default_rng([seed, *sizes, questions, *epsilon.as_integer_ratio()])
-        places = np.indices(sizes).reshape(len(sizes), size)
-        asked = [
-            (attribute, some)
+        value_indices = np.indices(sizes).reshape(len(sizes), size)
+        candidates = [
+            (attribute, accepted_values)
             for attribute, values in enumerate(sizes)
             for count in range(1, values)
-            for some in combinations(range(values - 1), count)
+            for accepted_values in combinations(range(values - 1), count)
         ]
-        order = np.resize(generator.permutation(len(asked)), questions)
-        rows = [np.isin(places[asked[place][0]], asked[place][1]) for place in order]
+        order = np.resize(generator.permutation(len(candidates)), questions)
+        rows = [
+            np.isin(value_indices[candidates[index][0]], candidates[index][1]) for index in order
+        ]
         turned = generator.random(questions) < 0.5
         table = (np.array(rows) ^ turned[:, None]).astype(np.intp)
         return cls(generator.dirichlet(np.ones(size)), table, epsilon, subjects)
 
     @cached_property
     def joined(self) -> Survey:
-        """The same about combinations of answers, where only the questions are asked.
+        """The survey over combinations of answers, where only the questions are asked.
 
-        What questions do not tell apart is as likely after every answer, for a filter and for an
-        estimate. On very many values this takes much less.
+        Values that all questions treat alike stay equally likely, for a filter and for an estimate.
+        On very many values this takes much less time.
         """
         rows = np.unique(self.questions.T, axis=0)
         chances = np.bincount(self.combination, self.chances).astype(np.float64)
@@ -87,7 +89,7 @@ class Survey:
 
     @cached_property
     def combination(self) -> NDArray[np.intp]:
-        """Where each value is among those."""
+        """The index of each value in these combinations."""
         _, of = np.unique(self.questions.T, axis=0, return_inverse=True)
         return of.reshape(-1).astype(np.intp)
 
@@ -95,35 +97,35 @@ class Survey:
     def domain(self) -> xp.FiniteSet:
         return xp.FiniteSet(range(len(self.chances)))
 
-    def query(self, number: int, epsilon: Fraction) -> xp.queries.Query:
-        return xp.perturbation(self.questions[number].tolist(), range=(0, 1), epsilon=epsilon)
+    def query(self, index: int, epsilon: Fraction) -> xp.queries.Query:
+        return xp.perturbation(self.questions[index].tolist(), range=(0, 1), epsilon=epsilon)
 
     def mean_square(self, design: str, seed: int) -> float:
-        """How far off the shares are, after all of it was done once."""
+        """Carry a design out once; return the mean squared error of the shares."""
         sizes = *self.questions.shape, *self.epsilon.as_integer_ratio()
         generator = np.random.default_rng([seed, *sizes, *design.encode()])
         values = generator.choice(len(self.chances), size=self.subjects, p=self.chances)
         return SURVEYED[design](self, values, generator)
 
-    def panel(self, guard: xp.filters.Filter, seed: int) -> xp.Panel:
+    def panel(self, filter_: xp.filters.Filter, seed: int) -> xp.Panel:
         return xp.Panel(
             self.domain,
-            filter=guard,
+            filter=filter_,
             subjects=range(self.subjects),
             source=xp.sampling.InsecureSource(seed),
         )
 
-    def off(self, panel: xp.Panel) -> float:
-        found = xp.estimation.estimate_distribution(panel.answers(), gap=_GAP)
-        off = self.questions @ (found.probabilities - self.chances)
-        return float((off**2).mean())
+    def mean_square_error(self, panel: xp.Panel) -> float:
+        distribution = xp.estimation.estimate_distribution(panel.answers(), gap=_GAP)
+        errors = self.questions @ (distribution.probabilities - self.chances)
+        return float((errors**2).mean())
 
 
 Surveyed = Callable[[Survey, NDArray[np.intp], np.random.Generator], float]
 
 
 def joined(design: Surveyed) -> Surveyed:
-    """The same on combinations of answers."""
+    """Carry a design out on combinations of answers."""
 
     def done(survey: Survey, values: NDArray[np.intp], generator: np.random.Generator) -> float:
         return design(survey.joined, survey.combination[values], generator)
@@ -131,51 +133,51 @@ def joined(design: Surveyed) -> Surveyed:
     return done
 
 
-def basic(asked: int | None) -> Surveyed:
-    """So many sampled questions for each subject, at equal parts of the budget."""
+def basic(sampled: int | None) -> Surveyed:
+    """Ask each subject so many sampled questions, at equal parts of the budget."""
 
     def done(survey: Survey, values: NDArray[np.intp], generator: np.random.Generator) -> float:
-        often = len(survey.questions) if asked is None else asked
-        guard = xp.BasicFilter(epsilon=survey.epsilon)
-        return planned(survey, values, generator, guard, often, survey.epsilon / often)
+        often = len(survey.questions) if sampled is None else sampled
+        filter_ = xp.BasicFilter(epsilon=survey.epsilon)
+        return planned(survey, values, generator, filter_, often, survey.epsilon / often)
 
     return done
 
 
 def declared(survey: Survey, values: NDArray[np.intp], generator: np.random.Generator) -> float:
-    """All questions under a budget with a delta, at the largest epsilon of which a plan has all."""
+    """Ask all questions under a budget with a delta, at the largest epsilon that a plan allows."""
     count = len(survey.questions)
     low, high = int(survey.epsilon / count * _GRID), int(survey.epsilon * _GRID)
     while high - low > 1:
         middle = (low + high) // 2
         most = xp.filters.Declared.most(survey.epsilon, DELTA, Fraction(middle, _GRID))
         low, high = (middle, high) if most.plan[0][1] >= count else (low, middle)
-    each = Fraction(low, _GRID)
-    guard = xp.ApproximateFilter(survey.epsilon, DELTA, xp.filters.Declared({each: count}))
-    return planned(survey, values, generator, guard, count, each)
+    epsilon = Fraction(low, _GRID)
+    filter_ = xp.ApproximateFilter(survey.epsilon, DELTA, xp.filters.Declared({epsilon: count}))
+    return planned(survey, values, generator, filter_, count, epsilon)
 
 
 def planned(
     survey: Survey,
     values: NDArray[np.intp],
     generator: np.random.Generator,
-    guard: xp.filters.Filter,
+    filter_: xp.filters.Filter,
     often: int,
-    each: Fraction,
+    epsilon: Fraction,
 ) -> float:
-    """So many sampled questions for each subject, each at this epsilon; nobody is refused."""
-    panel = survey.panel(guard, int(generator.integers(1 << 30)))
+    """Ask each subject so many sampled questions at this epsilon; none is refused."""
+    panel = survey.panel(filter_, int(generator.integers(1 << 30)))
     count = len(survey.questions)
-    whom = generator.random((survey.subjects, count)).argsort(axis=1) < often
-    for number in range(count):
-        own = np.flatnonzero(whom[:, number])
-        replies = panel.ask(survey.query(number, each), values[own], own.tolist())
+    is_asked = generator.random((survey.subjects, count)).argsort(axis=1) < often
+    for question in range(count):
+        subjects = np.flatnonzero(is_asked[:, question])
+        replies = panel.ask(survey.query(question, epsilon), values[subjects], subjects.tolist())
         assert replies.answered.all(), "a plan has room for what is in it"
-    return survey.off(panel)
+    return survey.mean_square_error(panel)
 
 
 def once(hadamard: bool) -> Surveyed:
-    """A full-value report, as basic composition accepts it: there is nothing else."""
+    """Ask for a full-value report at the whole budget."""
 
     def done(survey: Survey, values: NDArray[np.intp], generator: np.random.Generator) -> float:
         size, epsilon = len(survey.chances), survey.epsilon
@@ -187,73 +189,75 @@ def once(hadamard: bool) -> Surveyed:
             query = xp.subset_selection(size=min(chosen, size - 1), epsilon=epsilon)
         panel = survey.panel(xp.BasicFilter(epsilon=epsilon), int(generator.integers(1 << 30)))
         panel.ask(query, values)
-        return survey.off(panel)
+        return survey.mean_square_error(panel)
 
     return done
 
 
 def filtered(part: Fraction, rounds: int) -> Surveyed:
-    """Every question in turn, in several rounds, as long as the Bayesian filter accepts."""
+    """Ask every question in turn, in several rounds, as long as the Bayesian filter accepts."""
 
     def done(survey: Survey, values: NDArray[np.intp], generator: np.random.Generator) -> float:
-        guard = xp.BayesianFilter(epsilon=survey.epsilon)
-        panel = survey.panel(guard, int(generator.integers(1 << 30)))
+        filter_ = xp.BayesianFilter(epsilon=survey.epsilon)
+        panel = survey.panel(filter_, int(generator.integers(1 << 30)))
         for _ in range(rounds):
             before = int(panel.exchanges.sum())
-            for number in range(len(survey.questions)):
-                panel.ask(survey.query(number, survey.epsilon * part), values)
+            for question in range(len(survey.questions)):
+                panel.ask(survey.query(question, survey.epsilon * part), values)
             if int(panel.exchanges.sum()) == before:
                 break
-        return survey.off(panel)
+        return survey.mean_square_error(panel)
 
     return done
 
 
 def staged(survey: Survey, values: NDArray[np.intp], generator: np.random.Generator) -> float:
-    """Each question at the largest epsilon that the filter accepts at a rising budget."""
-    guard = xp.BayesianFilter(epsilon=survey.epsilon)
-    panel = survey.panel(guard, int(generator.integers(1 << 30)))
-    said = np.zeros(survey.subjects, dtype=np.intp)
-    for number, cap in enumerate(equal_caps(survey.epsilon, questions=len(survey.questions))):
-        before = said.copy()
+    """Ask each question at the largest epsilon that the filter accepts at a rising budget."""
+    filter_ = xp.BayesianFilter(epsilon=survey.epsilon)
+    panel = survey.panel(filter_, int(generator.integers(1 << 30)))
+    outcomes = np.zeros(survey.subjects, dtype=np.intp)
+    for question, cap in enumerate(equal_caps(survey.epsilon, questions=len(survey.questions))):
+        before = outcomes.copy()
         for state in np.unique(before).tolist():
-            own = np.flatnonzero(before == state)
-            odometer = xp.Odometer(panel.transcript(int(own[0])))
+            subjects = np.flatnonzero(before == state)
+            odometer = xp.Odometer(panel.transcript(int(subjects[0])))
             step = xp.BayesianFilter(epsilon=cap)
-            decision = step.decide(odometer, survey.query(number, cap))
+            decision = step.decide(odometer, survey.query(question, cap))
             largest = cap if decision.accepted else decision.largest_epsilon
             if largest:
-                query = survey.query(number, Fraction(largest))
-                replies = panel.ask(query, values[own], own.tolist())
-                said[own] = 3 * said[own] + np.array([int(bool(y)) for y in replies.responses])
+                query = survey.query(question, Fraction(largest))
+                replies = panel.ask(query, values[subjects], subjects.tolist())
+                outcomes[subjects] = 3 * outcomes[subjects] + np.array(
+                    [int(bool(y)) for y in replies.responses]
+                )
             else:
-                said[own] = 3 * said[own] + 2
-    return survey.off(panel)
+                outcomes[subjects] = 3 * outcomes[subjects] + 2
+    return survey.mean_square_error(panel)
 
 
-def saturating(asked: int | None, *, known: bool = True) -> Surveyed:
-    """Saturating queries about some random ones of the questions, in their order."""
+def saturating(sampled: int | None, *, known_count: bool = True) -> Surveyed:
+    """Ask saturating queries about sampled questions, in their order."""
 
     def done(survey: Survey, values: NDArray[np.intp], generator: np.random.Generator) -> float:
         count = len(survey.questions)
-        often = count if asked is None else asked
+        often = count if sampled is None else sampled
         caps = (
             equal_caps(survey.epsilon, questions=often)
-            if known
+            if known_count
             else tuple(islice(geometric_caps(survey.epsilon), often))
         )
-        guard = xp.BayesianFilter(epsilon=survey.epsilon)
-        panel = survey.panel(guard, int(generator.integers(1 << 30)))
-        whom = generator.random((survey.subjects, count)).argsort(axis=1) < often
+        filter_ = xp.BayesianFilter(epsilon=survey.epsilon)
+        panel = survey.panel(filter_, int(generator.integers(1 << 30)))
+        is_asked = generator.random((survey.subjects, count)).argsort(axis=1) < often
         turns = np.zeros(survey.subjects, dtype=np.intp)
-        for number, row in enumerate(survey.questions):
-            for turn in np.unique(turns[whom[:, number]]).tolist():
-                own = np.flatnonzero(whom[:, number] & (turns == turn))
+        for question, row in enumerate(survey.questions):
+            for turn in np.unique(turns[is_asked[:, question]]).tolist():
+                subjects = np.flatnonzero(is_asked[:, question] & (turns == turn))
                 yes = np.flatnonzero(row).tolist()
-                ids = panel.saturating(yes, cap=caps[turn], subjects=own.tolist())
-                panel.ask(ids, values[own], own.tolist())
-            turns += whom[:, number]
-        return survey.off(panel)
+                ids = panel.saturating(yes, cap=caps[turn], subjects=subjects.tolist())
+                panel.ask(ids, values[subjects], subjects.tolist())
+            turns += is_asked[:, question]
+        return survey.mean_square_error(panel)
 
     return done
 
@@ -273,5 +277,5 @@ SURVEYED: dict[str, Surveyed] = {
     "filter, largest epsilon, in steps": joined(staged),
     "saturating, equal steps": saturating(None),
     "saturating, 3 sampled questions": saturating(3),
-    "saturating, a third of the remainder": saturating(None, known=False),
+    "saturating, a third of the remainder": saturating(None, known_count=False),
 }

@@ -1,4 +1,4 @@
-"""How many queries a budget of 1 lasts for: a subject is asked until the filter refuses."""
+"""Counts of queries that a budget of 1 lasts for: a subject is asked until a refusal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import expost as xp
-from benchmarks.beyond.analysts import Next
+from benchmarks.budget_lifetime.analysts import Next
 from expost.sampling import draw
 from expost.solver import NODES
 
@@ -54,19 +54,19 @@ class Accepted:
 
     def percentiles(self, kind: str) -> list[int]:
         """The 10th, the 50th and the 90th; each is the count of some run."""
-        counts = [getattr(each, kind) for each in self.runs]
+        counts = [getattr(counts_of_run, kind) for counts_of_run in self.runs]
         ends = np.percentile(counts, [10, 50, 90], method="inverted_cdf")
         return [int(end) for end in ends]
 
     @property
     def basic(self) -> int:
         # Every query of a case has the same epsilon.
-        (count,) = {each.basic for each in self.runs}
+        (count,) = {run.basic for run in self.runs}
         return count
 
     @property
     def undecided(self) -> int:
-        return sum(each.undecided for each in self.runs)
+        return sum(run.undecided for run in self.runs)
 
 
 def _secret(domain: xp.FiniteSet | xp.Box, generator: np.random.Generator) -> Any:
@@ -76,24 +76,24 @@ def _secret(domain: xp.FiniteSet | xp.Box, generator: np.random.Generator) -> An
     return domain.locate(generator.uniform(-1, 1, len(domain.columns)).tolist())
 
 
-def run(case: Case, number: int) -> Run:
+def run(case: Case, index: int) -> Run:
     """One subject; a function of the case and the number alone."""
-    generator = np.random.default_rng([zlib.crc32(case.name.encode()), number])
+    generator = np.random.default_rng([zlib.crc32(case.name.encode()), index])
     source = xp.sampling.InsecureSource(int(generator.integers(2**62)))
     value, following = _secret(case.domain, generator), case.analyst(generator)
     # As many nodes as it takes: the question is what fits, not how soon that is known.
     odometer = xp.Odometer(xp.Transcript(case.domain), effort=xp.solver.Effort(nodes=NODES))
     stopped: dict[str, int] = {}
     undecided = 0
-    for asked in range(case.most):
+    for count in range(case.most):
         query = following(odometer)
         # A query that passes one of them passes those after it.
-        for guard in (BASIC, SIMPLIFIED, BAYESIAN):
-            if guard.kind not in stopped:
-                decision = guard.decide(odometer, query)
+        for filter_ in (BASIC, SIMPLIFIED, BAYESIAN):
+            if filter_.kind not in stopped:
+                decision = filter_.decide(odometer, query)
                 if decision.accepted:
                     break
-                stopped[guard.kind] = asked
+                stopped[filter_.kind] = count
                 undecided += decision.undecided
         if BAYESIAN.kind in stopped:
             break
@@ -101,7 +101,7 @@ def run(case: Case, number: int) -> Run:
         response = likelihood.responses[draw(likelihood.pmf(value), source)]
         odometer = odometer.add(query, response)
     basic, simplified, bayesian = (
-        stopped.get(guard.kind, case.most) for guard in (BASIC, SIMPLIFIED, BAYESIAN)
+        stopped.get(filter_.kind, case.most) for filter_ in (BASIC, SIMPLIFIED, BAYESIAN)
     )
     return Run(basic, simplified, bayesian, undecided)
 
@@ -109,10 +109,10 @@ def run(case: Case, number: int) -> Run:
 def accepted(cases: Iterable[Case], workers: int | None = None) -> list[Accepted]:
     """All runs of all cases; they are the same with any number of workers."""
     cases = list(cases)
-    each = [(case, number) for case in cases for number in range(case.runs)]
+    run_ = [(case, index) for case in cases for index in range(case.runs)]
     if workers is None:
-        done = iter([run(case, number) for case, number in each])
+        done = iter([run(case, index) for case, index in run_])
     else:
         with ProcessPoolExecutor(workers) as pool:
-            done = iter(list(pool.map(run, *zip(*each, strict=True))))
+            done = iter(list(pool.map(run, *zip(*run_, strict=True))))
     return [Accepted(case, list(islice(done, case.runs))) for case in cases]

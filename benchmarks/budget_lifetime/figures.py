@@ -1,4 +1,4 @@
-"""The pictures of docs/explanation/when.md."""
+"""The figures of docs/explanation/when.md."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from fractions import Fraction
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from benchmarks.beyond.asking import Accepted
-from benchmarks.beyond.population import Population
+from benchmarks.budget_lifetime.asking import Accepted
+from benchmarks.budget_lifetime.population import Population
 from expost.report._palette import BASIC, OCHRE, PURPLE, REALIZED
 
 __all__ = ["analysts_figure", "dimensions_figure", "epsilons_figure", "population_figure"]
@@ -38,8 +38,8 @@ def _bands(axes: Axes, table: Table, divide: bool) -> None:
     for (name, row), color, mark in zip(table.items(), _COLORS, _MARKS, strict=True):
         at = [float(Fraction(key)) for key in row]
         ends = [
-            [end / (each.basic if divide else 1) for end in each.percentiles("bayesian")]
-            for each in row.values()
+            [end / (counts.basic if divide else 1) for end in counts.percentiles("bayesian")]
+            for counts in row.values()
         ]
         low, middle, high = zip(*ends, strict=True)
         axes.fill_between(at, low, high, color=color, alpha=0.14, linewidth=0)
@@ -73,16 +73,16 @@ def epsilons_figure(table: Table) -> Figure:
 def analysts_figure(table: Table) -> Figure:
     """Accepted queries for each kind of analyst."""
     figure, axes = _axes(4.6)
-    whom = list(dict.fromkeys(key for row in table.values() for key in row))
-    for place, row in enumerate(table.values()):
-        for key, each in row.items():
-            number = whom.index(key)
-            low, middle, high = each.percentiles("bayesian")
-            height = place + (number - 1) * 0.22
-            color = _COLORS[number]
+    analyst = list(dict.fromkeys(key for row in table.values() for key in row))
+    for position, row in enumerate(table.values()):
+        for key, outcome in row.items():
+            index = analyst.index(key)
+            low, middle, high = outcome.percentiles("bayesian")
+            height = position + (index - 1) * 0.22
+            color = _COLORS[index]
             axes.hlines(height, low, high, color=color, linewidth=5, alpha=0.3)
-            label = key if place == 0 else None
-            axes.plot(middle, height, _MARKS[number], color=color, markersize=7, label=label)
+            label = key if position == 0 else None
+            axes.plot(middle, height, _MARKS[index], color=color, markersize=7, label=label)
     axes.axvline(10, color=BASIC, linewidth=2.5, label="basic composition: 10", zorder=0)
     axes.set_yticks(range(len(table)), list(table))
     axes.invert_yaxis()
@@ -93,22 +93,22 @@ def analysts_figure(table: Table) -> Figure:
     return figure
 
 
-def population_figure(people: Population) -> Figure:
+def population_figure(subjects: Population) -> Figure:
     """Who still answers, after so many queries."""
     figure, axes = _axes()
-    asked = range(people.asked + 1)
+    rounds = range(subjects.asked + 1)
     groups = (
         ("all", None, REALIZED, "-", 2.6),
-        ("inside of the box", ~people.at_corner, PURPLE, "--", 1.4),
-        ("at corners", people.at_corner, OCHRE, ":", 1.8),
+        ("inside of the box", ~subjects.at_corner, PURPLE, "--", 1.4),
+        ("at corners", subjects.at_corner, OCHRE, ":", 1.8),
     )
-    stairs = [1 if k <= 10 else 0 for k in asked]
-    axes.step(asked, stairs, color=BASIC, linewidth=2.5, label="basic composition")
+    stairs = [1 if k <= 10 else 0 for k in rounds]
+    axes.step(rounds, stairs, color=BASIC, linewidth=2.5, label="basic composition")
     for name, group, color, style, width in groups:
-        shares = [people.share(k, group) for k in asked]
-        axes.plot(asked, shares, color=color, linestyle=style, linewidth=width, label=name)
+        shares = [subjects.share(k, group) for k in rounds]
+        axes.plot(rounds, shares, color=color, linestyle=style, linewidth=width, label=name)
     axes.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0 %", "25 %", "50 %", "75 %", "100 %"])
     axes.set(xlabel="queries", ylabel="subjects who answered them all", ylim=(0, 1.02))
-    axes.set_xlim(0, people.asked)
+    axes.set_xlim(0, subjects.asked)
     figure.legend(loc="outside upper left", ncols=4, frameon=False)
     return figure

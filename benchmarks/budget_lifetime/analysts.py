@@ -1,4 +1,4 @@
-"""Who asks what. An analyst knows the transcript, and nothing else, and chooses the next query."""
+"""Analysts, who choose the next query and know only the transcript."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ __all__ = [
     "Next",
     "Questions",
     "adversary",
-    "anew",
     "bits",
     "coordinates",
-    "few",
+    "cycle_questions",
+    "draw_question",
     "in_turn",
     "roomiest",
 ]
@@ -28,7 +28,7 @@ Next = Callable[[xp.Odometer], xp.queries.Query]
 Questions = Callable[[np.random.Generator], Iterator[xp.queries.Query]]
 """An endless stream of random ones."""
 
-_GUARD = xp.BayesianFilter(epsilon=1)
+_FILTER = xp.BayesianFilter(epsilon=1)
 
 
 @dataclass(frozen=True)
@@ -46,41 +46,41 @@ class Halves:
 
 
 def bits(size: int) -> list[xp.queries.Query]:
-    """Whether each binary digit of the value is 1: facts that have nothing in common."""
+    """Ask whether each binary digit of the value is 1."""
     values = np.arange(size)
     digits = range(size.bit_length() - 1)
     return [xp.perturbation((values >> digit & 1).astype(float), epsilon="0.1") for digit in digits]
 
 
 def coordinates(dimension: int) -> list[xp.queries.Query]:
-    """The same on a box: each coordinate for itself."""
+    """Ask about each coordinate of a point of a box."""
     rows = np.eye(dimension).tolist()
     return [xp.linear(row, range=(-1, 1), epsilon="0.1") for row in rows]
 
 
-def anew(questions: Questions, generator: np.random.Generator) -> Next:
-    """Another random question every time."""
+def draw_question(questions: Questions, generator: np.random.Generator) -> Next:
+    """Ask another random question every time."""
     stream = questions(generator)
     return lambda odometer: next(stream)
 
 
-def few(count: int, questions: Questions, generator: np.random.Generator) -> Next:
-    """A few random questions, in turn."""
+def cycle_questions(count: int, questions: Questions, generator: np.random.Generator) -> Next:
+    """Ask some random questions in turn."""
     return in_turn(list(itertools.islice(questions(generator), count)), generator)
 
 
 def in_turn(queries: Sequence[xp.queries.Query], generator: np.random.Generator) -> Next:
-    """These questions, in turn."""
+    """Ask these questions in turn."""
     again = itertools.cycle(queries)
     return lambda odometer: next(again)
 
 
 def roomiest(pool: int, questions: Questions, generator: np.random.Generator) -> Next:
-    """Of some random questions, the one with the smallest loss at worst. Dry runs are free."""
+    """Ask the random question with the smallest loss at worst, of a pool. Dry runs are free."""
     stream = questions(generator)
 
     def after(odometer: xp.Odometer, query: xp.queries.Query) -> float:
-        return _GUARD.decide(odometer, query).loss_at_worst.upper
+        return _FILTER.decide(odometer, query).loss_at_worst.upper
 
     def ask(odometer: xp.Odometer) -> xp.queries.Query:
         return min(itertools.islice(stream, pool), key=lambda query: after(odometer, query))

@@ -1,4 +1,4 @@
-"""Many subjects with different secrets answer the same stream: how many still answer?
+"""Many subjects with different secrets who answer the same stream: the count who still answer.
 
 All of them are asked the same linear queries, so their losses are worked out all at once. Each
 stops at the first query that the Simplified filter refuses.
@@ -15,7 +15,7 @@ from examples.paper.streams import LINEAR
 from numpy.typing import NDArray
 
 import expost as xp
-from benchmarks.beyond.asking import BASIC, SIMPLIFIED
+from benchmarks.budget_lifetime.asking import BASIC, SIMPLIFIED
 from expost.sampling import draw
 
 __all__ = ["SUBJECTS", "Population", "population"]
@@ -45,10 +45,10 @@ class Population:
             inside, corner = (
                 self.share(queries, group) for group in (~self.at_corner, self.at_corner)
             )
-            for one, other in ((inside, corner), (1 - inside, 1 - corner)):
+            for ratio, other in ((inside, corner), (1 - inside, 1 - corner)):
                 # A share of a few subjects says little.
-                if min(one, other) >= 0.05:
-                    ratios.append(max(one / other, other / one))
+                if min(ratio, other) >= 0.05:
+                    ratios.append(max(ratio / other, other / ratio))
         return max(ratios)
 
 
@@ -73,12 +73,12 @@ def population(most: int = 300) -> Population:
     going, undecided = np.arange(SUBJECTS), 0
     odometer = xp.Odometer(xp.Transcript(box))
     basic = True
-    for place, query in enumerate(queries):
+    for index, query in enumerate(queries):
         likelihood = query.on(box)
         # What basic composition accepts is accepted whatever the losses are.
         basic = basic and BASIC.accepts(odometer, query)
         if not basic:
-            losses = _losses(box, queries[:place], responses[going, :place])
+            losses = _losses(box, queries[:index], responses[going, :index])
             epsilon = xp.loss.worst_case_loss(query, box)
             # An ulp of the sum, rounded outward.
             fits = np.nextafter(losses.upper + epsilon.upper, np.inf) <= budget
@@ -89,7 +89,7 @@ def population(most: int = 300) -> Population:
             value = values[subject]
             assert value is not None
             position = draw(likelihood.pmf(value), sources[subject])
-            responses[subject, place] = likelihood.responses[position]
+            responses[subject, index] = likelihood.responses[position]
         answered[going] += 1
         if not going.size:
             break
@@ -101,7 +101,7 @@ def _losses(
     box: xp.Box, queries: list[xp.queries.Query], responses: NDArray[np.int64]
 ) -> xp.audits.Losses:
     subjects, count = responses.shape
-    names = [str(number) for number in range(count)]
+    names = [str(index) for index in range(count)]
     table = {
         "subject": np.repeat(np.arange(subjects), count),
         "query": names * subjects,
