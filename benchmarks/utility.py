@@ -63,8 +63,8 @@ STRATEGIES: dict[str, Callable[[int], Strategy]] = {
     "one sampled question": lambda count: BasicComposition(1, count),
     "declared plan with a delta, all": lambda count: DeclaredPlan(count, count, DELTA),
     "joint report": lambda count: JointReport(),
-    "full-value report, subset selection": lambda count: FullValueReport(0),
-    "full-value report, Hadamard response": lambda count: FullValueReport(1),
+    "full-value report, subset selection": lambda count: FullValueReport(),
+    "full-value report, Hadamard response": lambda count: FullValueReport(hadamard=True),
     "filter, 1/20 of the budget each": lambda count: FixedEpsilon(
         Fraction(1, 20), 40, Arrival.UP_FRONT
     ),

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -36,10 +36,10 @@ __all__ = [
 
 
 ObservedGroup = tuple[Floats, Floats]
-"""A row of likelihoods for each kind of outcome that is there, and how many subjects have it."""
+"""A row of likelihoods for each kind of outcome in a group, and the number of its subjects."""
 
 _SAMPLED_SUBJECTS = 20_000
-"""Subjects from whom the information of too many kinds of responses is worked out."""
+"""Subjects sampled for the information, if there are too many kinds of responses."""
 
 _DIGITS = 12
 
@@ -49,7 +49,7 @@ _FEWEST_SUBSET_GROUPS = 8
 
 
 class Outcomes(ABC):
-    """What subjects with values from a population show under a strategy."""
+    """The outcomes that subjects from a population show under a strategy."""
 
     cells: Indices
     """The cell of each value of the support."""
@@ -69,12 +69,12 @@ class Outcomes(ABC):
     def groups(
         self, subjects: int, repetitions: int, generator: np.random.Generator
     ) -> Iterator[ObservedGroup]:
-        """Groups of so many subjects, at most as many as wanted, one after the other."""
+        """Yield simulated groups of so many subjects, at most ``repetitions``."""
 
 
 @dataclass(frozen=True, eq=False)
 class ExactOutcomes(Outcomes):
-    """Few kinds of outcomes, each with its exact probability: a table of one channel."""
+    """Outcomes of few kinds, with exact probabilities: the table of one channel."""
 
     cells: Indices
     weights: Floats
@@ -87,7 +87,7 @@ class ExactOutcomes(Outcomes):
     def of(
         cls, table: Floats, weights: Floats, answering: tuple[float, ...], answers: float
     ) -> ExactOutcomes:
-        """The channel with a row for each outcome and a column for each value."""
+        """Make it from a channel with a row for each outcome and a column for each value."""
         columns, cells = np.unique(np.round(table.T, _DIGITS), axis=0, return_inverse=True)
         cells = cells.reshape(-1)
         return cls(cells, _cell_weights(cells, weights), columns.T.copy(), answering, answers)
@@ -113,13 +113,13 @@ class ExactOutcomes(Outcomes):
 
 @dataclass(frozen=True, eq=False)
 class SubsetOutcomes(Outcomes):
-    """Sets of so many cells, of which there are too many to list: subset selection."""
+    """Outcomes of subset selection with too many subsets of cells to list."""
 
     cells: Indices
     weights: Floats
     size: int
     ratio: float
-    """How much likelier it is for a cell in the set."""
+    """The factor by which a set is more likely for the cells in it."""
     answering: tuple[float, ...] = (1.0,)
     answers: float = 1.0
 
@@ -142,7 +142,7 @@ class SubsetOutcomes(Outcomes):
         sort_keys = generator.random((subjects, count))
         inside_weight = size * self.ratio
         inside = generator.random(subjects) * (inside_weight + count - size) < inside_weight
-        # The cell itself comes first where it is in, and last where it is not.
+        # The true cell sorts first if the subset has it, and last otherwise.
         sort_keys[np.arange(subjects), true_cells] = np.where(inside, -1.0, 2.0)
         chosen = np.argpartition(sort_keys, size - 1, axis=1)[:, :size]
         rows = np.full((subjects, count), 1 / self.ratio)
@@ -152,7 +152,7 @@ class SubsetOutcomes(Outcomes):
 
 @dataclass(frozen=True, eq=False)
 class SimulatedOutcomes(Outcomes):
-    """What subjects answered who were simulated one by one, by the kinds of their tallies."""
+    """Outcomes of subjects who were simulated one by one, by the kinds of their tallies."""
 
     cells: Indices
     weights: Floats
@@ -172,7 +172,7 @@ class SimulatedOutcomes(Outcomes):
         answering: tuple[float, ...],
         answers: float,
     ) -> SimulatedOutcomes:
-        """Log-likelihoods with a row for each kind and a column for each value."""
+        """Make it from log-likelihoods, with a row for each kind and a column for each value."""
         columns, cells = np.unique(np.round(logs.T, _DIGITS), axis=0, return_inverse=True)
         cells, logs = cells.reshape(-1), columns.T
         table = np.exp(logs - logs.max(axis=1, keepdims=True))
@@ -195,41 +195,41 @@ class SimulatedOutcomes(Outcomes):
 
 
 def _cell_weights(cells: Indices, weights: Floats) -> Floats:
-    """The weight of each cell."""
+    """Sum the weights of each cell."""
     return np.bincount(cells, weights).astype(np.float64)
 
 
 _FIT_GAP = 1e-3
 _FIT_STEPS = 300
 _FLAT = 1e-9
-# A score that is told on a grid is determined but for its rounding.
+# A score on a grid is determined except for its rounding.
 _RELATIVE_MISS = 0.03
 _FEWEST_GROUPS = 4
-"""With fewer groups nothing can be said about the error of a simulation."""
+"""With fewer groups the error of a simulation is unknown."""
 
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """A goal on the support: linear functions of the distribution, and what their scale is."""
+    """A goal on the support: linear functions of the distribution, and their scale."""
 
     rows: Floats
-    """Several for a distribution: the error of the goal is the root of their mean square."""
+    """One row, or several for a distribution; the error is then the root of their mean square."""
     scale: float
-    """The range of what is estimated: 1 for a share."""
+    """The range of the estimate: 1 for a share."""
 
 
 @dataclass(frozen=True)
 class Accuracy:
-    """Standard errors of several goals, in their own units, and together relative to scales."""
+    """Standard errors of several goals in their units, and combined relative to their scales."""
 
     standard_errors: tuple[float, ...]
     asymptotic: tuple[float, ...]
     combined: float
     """The root of the mean square over goals, each relative to its scale."""
     simulation_error: float
-    """The standard error of that from the simulation; 0 where there was none."""
+    """The standard error of ``combined`` from the simulation; 0 without one."""
     groups: int
-    """How many were simulated; 0 if there are only asymptotics."""
+    """The number of simulated groups; 0 if there are only asymptotics."""
 
 
 def predict_accuracy(
@@ -239,9 +239,8 @@ def predict_accuracy(
     *,
     repetitions: int,
     generator: np.random.Generator,
-    tick: Callable[[], None] = lambda: None,
 ) -> Accuracy:
-    """What estimates by maximum likelihood from so many subjects will be off, as a rule."""
+    """Predict the standard errors of maximum-likelihood estimates from so many subjects."""
     inverse = _PseudoInverse.of(outcomes.information)
     determined = [_is_determined(outcomes, target, inverse) for target in targets]
     if not all(determined):
@@ -256,7 +255,6 @@ def predict_accuracy(
             subjects,
             repetitions=repetitions,
             generator=generator,
-            tick=tick,
         )
         return _with_undetermined(partial, determined)
     rows = np.concatenate([_cell_means(target, outcomes) for target in targets])
@@ -273,9 +271,8 @@ def predict_accuracy(
         fit = fit_mixture(table / row_maxima, counts, gap=_FIT_GAP, steps=_FIT_STEPS, start=start)
         squared_errors.append((rows @ fit.weights - truth) ** 2)
         slopes = (counts / (table @ weights)) @ table / subjects
-        # Each slope is one on average, whatever subjects the information was worked out from.
+        # Each slope is one on average, whatever subjects gave the information.
         squared_limit_errors.append((efficient @ (slopes - 1)) ** 2)
-        tick()
     means = np.array(
         [limit_variances[target_of_row == goal].mean() for goal in range(len(targets))]
     )
@@ -308,35 +305,35 @@ def predict_accuracy(
 def _control_variate_mean(
     squares: Floats, limit_squares: Floats, limit_mean: float
 ) -> tuple[float, float]:
-    """The mean of squares whose counterparts have a known mean, and its standard error."""
+    """Estimate the mean of squares with a control variate of known mean; return its error too."""
     variance = float(limit_squares.var())
     covariance = float(((squares - squares.mean()) * (limit_squares - limit_squares.mean())).mean())
     slope = min(1.0, max(0.0, covariance / variance)) if variance else 0.0
     residuals = squares - slope * limit_squares
-    # Never below a share of what was seen: a correction of noise could make it negative.
+    # Never below a share of the observed mean: a correction of noise could make it negative.
     mean = max(float(residuals.mean()) + slope * limit_mean, 0.1 * float(squares.mean()))
     return mean, float(residuals.std(ddof=1)) / math.sqrt(len(residuals))
 
 
 def _cell_means(target: Target, outcomes: Outcomes) -> Floats:
-    """A goal as a function of cells: its mean over each."""
+    """Average a goal over each cell."""
     sizes = np.bincount(outcomes.cells)
     return np.array([np.bincount(outcomes.cells, row) / sizes for row in target.rows])
 
 
 def _is_determined(outcomes: Outcomes, target: Target, inverse: _PseudoInverse) -> bool:
-    """Whether what is seen determines a goal at all."""
+    """Return whether the outcomes determine a goal at all."""
     rows = _cell_means(target, outcomes)
     missed_norms = np.linalg.norm(rows[:, outcomes.cells] - target.rows, axis=1)
     if (missed_norms > _RELATIVE_MISS * np.linalg.norm(target.rows, axis=1)).any():
         return False
-    outside = np.linalg.norm(rows - inverse.seen(rows), axis=1)
+    outside = np.linalg.norm(rows - inverse.project(rows), axis=1)
     return bool((outside <= _RELATIVE_MISS * np.linalg.norm(rows, axis=1)).all())
 
 
 @dataclass(frozen=True, eq=False)
 class _PseudoInverse:
-    """The pseudo-inverse of an information."""
+    """The pseudo-inverse of an information matrix."""
 
     sizes: Floats
     directions: Floats
@@ -347,8 +344,8 @@ class _PseudoInverse:
         positive = sizes > _FLAT * sizes[-1]
         return cls(sizes[positive], directions[:, positive])
 
-    def seen(self, rows: Floats) -> Floats:
-        """What of the rows the outcomes determine."""
+    def project(self, rows: Floats) -> Floats:
+        """Project rows on what the outcomes determine."""
         return np.asarray(rows @ self.directions @ self.directions.T)
 
     def times(self, rows: Floats) -> Floats:
@@ -356,7 +353,7 @@ class _PseudoInverse:
 
 
 def _with_undetermined(accuracy: Accuracy, determined: Sequence[bool]) -> Accuracy:
-    """The accuracy where some goals are not determined at all."""
+    """Insert infinite errors for goals that are not determined at all."""
     errors, limits = iter(accuracy.standard_errors), iter(accuracy.asymptotic)
     return Accuracy(
         tuple(next(errors) if is_determined else math.inf for is_determined in determined),

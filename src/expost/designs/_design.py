@@ -25,9 +25,9 @@ __all__ = ["CurvePoint", "Design", "Prediction", "design", "design_study"]
 
 
 _TIED_ERRORS = 2.0
-"""Differences of fewer standard errors of the simulation are not told apart."""
+"""Differences of fewer standard errors of the simulation count as ties."""
 _TIED_SHARE = 0.01
-"""Nobody notices a difference of one per cent."""
+"""Differences of one percent count as ties."""
 
 
 @dataclass(frozen=True)
@@ -39,13 +39,13 @@ class Prediction:
     """Whether the study can carry it out, given when its questions are known."""
     accuracy: Accuracy
     answers: float
-    """How many answers a subject gives, on average."""
+    """The mean number of answers of a subject."""
     answering: tuple[float, ...]
     """The share of subjects who answer in each round."""
 
     @property
     def name(self) -> str:
-        """What to call it."""
+        """The name of the strategy."""
         return self.strategy.name
 
     @property
@@ -59,16 +59,16 @@ class Prediction:
 
     @property
     def delta(self) -> Fraction:
-        """Of its guarantee: 0 unless it is the weaker one of a budget with a delta."""
+        """The delta of its guarantee: 0 unless the strategy needs a budget with a delta."""
         return self.strategy.delta if isinstance(self.strategy, DeclaredPlan) else Fraction(0)
 
     def is_tied_with(self, other: Prediction) -> bool:
-        """Whether the simulation does not tell the two apart."""
+        """Return whether the two are equally accurate, within the error of the simulation."""
         noise = math.hypot(self.accuracy.simulation_error, other.accuracy.simulation_error)
         return abs(self.error - other.error) <= max(_TIED_ERRORS * noise, _TIED_SHARE * other.error)
 
     def tree(self) -> dict[str, Any]:
-        """The prediction as JSON; what is not determined is null."""
+        """Return the prediction as JSON, with null for undetermined errors."""
         accuracy = self.accuracy
         return {
             "strategy": self.name,
@@ -76,11 +76,11 @@ class Prediction:
             "how": self.strategy.description,
             "possible": self.possible,
             "delta": float(self.delta),
-            "error": _number(self.error),
-            "simulation_error": _number(accuracy.simulation_error),
+            "error": _finite_or_none(self.error),
+            "simulation_error": _finite_or_none(accuracy.simulation_error),
             "simulated_groups": accuracy.groups,
-            "standard_errors": [_number(error) for error in accuracy.standard_errors],
-            "asymptotic": [_number(error) for error in accuracy.asymptotic],
+            "standard_errors": [_finite_or_none(error) for error in accuracy.standard_errors],
+            "asymptotic": [_finite_or_none(error) for error in accuracy.asymptotic],
             "answers_per_subject": self.answers,
             "answering": list(self.answering),
         }
@@ -88,7 +88,7 @@ class Prediction:
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """The best of a family at one budget."""
+    """The accuracy of the best strategy of a family at one budget."""
 
     epsilon: float
     family: str
@@ -105,7 +105,7 @@ class Design(ResultTable):
     study: Study
     predictions: tuple[Prediction, ...]
     curve: tuple[CurvePoint, ...] = ()
-    """How accurate each family is at other budgets, if that was asked for."""
+    """The accuracy of each family at other ``budgets``, if there are any."""
 
     @property
     def recommended(self) -> Prediction | None:
@@ -127,7 +127,7 @@ class Design(ResultTable):
 
     @property
     def alike(self) -> tuple[Prediction, ...]:
-        """Others that the simulation does not tell from it."""
+        """The other strategies that are tied with the recommended one."""
         best = self.recommended
         if best is None:
             return ()
@@ -138,7 +138,7 @@ class Design(ResultTable):
         )
 
     def best_of(self, *families: str) -> Prediction | None:
-        """The most accurate one of some families that the study can carry out."""
+        """Return the most accurate possible strategy of some families, or None."""
         for prediction in self.predictions:
             if (
                 prediction.possible
@@ -149,7 +149,7 @@ class Design(ResultTable):
         return None
 
     def columns(self) -> dict[str, Any]:
-        """The columns of a table; ``to_polars`` and ``to_pandas`` make frames of them."""
+        """Return the columns of a table; ``to_polars`` and ``to_pandas`` make frames of them."""
         rows = self.predictions
         columns: dict[str, Any] = {
             "strategy": [prediction.name for prediction in rows],
@@ -165,7 +165,7 @@ class Design(ResultTable):
         return columns
 
     def tree(self) -> dict[str, Any]:
-        """The design as JSON."""
+        """Return the design as JSON."""
         best = self.recommended
         return {
             "recommended": None if best is None else best.name,
@@ -177,7 +177,11 @@ class Design(ResultTable):
             "goals": [goal.name for goal in self.study.goals],
             "strategies": [prediction.tree() for prediction in self.predictions],
             "by_budget": [
-                {"epsilon": point.epsilon, "family": point.family, "error": _number(point.error)}
+                {
+                    "epsilon": point.epsilon,
+                    "family": point.family,
+                    "error": _finite_or_none(point.error),
+                }
                 for point in self.curve
             ],
         }
@@ -187,13 +191,9 @@ class Design(ResultTable):
 
         def row(index: int) -> tuple[object, ...]:
             prediction = self.predictions[index]
-            verdict = (
-                "recommended"
-                if prediction is best
-                else ""
-                if prediction.possible
-                else "not possible"
-            )
+            verdict = "recommended" if prediction is best else ""
+            if not prediction.possible:
+                verdict = "not possible"
             return prediction.name, f"{prediction.error:.4g}", f"{prediction.answers:.3g}", verdict
 
         return View(
@@ -205,7 +205,7 @@ class Design(ResultTable):
         )
 
 
-def _number(value: float) -> float | None:
+def _finite_or_none(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
@@ -234,15 +234,31 @@ def design(
 ) -> Design:
     """Predict how accurate each study design will be, and recommend one.
 
-    A study has so many ``subjects``, each with a budget of ``epsilon``, and ``goals``: a statement
-    is the share for which it is true, ``{"distribution": "region"}`` or ``{"distribution":
-    "value"}`` the shares of all values, ``{"mean": "age"}`` or a one-bit query the mean of a score.
-    See :class:`expost.designs.Study` for ``population``, ``delta``, ``arrival`` and ``rounds``.
+    Predictions are standard errors of maximum-likelihood estimates. The outcomes of a subject have
+    exact probabilities if there are few kinds of them, and are simulated otherwise.
 
-    Predictions are standard errors of estimates by maximum likelihood. What each subject shows is
-    worked out exactly where its kinds are few, and otherwise simulated; ``repetitions`` groups are
-    then drawn and estimated, from the ``seed``. At ``budgets`` the best of each family is worked
-    out as well. ``progress`` is called with how much is done, of how much, and what is next.
+    Args:
+        domain: The domain of the values.
+        subjects: The number of subjects.
+        epsilon: The budget of each subject.
+        goals: The estimates that the study is for. A statement is the share for which it is true.
+            ``{"distribution": "region"}`` or ``{"distribution": "value"}`` are the shares of all
+            values. ``{"mean": "age"}`` or a one-bit query is the mean of a score.
+        population: How likely values are, as for :class:`expost.designs.Study`.
+        delta: The delta of the budget, if there is one.
+        arrival: When the questions are known: ``"up front"``, ``"sequential"`` or
+            ``"open-ended"``, as for :class:`expost.designs.Study`.
+        rounds: How often all questions may be asked under a filter.
+        repetitions: The number of simulated groups.
+        seed: The seed of the simulation.
+        budgets: Other budgets, to show the accuracy of each family there.
+        progress: A function that is called with the work done, the total, and the next strategy.
+
+    Returns:
+        Predictions for all strategies, the best first, and the recommended one.
+
+    Raises:
+        InvalidInput: If the study is not valid, or has more than 1,500 values.
 
     >>> import expost as xp
     >>> found = xp.design(
@@ -276,21 +292,19 @@ def design_study(
     budgets: Sequence[Any] = (),
     progress: Progress | None = None,
 ) -> Design:
-    """The same of a study that is put together already."""
+    """Predict the accuracy of all strategies for a study, as :func:`expost.design` does."""
     expect(study, Study, "a Study")
     with at("repetitions"):
         repetitions = read_integer(repetitions, at_least=8)
     with at("seed"):
         seed = read_integer(seed, at_least=0)
-    other_studies = [study.at(current_study) for current_study in budgets]
-    total, done = (
-        sum(len(strategies_for(current_study)) for current_study in (study, *other_studies)),
-        0,
-    )
+    studies = [study, *(study.at(budget) for budget in budgets)]
+    strategies = [strategies_for(current_study) for current_study in studies]
+    total, done = sum(map(len, strategies)), 0
     designs = []
-    for current_study in (study, *other_studies):
+    for current_study, current_strategies in zip(studies, strategies, strict=True):
         trials = []
-        for strategy in strategies_for(current_study):
+        for strategy in current_strategies:
             if progress is not None:
                 progress(done, total, strategy.name)
             # The seed depends on the strategy's name, so that other strategies do not change it.
@@ -299,7 +313,7 @@ def design_study(
             simulation = Simulation(groups, int(generator.integers(1 << 32)))
             trials.append(_Trial.of(current_study, strategy, simulation))
             done += 1
-        designs.append(Design(current_study, _sorted(_told_apart(trials))))
+        designs.append(Design(current_study, _sorted(_refined_predictions(trials))))
     return replace(designs[0], curve=tuple(_curve(designs)) if budgets else ())
 
 
@@ -321,9 +335,9 @@ class _Trial:
         return cls(study, simulation, outcomes, prediction)
 
     def again(self, factor: int) -> Prediction:
-        """The prediction from so many times as many groups."""
-        often = factor * self.simulation.repetitions
-        accuracy = _accuracy(self.study, self.outcomes, self.simulation, often)
+        """Predict from so many times as many groups."""
+        groups = factor * self.simulation.repetitions
+        accuracy = _accuracy(self.study, self.outcomes, self.simulation, groups)
         return replace(self.prediction, accuracy=accuracy)
 
 
@@ -339,8 +353,8 @@ def _accuracy(
     )
 
 
-def _told_apart(trials: Sequence[_Trial]) -> list[Prediction]:
-    """The predictions; those near the best one from more groups, where that is not sure."""
+def _refined_predictions(trials: Sequence[_Trial]) -> list[Prediction]:
+    """Refine predictions near the best one with more groups, if their simulation is noisy."""
     first = [trial.prediction for trial in trials]
     best = min((prediction.error for prediction in first if prediction.possible), default=math.inf)
     return [

@@ -32,18 +32,18 @@ _STEPS = 300
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Forecast(ResultTable):
-    """How many subjects answer a query in each of several rounds."""
+    """A forecast of how many subjects answer a query in each of several rounds."""
 
     subjects: int
     now: int
-    """How many would answer it now. That is certain: it depends on what was answered only."""
+    """How many would answer it now. This is certain: it depends on the recorded answers only."""
     answering: tuple[float, ...]
-    """How many answer in each round, on average over simulations; the first one is now."""
+    """The number who answer in each round, averaged over simulations; the first round is now."""
     errors: tuple[float, ...]
-    """The standard deviation of each from one simulation to the next."""
+    """The standard deviation of each number between simulations."""
 
     def columns(self) -> dict[str, Any]:
-        """The columns of a table; ``to_polars`` and ``to_pandas`` make frames of them."""
+        """Return the columns of a table; ``to_polars`` and ``to_pandas`` make frames of them."""
         return {
             "round": list(range(1, len(self.answering) + 1)),
             "answering": list(self.answering),
@@ -51,7 +51,7 @@ class Forecast(ResultTable):
         }
 
     def tree(self) -> dict[str, Any]:
-        """The forecast as JSON."""
+        """Return the forecast as JSON."""
         return {
             "subjects": self.subjects,
             "now": self.now,
@@ -84,13 +84,24 @@ def forecast(
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Forecast:
-    """How many subjects accept a query now, and each time that it is asked again.
+    """Forecast how many subjects accept a query now, and in later rounds.
 
-    ``answers`` are all that the subjects have answered, under ``filter`` (by default the one that
-    they name). Who accepts it now follows from them. Later rounds depend on the answers in
-    between: those are simulated, for values that are drawn from what is likely of each subject,
-    given its answers and the likeliest distribution of all. On a box values are those of the
-    ``population``, as for a :class:`Study`.
+    Who accepts it now follows from their answers. Later rounds depend on the answers in between.
+    Those are simulated, with values that are drawn from the posterior of each subject, given its
+    answers and the maximum-likelihood distribution of all.
+
+    Args:
+        answers: All answers of the subjects.
+        query: The query to ask.
+        filter: The filter of every subject; by default the one that the answers name.
+        rounds: How often the query is asked.
+        population: The possible values on a box, as for a :class:`Study`.
+        repetitions: The number of simulations, if there are several rounds.
+        seed: The seed of the simulations.
+        progress: A function that is called with the rounds simulated so far, and their total.
+
+    Returns:
+        The number of subjects who answer in each round.
 
     >>> import expost as xp
     >>> query = xp.randomized_response(epsilon=1)
@@ -135,7 +146,7 @@ def forecast(
 
 
 class _RecordedAnswers:
-    """What was answered, for panels that go on from there."""
+    """The recorded answers, to start panels from."""
 
     def __init__(self, answers: Answers, filter_: Filter) -> None:
         self._answers, self._guard = answers, filter_
@@ -161,7 +172,7 @@ class _RecordedAnswers:
 
 @dataclass(frozen=True)
 class _ValueSampler:
-    """Draws values for all subjects, as a panel takes them."""
+    """A sampler of values for all subjects, as a panel takes them."""
 
     answers: Answers
     query: Query
@@ -169,7 +180,7 @@ class _ValueSampler:
     seed: int
 
     def sampler(self) -> Callable[[np.random.Generator], Any]:
-        """Return what draws a value for every subject."""
+        """Return a function that draws a value for every subject."""
         domain = self.answers.domain
         match domain:
             case FiniteSet():
@@ -232,7 +243,7 @@ class _ValueSampler:
     def _index_sampler(
         self, support: ModelSupport, logs: Callable[[Query, int], Floats]
     ) -> Callable[[np.random.Generator], Indices]:
-        """Where the value of each subject is, drawn from what is likely of it."""
+        """Return a function that draws the index of each subject's value from its posterior."""
         answers = self.answers
         tallies = answers.tallies()
         # Every subject answered, so no subject has tally 0, the empty one.

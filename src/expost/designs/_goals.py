@@ -59,15 +59,15 @@ class StudyQuestion(ABC):
 
     @abstractmethod
     def query(self, epsilon: Fraction) -> Query:
-        """With two responses, or one for each group: for subjects who are asked repeatedly."""
+        """Return a query with two responses, or one for each group, to be asked repeatedly."""
 
-    def best(self, support: ModelSupport, epsilon: Fraction) -> tuple[str, Floats]:
-        """What tells most in one answer at this epsilon: its name, and Pr(response | value)."""
-        return "", response_table(support, self.query(epsilon))
+    def best_table(self, support: ModelSupport, epsilon: Fraction) -> Floats:
+        """Compute Pr(response | value) of the most accurate single query at this epsilon."""
+        return response_table(support, self.query(epsilon))
 
     @property
     def answers(self) -> Indices | None:
-        """Of a question of yes or no: 1 or 0 for each value."""
+        """The answer of each value, 1 or 0, if the question is a statement."""
         return None
 
 
@@ -87,7 +87,7 @@ class StatementQuestion(StudyQuestion):
 
 @dataclass(frozen=True, eq=False)
 class ScoreQuestion(StudyQuestion):
-    """A score, of which one bit is told: a query at any other epsilon."""
+    """A question about a score, as a one-bit query at any epsilon."""
 
     template: Query
 
@@ -96,23 +96,23 @@ class ScoreQuestion(StudyQuestion):
         assert query is not None
         return query
 
-    def best(self, support: ModelSupport, epsilon: Fraction) -> tuple[str, Floats]:
-        """One bit, or the piecewise mechanism where that has the smaller variance."""
+    def best_table(self, support: ModelSupport, epsilon: Fraction) -> Floats:
+        """Choose one bit, or the piecewise mechanism if its variance is smaller."""
         one_bit = response_table(support, self.query(epsilon))
         piecewise = _piecewise(self.query(epsilon))
         if piecewise is None:
-            return "one bit", one_bit
+            return one_bit
         table = response_table(support, piecewise)
         variances = [
             _mean_variance(query, rows, support)
             for query, rows in ((self.query(epsilon), one_bit), (piecewise, table))
         ]
-        return ("piecewise", table) if variances[1] < variances[0] else ("one bit", one_bit)
+        return table if variances[1] < variances[0] else one_bit
 
 
 @dataclass(frozen=True, eq=False)
 class GroupQuestion(StudyQuestion):
-    """To which of several groups the value belongs: its own, or the value of one attribute."""
+    """A question about the group of a value: the value itself, or that of one attribute."""
 
     groups: Indices
     """The group of each value, from 0."""
@@ -120,55 +120,50 @@ class GroupQuestion(StudyQuestion):
     def query(self, epsilon: Fraction) -> Query:
         return _response_of_groups(epsilon, tuple(self.groups.tolist()))
 
-    def best(self, support: ModelSupport, epsilon: Fraction) -> tuple[str, Floats]:
+    def best_table(self, support: ModelSupport, epsilon: Fraction) -> Floats:
         tables = [
-            (name, outcomes.table[:, outcomes.cells])
-            for name, outcomes in one_shot_outcomes(self.groups, support.weights, epsilon)
+            outcomes.table[:, outcomes.cells]
+            for outcomes in one_shot_outcomes(self.groups, support.weights, epsilon)
             if isinstance(outcomes, ExactOutcomes)
         ]
         # The least sum of variances, in the limit of many subjects.
-        costs = [_sum_of_variances(table, self.groups, support.weights) for _, table in tables]
+        costs = [_sum_of_variances(table, self.groups, support.weights) for table in tables]
         return tables[int(np.argmin(costs))]
 
 
-def one_shot_outcomes(
-    group_of_value: Indices, weights: Floats, epsilon: Fraction
-) -> list[tuple[str, Outcomes]]:
-    """List mechanisms that report the group of a value once, at this epsilon."""
-    count, epsilon_ = int(group_of_value.max()) + 1, float(epsilon)
-    group_domain = FiniteSet(range(count))
-    size = min(count - 1, max(1, round(count / (math.exp(epsilon_) + 1))))
-    mechanisms: list[tuple[str, Outcomes]] = []
+def one_shot_outcomes(groups: Indices, weights: Floats, epsilon: Fraction) -> list[Outcomes]:
+    """List the outcomes of one report of a value's group: by subsets, and by Hadamard response.
 
-    def add_exact(name: str, query: Query) -> None:
-        table = response_table_on(group_domain, range(count), query)[:, group_of_value]
-        mechanisms.append((name, ExactOutcomes.of(table, weights, (1.0,), 1.0)))
+    Randomized response takes the place of subsets of one group.
+    """
+    count, level = int(groups.max()) + 1, float(epsilon)
+    size = min(count - 1, max(1, round(count / (math.exp(level) + 1))))
 
+    def exact_outcomes(query: Query) -> Outcomes:
+        table = response_table_on(FiniteSet(range(count)), range(count), query)[:, groups]
+        return ExactOutcomes.of(table, weights, (1.0,), 1.0)
+
+    outcomes: list[Outcomes] = []
     if size == 1:
-        add_exact("randomized response", randomized_response(epsilon=epsilon))
+        outcomes.append(exact_outcomes(randomized_response(epsilon=epsilon)))
     elif math.comb(count, size) <= _MOST_SETS:
-        add_exact(f"subsets of {size}", subset_selection(size=size, epsilon=epsilon))
+        outcomes.append(exact_outcomes(subset_selection(size=size, epsilon=epsilon)))
     else:
-        group_weights = np.bincount(group_of_value, weights, minlength=count).astype(np.float64)
-        mechanisms.append(
-            (
-                f"subsets of {size}",
-                SubsetOutcomes(group_of_value, group_weights, size, math.exp(epsilon_)),
-            )
-        )
+        group_weights = np.bincount(groups, weights, minlength=count).astype(np.float64)
+        outcomes.append(SubsetOutcomes(groups, group_weights, size, math.exp(level)))
     if count > 2:
         order = 1 << count.bit_length()
-        add_exact("Hadamard response", hadamard_response(order=order, epsilon=epsilon))
-    return mechanisms
+        outcomes.append(exact_outcomes(hadamard_response(order=order, epsilon=epsilon)))
+    return outcomes
 
 
 def response_table(support: ModelSupport, query: Query) -> Floats:
-    """Pr(response | value): a row for each response, a column for each value of the support."""
+    """Compute Pr(response | value): a row per response, a column per value of the support."""
     return response_table_on(support.domain, support.values, query)
 
 
 def response_table_on(domain: Domain, values: Iterable[Any], query: Query) -> Floats:
-    """The same at some values of a domain."""
+    """Compute Pr(response | value) at some values of a domain."""
     likelihood = query.on(domain)
     if isinstance(likelihood, Pairwise):
         # All responses are alike, and there may be very many entries.
@@ -191,7 +186,7 @@ def _listed_table(likelihood: Likelihood[Any], indices: Iterable[Any]) -> Floats
 
 
 def _piecewise(query: Query) -> Query | None:
-    """The piecewise mechanism about the same score, if its range has a grid of some hundred."""
+    """Return the piecewise mechanism about a query's score, if a coarse grid fits its range."""
     if not isinstance(query, Linear) or query.range is None:
         return None
     low, high = map(exact, query.range)
@@ -208,14 +203,14 @@ def _piecewise(query: Query) -> Query | None:
 
 
 def _mean_variance(query: Query, table: Floats, support: ModelSupport) -> float:
-    """The mean variance of the unbiased estimate from one response."""
+    """Compute the mean variance of the unbiased estimate from one response."""
     meaning, responses = query.meaning(support.domain), query.on(support.domain).responses
     estimates = np.array([float(meaning.estimate(response)) for response in responses])
     return float((estimates**2 @ table - (estimates @ table) ** 2) @ support.weights)
 
 
 def _sum_of_variances(table: Floats, groups: Indices, weights: Floats) -> float:
-    """The sum of the variances of the shares of all groups, in the limit, for one subject."""
+    """Sum the asymptotic variances of the shares of all groups, for one subject."""
     outcomes = ExactOutcomes.of(table, weights, (1.0,), 1.0)
     if len(outcomes.weights) <= int(groups.max()):
         return math.inf
@@ -224,7 +219,7 @@ def _sum_of_variances(table: Floats, groups: Indices, weights: Floats) -> float:
 
 @lru_cache(maxsize=64)
 def _response_of_groups(epsilon: Fraction, groups: tuple[int, ...]) -> Query:
-    """Randomized response about groups, as a channel of classes."""
+    """Return randomized response about groups, as a channel of classes."""
     count = max(groups) + 1
     heavy, light = two_weights(epsilon)
     total = heavy + (count - 1) * light
@@ -240,7 +235,7 @@ _ANY_EPSILON = Fraction(1)
 
 @dataclass(frozen=True)
 class Goal:
-    """One figure, or several that belong together, which a study is to estimate.
+    """One number, or several that belong together, that a study should estimate.
 
     ``kind`` is ``"share"`` of a statement, ``"distribution"`` of the value or of an attribute, or
     ``"mean"`` of a coordinate or of a score, which a query is about.
@@ -252,7 +247,7 @@ class Goal:
 
     @property
     def name(self) -> str:
-        """What reports call it."""
+        """The name in reports."""
         if isinstance(self.of, str):
             return make_printable(f"{self.kind} of {self.of}" if self.kind != "share" else self.of)
         if isinstance(self.of, tuple):
@@ -260,7 +255,7 @@ class Goal:
         return make_printable(f"mean of {self.of.asks}")
 
     def variables(self, domain: Domain) -> tuple[Variable, ...]:
-        """The attributes that it is about, and at which steps."""
+        """List the attributes that it is about, with their steps."""
         match domain:
             case FiniteSet() | Box():
                 return ()
@@ -279,7 +274,7 @@ class Goal:
         return (_variable(domain, self.of),)
 
     def on(self, domain: Domain, support: ModelSupport) -> tuple[Target, StudyQuestion]:
-        """The goal in numbers, and what can be asked about it."""
+        """Return the goal as a linear function of the distribution, and the question about it."""
         reader = _GoalReader(self, support)
         match domain:
             case FiniteSet():
@@ -292,7 +287,7 @@ class Goal:
                 assert_never(domain)
 
     def tree(self) -> dict[str, Any]:
-        """The goal as it is in a study file."""
+        """Return the goal as in a study file."""
         if isinstance(self.of, str):
             return {self.kind: self.of}
         if isinstance(self.of, tuple):
@@ -301,7 +296,7 @@ class Goal:
 
 
 def read_goal(goal: Any) -> Goal:
-    """A goal as a person gives it: a statement, or an object with a kind and what it is of."""
+    """Read a goal: a statement, a query, or an object such as ``{"mean": "age"}``."""
     if isinstance(goal, Goal):
         return goal
     if isinstance(goal, str):
@@ -326,7 +321,7 @@ def read_goal(goal: Any) -> Goal:
 
 @dataclass(frozen=True)
 class _GoalReader:
-    """A goal on its support, by the kind of the domain."""
+    """A reader of a goal on its support, by the kind of domain."""
 
     goal: Goal
     support: ModelSupport
@@ -388,7 +383,7 @@ class _GoalReader:
         return Target(indicator[None].astype(np.float64), 1.0), StatementQuestion(indicator)
 
     def _of_column(self, values: Sequence[Any]) -> tuple[Target, StudyQuestion]:
-        """The distribution or the mean of what is named."""
+        """Read a distribution or a mean, from the value of each row."""
         value_ids = {value: index for index, value in enumerate(dict.fromkeys(values))}
         if len(value_ids) < 2:
             raise InvalidInput("there is one value only, so there is nothing to ask")
@@ -410,7 +405,7 @@ class _GoalReader:
 def _range_and_scores(
     query: Query | None, domain: Domain, values: Iterable[Any]
 ) -> tuple[tuple[float, float], Floats]:
-    """The range of what a query of one bit is about, and its scores, from those at epsilon 1."""
+    """Compute the range and the scores that a one-bit query at epsilon 1 is about."""
     if query is None or len(query.on(domain).responses) != 2:
         raise InvalidInput("a mean needs a query of one bit, such as linear or logistic")
     low, high = map(float, query.meaning(domain).range)
@@ -421,7 +416,7 @@ def _range_and_scores(
 
 
 def _variable(domain: Attributes, name: str) -> Variable:
-    """An attribute by its name, with a step where it changes: ``active at 3``."""
+    """Return an attribute by its name, with a step if it changes: ``active at 3``."""
     head, sign, step = name.rpartition(" at ")
     if sign and head in domain.names and step.lstrip("-").isdigit():
         return domain.variables([head], int(step))[0]

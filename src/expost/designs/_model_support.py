@@ -44,27 +44,27 @@ __all__ = [
 
 
 _POINTS = 256
-"""Of a box."""
+"""The largest number of points of a box."""
 
 Row = Mapping[Any, Scalar]
 
 
 class Population(Protocol):
-    """How likely values are."""
+    """The probabilities of values."""
 
     def set_weights(self, domain: FiniteSet) -> Floats:
-        """Of each value of a finite set."""
+        """Return the probability of each value of a finite set."""
 
     def row_weights(self, domain: Attributes, rows: Sequence[Row]) -> Floats:
-        """Of records, which name the values of some attributes, and at some steps."""
+        """Return the probabilities of records of some attributes, at some steps."""
 
     def box_points(self, domain: Box, seed: int) -> tuple[Sequence[Any], Floats]:
-        """Points of a box, and how likely each of them is."""
+        """Return points of a box, and their probabilities."""
 
 
 @dataclass(frozen=True)
 class UniformPopulation:
-    """All values, records and histories are equally likely."""
+    """A population in which all values, records and histories are equally likely."""
 
     def set_weights(self, domain: FiniteSet) -> Floats:
         return _shares([1] * len(domain))
@@ -89,7 +89,7 @@ class UniformPopulation:
 
 @dataclass(frozen=True)
 class PriorPopulation:
-    """A belief, as :func:`expost.knowledge.load_prior` reads one; of a box a sample."""
+    """A belief, as :func:`expost.knowledge.load_prior` reads one; on a box a sample."""
 
     belief: Belief | RecordBelief | Samples
 
@@ -128,7 +128,7 @@ class PilotSample:
     values: tuple[Any, ...] = field(repr=False)
 
     def set_weights(self, domain: FiniteSet) -> Floats:
-        return _shares(0.5 + np.bincount(self._places(domain), minlength=len(domain)))
+        return _shares(0.5 + np.bincount(self._value_indices(domain), minlength=len(domain)))
 
     def row_weights(self, domain: Attributes, rows: Sequence[Row]) -> Floats:
         names = [key for key in rows[0] if isinstance(key, str)]
@@ -136,7 +136,7 @@ class PilotSample:
             raise InvalidInput("a sample has no steps; give shares of attributes that change")
         row_indices = {tuple(row[name] for name in names): i for i, row in enumerate(rows)}
         counts = np.full(len(rows), 0.5)
-        for value_index in self._places(domain):
+        for value_index in self._value_indices(domain):
             record = dict(zip(domain.names, domain.value(value_index), strict=True))
             counts[row_indices[tuple(record[name] for name in names)]] += 1
         return _shares(counts)
@@ -144,7 +144,7 @@ class PilotSample:
     def box_points(self, domain: Box, seed: int) -> tuple[Sequence[Any], Floats]:
         return PriorPopulation(Samples(domain, list(self.values))).box_points(domain, seed)
 
-    def _places(self, domain: FiniteSet | Attributes) -> list[Any]:
+    def _value_indices(self, domain: FiniteSet | Attributes) -> list[Any]:
         indices: list[Any] = [domain.locate(value) for value in self.values]
         if None in indices:
             raise InvalidInput("is not a value of the domain", f"sample[{indices.index(None)}]")
@@ -155,7 +155,7 @@ class PilotSample:
 class IndependentShares:
     """Shares of each attribute's values, independent of each other.
 
-    The value of an attribute that changes is drawn anew from the same shares between two steps
+    The value of an attribute that changes is redrawn from the same shares between two steps
     with the probability ``changes``, as far as its limit allows.
     """
 
@@ -205,7 +205,7 @@ class IndependentShares:
 
 
 def read_population(population: Any) -> Population:
-    """A population as a person gives it, or as it is in a study file."""
+    """Read a population, from Python or from a study file."""
     if population is None or (isinstance(population, str) and population == "uniform"):
         return UniformPopulation()
     if isinstance(population, Belief | RecordBelief | Samples):
@@ -286,7 +286,7 @@ def _other_domain() -> InvalidInput:
 
 
 MOST_VALUES = 1_500
-"""An estimate by likelihood takes as many."""
+"""The largest number of values, as for estimates by likelihood."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -294,20 +294,20 @@ class ModelSupport:
     """Values with their probabilities, on the domain on which a panel simulates them."""
 
     domain: Domain
-    """Of a finite kind it has the numbers of the values: it tells apart what they tell apart."""
+    """For a finite support, the set of indices of the values."""
     values: Sequence[Any]
-    """As a panel takes them."""
+    """The values in the form that a panel takes."""
     rows: Sequence[Row]
-    """As statements read them."""
+    """The values in the form that statements read."""
     weights: Floats
     reportable: bool
-    """Whether one query can be about all that a value is: not on a box, nor of several steps."""
+    """Whether one query can report the full value: not on a box, nor at several steps."""
 
     def __len__(self) -> int:
         return len(self.weights)
 
     def panel_values(self, indices: Indices) -> Any:
-        """The values at some places, as a panel takes them: numbers all at once."""
+        """Return the values at some indices, in the form that a panel takes."""
         if isinstance(self.values, range):
             return indices
         return [self.values[index] for index in indices.tolist()]
@@ -316,7 +316,7 @@ class ModelSupport:
 def model_support(
     domain: Domain, population: Population, variables: Iterable[Variable], seed: int
 ) -> ModelSupport:
-    """The support of a study whose goals are about these attributes."""
+    """Build the support of a study whose goals are about these variables."""
     match domain:
         case FiniteSet():
             _check(len(domain), "values")
@@ -361,7 +361,7 @@ def _record_support(
 
 
 def numbered_support(rows: Sequence[Row], weights: Floats, *, reportable: bool) -> ModelSupport:
-    """A finite support, whose values go by their numbers."""
+    """Build a finite support, with indices as values."""
     indices = range(len(rows))
     return ModelSupport(FiniteSet(indices), indices, rows, weights, reportable)
 
@@ -372,7 +372,7 @@ def _check(size: int, noun: str) -> None:
 
 
 def _histories(domain: Attributes, name: str, steps: Sequence[int]) -> list[tuple[Scalar, ...]]:
-    """All values of an attribute at some steps that its limits allow, in order."""
+    """List all histories of an attribute over some steps that its limits allow."""
     attribute = domain[name]
     values = [x for x in attribute.values.values if not isinstance(x, tuple)]
     if not steps:

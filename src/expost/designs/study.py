@@ -37,37 +37,44 @@ __all__ = ["LEAST_EPSILON", "Arrival", "Study", "StudyModel", "load_study", "stu
 
 _MOST_GOALS = 100
 LEAST_EPSILON = Fraction(1, 100)
-"""Of a study: below it a step for each of many questions is too small for saturating queries."""
+"""The least budget of a study: below it, steps of many saturating queries are too small."""
 _MOST_SUBJECTS = 100_000_000
 _MOST_ROUNDS = 1_000
 
 
 class Arrival(Enum):
-    """When the questions of a study are known; each is harder than the one before."""
+    """When the questions of a study are known, from the easiest to the hardest case."""
 
     UP_FRONT = "up front"
-    """All of them before the first answer."""
+    """All questions are known before the first answer."""
     SEQUENTIAL = "sequential"
-    """One after the other; how many there will be is known."""
+    """They come one after the other, and their number is known."""
     OPEN_ENDED = "open-ended"
-    """One after the other, and nobody knows how many there will be."""
+    """They come one after the other, and their number is unknown."""
 
     @property
     def rank(self) -> int:
+        """The position in the order of difficulty."""
         return list(Arrival).index(self)
 
 
 @dataclass(frozen=True, init=False, eq=False)
 class Study:
-    """What one knows of a study before anybody is asked.
+    """A study before the first query: whom it is about, its goals, and its budget.
 
-    ``goals`` are statements (shares), queries about scores (means), or objects such as
-    ``{"distribution": "region"}`` and ``{"mean": "age"}``. ``population`` is a prior (as
-    :func:`expost.knowledge.load_prior` reads one), a pilot sample of values, ``{"shares": …}`` of
-    attributes, or by default uniform. ``epsilon`` is the budget of each subject, with a ``delta``
-    if there is one. ``arrival`` says when the questions are known: all ``"up front"``, one
-    after the other (``"sequential"``) if only their number is known, or ``"open-ended"`` if not
-    even that. ``rounds`` is how often all of them may be asked.
+    Args:
+        domain: The domain of the values.
+        subjects: The number of subjects.
+        epsilon: The budget of each subject.
+        goals: Statements (shares), queries about scores (means), or objects such as
+            ``{"distribution": "region"}`` and ``{"mean": "age"}``.
+        population: How likely values are: a prior (as :func:`expost.knowledge.load_prior` reads
+            one), a pilot sample of values, or ``{"shares": …}`` of attributes; uniform by default.
+        delta: The delta of the budget, if there is one.
+        arrival: When the questions are known: all ``"up front"``; one after the other
+            (``"sequential"``), if only their number is known; or ``"open-ended"``, if not even
+            that is known.
+        rounds: How often all questions may be asked.
 
     >>> import expost as xp
     >>> from expost.designs import Study
@@ -133,7 +140,7 @@ class Study:
         )
 
     def at(self, epsilon: ExactLike) -> Study:
-        """The same study with another budget."""
+        """Return this study with another budget."""
         other = copy(self)
         with at("epsilon"):
             object.__setattr__(other, "epsilon", _budget(epsilon))
@@ -141,7 +148,7 @@ class Study:
 
     @cached_property
     def model(self) -> StudyModel:
-        """The study in numbers."""
+        """The study as arrays."""
         variables: list[Variable] = []
         for index, goal in enumerate(self.goals):
             with at(f"goals[{index}]"):
@@ -173,7 +180,7 @@ def _within(value: Any, at_least: int, at_most: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class StudyModel:
-    """A study in arrays, as strategies take it; the budget is theirs."""
+    """A study as arrays, without its budget, which strategies take separately."""
 
     support: ModelSupport
     targets: tuple[Target, ...]
@@ -191,13 +198,13 @@ class StudyModel:
 
     @cached_property
     def combinations(self) -> Indices:
-        """Of statements: the combination of answers to all of them that each value has."""
+        """The combination of answers of each value, if all questions are statements."""
         answers = np.array([question.answers for question in self.questions])
         return np.unique(answers.T, axis=0, return_inverse=True)[1].reshape(-1).astype(np.intp)
 
     @cached_property
     def combined(self) -> StudyModel:
-        """Of statements: the same study of their combinations, which is all that they tell."""
+        """The study of these combinations, which are all that statements depend on."""
         combinations = self.combinations
         _, representatives = np.unique(combinations, return_index=True)
         weights = np.bincount(combinations, self.weights).astype(np.float64)
@@ -220,16 +227,21 @@ _OPTIONAL = ("population", "delta", "arrival", "rounds")
 
 
 def load_study(path: str | os.PathLike[str], *, population: Any = None) -> Study:
-    """Read the file of a study; docs/reference/studies.md describes it.
+    """Read a study file; docs/reference/studies.md describes the format.
 
-    ``population`` is taken in place of the one that the file has, or has not.
+    Args:
+        path: The file.
+        population: A population that replaces the one in the file.
+
+    Raises:
+        InvalidInput: If the file is not a valid study.
     """
     with at(os.fspath(path), ": "):
         return study_from_json(read_text(path), population=population)
 
 
 def study_from_json(document: str, *, population: Any = None) -> Study:
-    """The same from its text.
+    """Read a study from the text of its file.
 
     >>> study_from_json(
     ...     '{"version": 1, "domain": {"values": [0, 1, 2]}, "subjects": 1000, "epsilon": "1",'

@@ -9,7 +9,8 @@ from expost.designs.strategies._strategy import Simulation, Strategy
 from expost.designs.strategies.basic_composition import BasicComposition
 from expost.designs.strategies.declared_plan import DeclaredPlan
 from expost.designs.strategies.fixed_epsilon import FixedEpsilon
-from expost.designs.strategies.full_value_report import FullValueReport, JointReport
+from expost.designs.strategies.full_value_report import FullValueReport
+from expost.designs.strategies.joint_report import JointReport
 from expost.designs.strategies.largest_epsilon import LargestEpsilon
 from expost.designs.strategies.saturating_caps import SaturatingCaps
 from expost.designs.study import Arrival, Study
@@ -28,11 +29,11 @@ __all__ = [
 ]
 
 _MULTIPLES = (Fraction(3, 2), Fraction(2), Fraction(3))
-"""Of an equal share of the budget, at which a filter refuses nothing."""
+"""Multiples of an equal share of the budget, for each question once."""
 _SHARES = (Fraction(1, 20), Fraction(1, 6), Fraction(1, 3))
-"""Of the budget, for many rounds."""
+"""Shares of the budget for each question, with many rounds."""
 _WHATEVER_COMES = (Fraction(1, 16), Fraction(1, 8), Fraction(1, 4))
-"""Of the budget, where nobody knows how many questions there will be."""
+"""Shares of the budget for each question, if the number of questions is unknown."""
 
 
 def strategies_for(study: Study) -> list[Strategy]:
@@ -47,8 +48,8 @@ def _all(study: Study, questions: int) -> Iterator[Strategy]:
         BasicComposition(sampled, questions) for sampled in sorted(sample_sizes, reverse=True)
     )
     yield JointReport()
-    yield FullValueReport(0)
-    yield FullValueReport(1)
+    yield FullValueReport()
+    yield FullValueReport(hadamard=True)
     yield from _filtered(study, questions)
     yield LargestEpsilon(questions)
     if questions > 1:
@@ -63,7 +64,7 @@ def _all(study: Study, questions: int) -> Iterator[Strategy]:
 
 
 def _between(epsilon: float, count: int) -> set[int]:
-    """About epsilon / 2.18 unrelated questions are best; the numbers next to it."""
+    """Return the integers next to epsilon / 2.18, which is optimal for unrelated questions."""
     optimum = epsilon / 2.18
     return {
         sample_size for sample_size in (int(optimum), int(optimum) + 1) if 1 < sample_size < count
@@ -71,7 +72,7 @@ def _between(epsilon: float, count: int) -> set[int]:
 
 
 def _filtered(study: Study, count: int) -> Iterator[FixedEpsilon]:
-    """Parts of the budget for each question: with one round above an equal share."""
+    """Yield filters with fixed epsilons; with one round these are above an equal share."""
     if study.rounds > 1:
         yield from (FixedEpsilon(share, study.rounds, Arrival.UP_FRONT) for share in _SHARES)
     elif study.arrival is Arrival.OPEN_ENDED:

@@ -1,4 +1,4 @@
-"""What is seen of a subject who answers several questions whose noise is independent."""
+"""Outcomes of subjects who answer several questions with independent noise."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FEWEST_SUBJECTS = {True: 4_000, False: 20_000}
 def fixed_plan(
     tables: Sequence[Floats], sampled: int, model: StudyModel, simulation: Simulation
 ) -> Outcomes:
-    """Each subject is asked so many of the questions at random, whatever is answered.
+    """Return the outcomes if each subject is asked so many sampled questions, in a fixed plan.
 
     ``tables`` has Pr(response | value) of each question. Where there are few kinds of outcomes
     their probabilities are exact; else subjects are drawn.
@@ -74,7 +74,7 @@ def _drawn(
 
 
 def simulated_subject_count(model: StudyModel, questions: int, simulation: Simulation) -> int:
-    """How many subjects are simulated one by one: whole groups, or enough for asymptotics."""
+    """Count the subjects to simulate one by one: full groups, or enough for asymptotics."""
     on_box = bool(model.support.domain.sides)
     fewest = _FEWEST_SUBJECTS[on_box]
     most = max(fewest, _MOST_ANSWERS[on_box] // questions)
@@ -85,7 +85,7 @@ def simulated_subject_count(model: StudyModel, questions: int, simulation: Simul
 def outcomes_from_tallies(
     tally: Indices, logs: Floats, model: StudyModel, answering: tuple[float, ...]
 ) -> SimulatedOutcomes:
-    """Outcomes from how often each subject gave each response, and their log-likelihoods."""
+    """Return the outcomes of simulated tallies, from the log-likelihoods of their responses."""
     distinct, kinds = np.unique(tally, axis=0, return_inverse=True)
     return SimulatedOutcomes.of(
         distinct @ logs,

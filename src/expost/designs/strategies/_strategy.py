@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
@@ -15,15 +14,14 @@ __all__ = ["Simulation", "Strategy", "equal_steps"]
 
 @dataclass(frozen=True)
 class Simulation:
-    """How much to simulate, from which seed, and who is told."""
+    """The size and the seed of a simulation."""
 
     repetitions: int
     seed: int
-    tick: Callable[[], None] = lambda: None
 
 
 def equal_steps(count: int) -> str:
-    """Parts of a budget up to all of it, in words: ``1/3, 2/3 and all of the budget``."""
+    """Format equal steps of a budget: ``1/3, 2/3 and all of the budget``."""
     first_steps = [f"{step}/{count}" for step in range(1, min(count, 3))]
     ellipsis = ", …" if count > 3 else ""
     return f"{', '.join(first_steps)}{ellipsis} and all of the budget"
@@ -34,22 +32,22 @@ class Strategy(Protocol):
 
     @property
     def latest_arrival(self) -> Arrival:
-        """The hardest case in which it can be carried out."""
+        """The hardest case of arrival in which a study can use it."""
 
     @property
     def family(self) -> str:
-        """What figures call it and others of its kind."""
+        """The name of its family, in figures."""
 
     @property
     def name(self) -> str:
-        """What tables call it."""
+        """The name in tables."""
 
     @property
     def description(self) -> str:
-        """How it is carried out, in a sentence."""
+        """An instruction for carrying it out, in a sentence or two."""
 
     def fits(self, model: StudyModel) -> bool:
-        """Whether it makes sense for the questions of a study."""
+        """Return whether it makes sense for the questions of a study."""
 
     def outcomes(self, model: StudyModel, epsilon: Fraction, simulation: Simulation) -> Outcomes:
-        """What subjects show."""
+        """Compute or simulate the outcomes of subjects."""

@@ -61,5 +61,5 @@ class BasicComposition:
 
     def outcomes(self, model: StudyModel, epsilon: Fraction, simulation: Simulation) -> Outcomes:
         share = epsilon / self.sampled
-        tables = [question.best(model.support, share)[1] for question in model.questions]
+        tables = [question.best_table(model.support, share) for question in model.questions]
         return fixed_plan(tables, self.sampled, model, simulation)

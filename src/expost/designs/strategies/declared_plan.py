@@ -21,7 +21,7 @@ _BITS = 24
 
 @dataclass(frozen=True)
 class DeclaredPlan:
-    """Some random ones of the questions, composed exactly under (epsilon, delta)."""
+    """Ask sampled questions, composed exactly under (epsilon, delta)."""
 
     sampled: int
     total: int
@@ -58,12 +58,12 @@ class DeclaredPlan:
 
     def outcomes(self, model: StudyModel, epsilon: Fraction, simulation: Simulation) -> Outcomes:
         query_epsilon = largest_of_plan(epsilon, self.delta, self.sampled)
-        tables = [question.best(model.support, query_epsilon)[1] for question in model.questions]
+        tables = [question.best_table(model.support, query_epsilon) for question in model.questions]
         return fixed_plan(tables, self.sampled, model, simulation)
 
 
 def largest_of_plan(epsilon: Fraction, delta: Fraction, times: int) -> Fraction:
-    """The largest epsilon, of few digits, of which a plan has so many queries."""
+    """Return the largest epsilon, with few digits, at which a plan has so many queries."""
 
     def fits(query_epsilon: Fraction) -> bool:
         try:

@@ -27,16 +27,16 @@ _NOBODY = 0.001
 
 @dataclass(frozen=True)
 class FixedEpsilon:
-    """Ask everybody everything in so many rounds, each time at a part of the budget.
+    """Ask everyone all questions in so many rounds, each time at a share of the budget.
 
-    Who answers depends on what was answered before, so subjects of a panel are simulated.
+    Refusals depend on earlier answers, so the subjects of a panel are simulated.
     """
 
     share: Fraction
-    """Of the budget, for each question."""
+    """The share of the budget for each question."""
     rounds: int
     latest_arrival: Arrival
-    """Whether the part is one for the number of questions, or for whatever comes."""
+    """The hardest case of arrival that the share is meant for."""
     family: ClassVar[str] = "the Bayesian filter"
 
     @property
@@ -82,8 +82,8 @@ class FixedEpsilon:
         answering: list[float] = []
         listed = answering_subjects = np.arange(size)
         for _ in range(self.rounds):
-            # Who refused everything will do so again, for nothing has changed. To leave them out
-            # takes a list of the others, which is worth it once they are few.
+            # Subjects who refused everything will refuse again, because nothing has changed.
+            # Leaving them out takes a list of the others, which is worth it once those are few.
             listed = answering_subjects if 2 * len(answering_subjects) < len(listed) else listed
             values_asked, subject_names = support.panel_values(values[listed]), _names(listed, size)
             answered = np.zeros(len(listed), dtype=np.bool_)
@@ -92,23 +92,22 @@ class FixedEpsilon:
                 answered |= replies.answered
                 if self.rounds == 1:
                     answering.append(float(replies.answered.mean()))
-                simulation.tick()
             if self.rounds > 1:
                 answering.append(float(answered.sum()) / size)
             answering_subjects = listed[answered]
             if len(answering_subjects) < _NOBODY * size:
                 break
-        return _seen(panel.answers(), size, model, tuple(answering))
+        return _panel_outcomes(panel.answers(), size, model, tuple(answering))
 
 
 def _names(indices: Indices, size: int) -> list[int] | None:
     return None if len(indices) == size else indices.tolist()
 
 
-def _seen(
+def _panel_outcomes(
     answers: Answers, size: int, model: StudyModel, answering: tuple[float, ...]
 ) -> SimulatedOutcomes:
-    """What so many subjects answered, by how often each gave each response."""
+    """Return the outcomes of a panel's answers."""
     tables = {
         key: np.log(response_table(model.support, query)) for key, query in answers.queries.items()
     }

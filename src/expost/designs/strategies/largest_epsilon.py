@@ -26,9 +26,9 @@ _MOST_QUESTIONS = 8
 
 @dataclass(frozen=True)
 class LargestEpsilon:
-    """The j-th of K questions at the largest epsilon with which the loss stays within j/K.
+    """Ask the j-th of K questions at the largest epsilon for which the loss stays within j/K.
 
-    What is accepted depends on the answers so far; all of them are gone through.
+    That depends on the answers so far, so all sequences of answers are enumerated.
     """
 
     total: int
@@ -60,21 +60,20 @@ class LargestEpsilon:
             answering_share = 0.0
             next_states = []
             for odometer, chances in states:
-                successors = list(_asked(model, index, odometer, chances, cap))
+                successors = list(_next_states(model, index, odometer, chances, cap))
                 if len(successors) > 1:
                     answering_share += float(chances @ model.weights)
                 next_states += successors
             states = next_states
             answering.append(answering_share)
-            simulation.tick()
         table = np.array([chances for _, chances in states])
         return ExactOutcomes.of(table, model.weights, tuple(answering), sum(answering))
 
 
-def _asked(
+def _next_states(
     model: StudyModel, index: int, odometer: Odometer, chances: Floats, cap: Fraction
 ) -> Iterator[tuple[Odometer, Floats]]:
-    """What becomes of a state: two if the question is answered, else itself."""
+    """Yield the states after a question: two if it is answered, otherwise the state itself."""
     question = model.questions[index]
     decision = BayesianFilter(epsilon=cap).decide(odometer, question.query(cap))
     largest = cap if decision.accepted else decision.largest_epsilon

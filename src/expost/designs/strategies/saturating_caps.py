@@ -30,7 +30,7 @@ __all__ = ["SaturatingCaps"]
 _MOST_PLANS = 24
 _MOST_VALUES = 1_500
 _LEAST_LEFT = Fraction(1, 1 << 20)
-"""Of a budget: questions that come when less is left are not asked."""
+"""Questions are no longer asked when less of the budget remains."""
 
 _Chances = dict[bytes, Floats]
 """Pr(state | value) by the state, a set of values."""
@@ -38,7 +38,7 @@ _Chances = dict[bytes, Floats]
 
 @dataclass(frozen=True)
 class SaturatingCaps:
-    """Saturating queries about some random ones of the questions, in their order.
+    """Ask saturating queries about sampled questions, in their order.
 
     ``sampled`` is None if nobody knows how many there will be: each then spends a third of what is
     left. Otherwise the caps are equal steps up to the budget.
@@ -106,7 +106,7 @@ class SaturatingCaps:
 
 
 class _States:
-    """In which sets of values subjects may have been left, after each beginning of a plan."""
+    """The states of subjects, as sets of likelier values, after each prefix of a plan."""
 
     def __init__(self, model: StudyModel, caps: Sequence[Fraction]) -> None:
         self._model = model
@@ -118,7 +118,7 @@ class _States:
         }
 
     def after(self, plan: tuple[int, ...]) -> Floats:
-        """Pr(state | value) after these questions: a row for each state."""
+        """Compute Pr(state | value) after these questions: a row for each state."""
         return np.array(list(self._states(plan).values()))
 
     def _states(self, plan: tuple[int, ...]) -> _Chances:
@@ -137,17 +137,17 @@ class _States:
             members = np.frombuffer(key, dtype=np.bool_)
             likelihoods = likelihoods_of_set(members, ratio)
             relative_likelihood = np.where(members, float(ratio), 1.0)
-            for row in self._asked(likelihoods, partition, self._caps[position]):
+            for row in self._response_table(likelihoods, partition, self._caps[position]):
                 # E inside of a set, and 1 outside of it, up to a factor.
                 after = relative_likelihood * row
                 next_set = (after > np.sqrt(after.max() * after.min())).tobytes()
                 next_states[next_set] = next_states.get(next_set, 0.0) + chances * row
         return next_states
 
-    def _asked(
+    def _response_table(
         self, likelihoods: ValueLikelihoods, partition: AnswerPartition, cap: Fraction
     ) -> Floats:
-        """Pr(response | value) of the query in a state: a row for each response."""
+        """Compute Pr(response | value) of the query in a state: a row for each response."""
         query = saturating_query(
             self._model.support.domain, likelihoods, partition, cap, self._tables
         )
