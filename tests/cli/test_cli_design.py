@@ -182,7 +182,7 @@ def test_a_forecast_from_a_ledger_and_from_a_folder_says_who_is_not_counted(
     filter_file = tmp_path / "filter.json"
     filter_file.write_text('{"version": 1, "filter": {"kind": "bayesian", "epsilon": "2"}}')
     code, _, err = run("forecast", place, *given, "--filter", filter_file)
-    assert (code, err) == (2, "expost: a ledger has its own filter; leave --policy out\n")
+    assert (code, err) == (2, "expost: a ledger has its own filter; leave --filter out\n")
 
 
 def test_a_forecast_of_a_ledger_whose_checkpoint_is_elsewhere(run: Run, tmp_path: Path) -> None:
