@@ -1,4 +1,4 @@
-"""The exceptions that expost raises, and how an error names a place in the input."""
+"""The exceptions that expost raises, and where in the input an error is."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class LargeBudgetWarning(UserWarning):
 class InvalidInput(ExpostError, ValueError):
     """The input cannot be used. The message is one line that says where and why.
 
-    ``place`` is where in the input the problem is, and ``reason`` what is wrong there.
+    ``location`` is where in the input the problem is, and ``reason`` what is wrong there.
 
     >>> import expost as xp
     >>> try:
@@ -56,22 +56,22 @@ class InvalidInput(ExpostError, ValueError):
     values[2]: repeats an earlier value
     """
 
-    def __init__(self, reason: str, place: str = "") -> None:
+    def __init__(self, reason: str, location: str = "") -> None:
         self.reason = reason
-        self.place = place
-        message = f"{place}: {reason}" if place else reason
+        self.location = location
+        message = f"{location}: {reason}" if location else reason
         super().__init__(make_printable(message))
 
-    def within(self, place: str, joint: str = ".") -> Self:
-        """The same error with a place in front of its own: what ``with at(place)`` raises.
+    def within(self, location: str, joint: str = ".") -> Self:
+        """Return this error with ``location`` in front of its own, as ``with at(location)`` does.
 
-        For what a file has thousands of: nothing is entered and left where nothing is wrong.
+        Loops over thousands of entries use it, because ``with`` takes time even without an error.
         """
-        if self.place:
+        if self.location:
             # An index follows its list directly: exchanges[3].query
-            index = joint == "." and self.place.startswith("[")
-            place += self.place if index else joint + self.place
-        return type(self)(self.reason, place)
+            index = joint == "." and self.location.startswith("[")
+            location += self.location if index else joint + self.location
+        return type(self)(self.reason, location)
 
 
 class OutsideDomain(InvalidInput):
@@ -150,7 +150,7 @@ def make_printable(message: str) -> str:
     return "".join(c if c.isprintable() else "?" for c in message)
 
 
-def expect(value: object, kind: type | UnionType | tuple[type, ...], what: str) -> None:
+def expect(value: object, kind: type | UnionType | tuple[type, ...], expected: str) -> None:
     """Refuse an argument of another type. The error names the type and never shows the value.
 
     >>> expect("Ann", int, "a number")
@@ -159,10 +159,10 @@ def expect(value: object, kind: type | UnionType | tuple[type, ...], what: str) 
     expost.errors.InvalidInput: must be a number, not str
     """
     if not isinstance(value, kind):
-        raise InvalidInput(f"must be {what}, not {type(value).__name__}")
+        raise InvalidInput(f"must be {expected}, not {type(value).__name__}")
 
 
-def did_you_mean(name: object, known: Iterable[str]) -> str:
+def did_you_mean(name: object, candidates: Iterable[str]) -> str:
     """What to add to a message about an unknown name: the known one that it looks like.
 
     >>> did_you_mean("randomised_response", ["linear", "randomized_response"])
@@ -175,16 +175,16 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
     if not isinstance(name, str) or len(name) > _LONGEST_NAME:
         return ""
     # Whatever the case: "Age" is more likely "age" than anything else.
-    spelled = {each.casefold(): each for each in known if len(each) <= _LONGEST_NAME}
-    given = name.strip().casefold()
-    found = get_close_matches(given, spelled, n=1, cutoff=0.75)
+    spelled = {name.casefold(): name for name in candidates if len(name) <= _LONGEST_NAME}
+    folded = name.strip().casefold()
+    matches = get_close_matches(folded, spelled, n=1, cutoff=0.75)
     # Two letters that changed places are much of a short name: "nwe".
-    found = found or [each for each in spelled if sorted(each) == sorted(given)]
-    return f"; did you mean {spelled[found[0]]!r}?" if found else ""
+    matches = matches or [candidate for candidate in spelled if sorted(candidate) == sorted(folded)]
+    return f"; did you mean {spelled[matches[0]]!r}?" if matches else ""
 
 
-class at:  # noqa: N801 - a word before a place, as in "with at(place):"
-    """Put ``place`` in front of the place of an :class:`InvalidInput` raised inside.
+class at:  # noqa: N801 - a word before a location, as in "with at(location):"
+    """Put ``location`` in front of the location of an :class:`InvalidInput` raised inside.
 
     >>> with at("exchanges[3]"), at("query"):
     ...     raise InvalidInput("is missing", "epsilon")
@@ -194,10 +194,10 @@ class at:  # noqa: N801 - a word before a place, as in "with at(place):"
     """
 
     # Not a generator: a file has a dozen places to each exchange, and hardly ever an error.
-    __slots__ = ("_joint", "_place")
+    __slots__ = ("_joint", "_location")
 
-    def __init__(self, place: str, joint: str = ".") -> None:
-        self._place = place
+    def __init__(self, location: str, joint: str = ".") -> None:
+        self._location = location
         self._joint = joint
 
     def __enter__(self) -> None:
@@ -205,4 +205,4 @@ class at:  # noqa: N801 - a word before a place, as in "with at(place):"
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, InvalidInput):
-            raise error.within(self._place, self._joint) from None
+            raise error.within(self._location, self._joint) from None

@@ -156,7 +156,7 @@ class Spiked(Pmf):
         return self._heavy if position == self._spike else self._light
 
 
-def digits(number: int, base: int, count: int) -> list[int]:
+def digits(value: int, base: int, count: int) -> list[int]:
     """The digits of a number below base^count, the lowest one first.
 
     The number is split in halves: digit by digit takes much longer for thousands of digits.
@@ -175,38 +175,38 @@ def digits(number: int, base: int, count: int) -> list[int]:
         high, low = _divided(part, powers[half], powers[half].bit_length())
         return split(low, half) + split(high, size - half)
 
-    return split(number, count) if count else []
+    return split(value, count) if count else []
 
 
 # Below this many bits Python's own division is as fast.
 _SHORT = 4000
 
 
-def _divided(number: int, divisor: int, bits: int) -> tuple[int, int]:
+def _divided(dividend: int, divisor: int, bits: int) -> tuple[int, int]:
     """Quotient and remainder. The divisor has exactly ``bits`` bits, the quotient at most as many.
 
     The time of Python's own division grows with the square of the length. This one divides by
     halves, so its time grows as that of multiplication (Burnikel and Ziegler 1998).
     """
-    if number.bit_length() - bits <= _SHORT:
-        return divmod(number, divisor)
+    if dividend.bit_length() - bits <= _SHORT:
+        return divmod(dividend, divisor)
     odd = bits & 1
     half = (bits + odd) // 2
     divisor <<= odd
     top, high = divisor >> half, divisor & (1 << half) - 1
-    quotient, rest = 0, (number << odd) >> 2 * half
-    for place in (half, 0):
+    quotient, remainder = 0, (dividend << odd) >> 2 * half
+    for shift in (half, 0):
         # Three halves by two: the upper ones give a quotient that is at most slightly too large.
-        next_half = ((number << odd) >> place) & (1 << half) - 1
-        if rest >> half >= top:
-            part, left = (1 << half) - 1, rest - (top << half) + top
+        next_half = ((dividend << odd) >> shift) & (1 << half) - 1
+        if remainder >> half >= top:
+            part, reduced = (1 << half) - 1, remainder - (top << half) + top
         else:
-            part, left = _divided(rest, top, half)
-        rest = (left << half | next_half) - part * high
-        while rest < 0:
-            part, rest = part - 1, rest + divisor
+            part, reduced = _divided(remainder, top, half)
+        remainder = (reduced << half | next_half) - part * high
+        while remainder < 0:
+            part, remainder = part - 1, remainder + divisor
         quotient = quotient << half | part
-    return quotient, rest >> odd
+    return quotient, remainder >> odd
 
 
 def draw(pmf: Pmf, source: Source) -> int:
@@ -228,10 +228,10 @@ def uniform_bytes(source: Source, count: int) -> bytes:
     16
     """
     # Whether it is a ByteSource, in a hundredth of the time that asking so takes.
-    if (many := getattr(source, "bytes", None)) is not None:
-        drawn = many(count)
+    if (draw_bytes := getattr(source, "bytes", None)) is not None:
+        drawn = draw_bytes(count)
         if isinstance(drawn, bytes) and len(drawn) == count:
             return drawn
-    elif not count or 0 <= (number := source.below(1 << 8 * count)) < 1 << 8 * count:
-        return number.to_bytes(count, "little") if count else b""
+    elif not count or 0 <= (value := source.below(1 << 8 * count)) < 1 << 8 * count:
+        return value.to_bytes(count, "little") if count else b""
     raise ValueError("the source of randomness gave a number outside its range")

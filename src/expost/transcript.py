@@ -34,11 +34,11 @@ from expost.tally import Tally
 __all__ = [
     "Exchange",
     "Transcript",
+    "append_exchange",
     "check_version",
     "load_transcript",
     "no_such_response",
     "transcript_of",
-    "write",
 ]
 
 VERSION = 1
@@ -128,14 +128,14 @@ class Transcript:
     def _work_with(self, query: Query) -> int:
         """The work after one more query; what was asked lately takes no more."""
         if self._work is None:
-            asked = (exchange.query for exchange in self.exchanges)
-            object.__setattr__(self, "_work", SetupWork.by_content(self.domain, asked).total)
+            queries = (exchange.query for exchange in self.exchanges)
+            object.__setattr__(self, "_work", SetupWork.by_content(self.domain, queries).total)
         assert self._work is not None
-        more = query.work(self.domain)
-        lately = self.exchanges[-REMEMBERED_EXCHANGES:] if more else ()
-        if not more or any(step.query.content_id == query.content_id for step in lately):
+        added = query.work(self.domain)
+        recent = self.exchanges[-REMEMBERED_EXCHANGES:] if added else ()
+        if not added or any(step.query.content_id == query.content_id for step in recent):
             return self._work
-        return self._work + more
+        return self._work + added
 
     def check_work(self, query: Query, length: int) -> None:
         """Refuse a query that would make too much work of reading a file of this length."""
@@ -157,7 +157,7 @@ class Transcript:
             {"domain": self.domain, "filter": named, "exchanges": len(self)},
             columns=("", "query", "response"),
             items=self.exchanges,
-            row=lambda number, exchange: (number, exchange.query, exchange.response),
+            row=lambda index, exchange: (index, exchange.query, exchange.response),
         )
 
     def tree(self) -> dict[str, Any]:
@@ -189,10 +189,10 @@ class Transcript:
         return self.growing().text()
 
     def growing(self) -> TranscriptText:
-        """The same, which :func:`write` can continue."""
+        """The same, which :func:`append_exchange` can continue."""
         growing = TranscriptText(readable_tree(self._fixed_tree()))
         for exchange in self.exchanges:
-            write(exchange, growing)
+            append_exchange(exchange, growing)
         return growing
 
     def continues(self, earlier: Transcript) -> bool:
@@ -215,11 +215,11 @@ class Transcript:
         save(path, self.to_json)
 
     def _check_over(self, document: str) -> None:
-        kept = Transcript.from_json(document) if document else self
-        if not self.continues(kept):
+        existing = Transcript.from_json(document) if document else self
+        if not self.continues(existing):
             raise InvalidInput(
-                f"holds a transcript, with {format_count(len(kept), 'exchange')}, that this one, "
-                f"with {len(self):,}, does not continue; overwrite=True replaces it"
+                f"holds a transcript, with {format_count(len(existing), 'exchange')}, that this "
+                f"one, with {len(self):,}, does not continue; overwrite=True replaces it"
             )
 
     @classmethod
@@ -243,13 +243,13 @@ class Transcript:
         if "filter" in fields:
             with at("filter"):
                 filter_ = filter_from_json(fields["filter"])
-        empty, asked = cls(domain, filter_), QueryTable(fields.get("queries", {}))
+        empty, queries = cls(domain, filter_), QueryTable(fields.get("queries", {}))
         with at("exchanges"):
-            exchanges = empty._read(array(fields["exchanges"]), asked, len(document))
-        asked.check_all_used()
+            exchanges = empty._read(array(fields["exchanges"]), queries, len(document))
+        queries.check_all_used()
         return empty._with(Chain(exchanges))
 
-    def _read(self, entries: list[Any], asked: QueryTable, length: int) -> list[Exchange]:
+    def _read(self, entries: list[Any], queries: QueryTable, length: int) -> list[Exchange]:
         """The exchanges of a file of some length.
 
         Places are added to errors where they come up: a file has a dozen places to each exchange.
@@ -260,7 +260,7 @@ class Transcript:
             for entry in entries:
                 fields = members(entry, required=("query", "response"))
                 try:
-                    query = asked.query(fields["query"])
+                    query = queries.query(fields["query"])
                     if work.plus(query) > most and not work.closely:
                         # Equal queries may be written in several ways, and then it is less.
                         before = (exchange.query for exchange in exchanges)
@@ -284,7 +284,7 @@ def _position(likelihood: Likelihood[Any], response: Any) -> int:
     return position
 
 
-def write(exchange: Exchange, growing: TranscriptText) -> None:
+def append_exchange(exchange: Exchange, growing: TranscriptText) -> None:
     """Add an exchange to the text of a file."""
     query = exchange.query
     growing.add(
@@ -297,8 +297,8 @@ def write(exchange: Exchange, growing: TranscriptText) -> None:
 def no_such_response(likelihood: Likelihood[Any], query: str = "this query") -> str:
     """The message about a response that a query does not have."""
     # There can be more responses than can be counted, and long ones.
-    known = [reprlib.repr(known) for known in islice(likelihood.responses, 7)]
-    shown = ", ".join([*known[:6], "…"] if len(known) > 6 else known)
+    response = [reprlib.repr(response) for response in islice(likelihood.responses, 7)]
+    shown = ", ".join([*response[:6], "…"] if len(response) > 6 else response)
     return f"is not a response of {query}; it has {shown}"
 
 
@@ -308,15 +308,15 @@ def check_version(version: Any) -> None:
         raise InvalidInput(f"unknown version; this is version {VERSION}", "version")
 
 
-def transcript_of(given: object) -> Transcript:
+def transcript_of(source: object) -> Transcript:
     """The transcript that is meant: itself, or that of a session, an odometer or a replay."""
-    found = given
+    candidate = source
     for name in ("odometer", "transcript"):
-        if not isinstance(found, Transcript):
-            found = getattr(found, name, found)
-    expect(found, Transcript, "a transcript, a session or an odometer")
-    assert isinstance(found, Transcript)
-    return found
+        if not isinstance(candidate, Transcript):
+            candidate = getattr(candidate, name, candidate)
+    expect(candidate, Transcript, "a transcript, a session or an odometer")
+    assert isinstance(candidate, Transcript)
+    return candidate
 
 
 def load_transcript(path: str | os.PathLike[str]) -> Transcript:

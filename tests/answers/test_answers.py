@@ -63,7 +63,7 @@ def test_rows_are_put_together_by_subject_in_their_order() -> None:
 def test_frames_and_mappings_are_read_alike(table: Any) -> None:
     answers = xp.Answers(BOX, QUERIES, table)
     assert exchanges(answers) == exchanges(xp.Answers(BOX, QUERIES, TABLE))
-    assert len(answers.given) == 4
+    assert len(answers.responses) == 4
 
 
 def test_random_tables_against_a_plain_grouping() -> None:
@@ -101,7 +101,7 @@ def test_a_response_may_be_a_vector(response: Any) -> None:
     domain = xp.FiniteSet([(34, 0), (52, 1)], names=["age", "sex"])
     table = {"subject": [1], "query": ["q"], "response": [response]}
     answers = xp.Answers(domain, {"q": xp.randomized_response(epsilon=1)}, table)
-    assert answers.given == (("q", 0),)
+    assert answers.responses == (("q", 0),)
 
 
 def test_a_text_that_is_a_label_is_no_number() -> None:

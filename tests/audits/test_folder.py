@@ -47,7 +47,7 @@ def test_a_folder_is_the_table_of_its_exchanges(folder: Path, tmp_path: Path) ->
     }
     expected = xp.Answers(VALUES, {"half": HALF, one: ONE}, table)
     assert (found.unasked, found.filters, found.filter) == (1, (GUARD,), GUARD)
-    for name in ("domain", "queries", "subjects", "given", "complete"):
+    for name in ("domain", "queries", "subjects", "responses", "complete"):
         assert getattr(found.answers, name) == getattr(expected, name), name
     assert found.answers.codes.tolist() == expected.codes.tolist()
     assert found.answers.starts.tolist() == expected.starts.tolist()
@@ -72,7 +72,7 @@ def test_a_label_and_the_number_that_it_spells_stay_apart(tmp_path: Path) -> Non
     values = xp.FiniteSet([1, "1"])
     xp.Transcript(values).add(HALF, "1").save(tmp_path / "a.json")
     answers = xp.load_answers(tmp_path)
-    assert answers.given[0][1] == 1
+    assert answers.responses[0][1] == 1
     assert answers.transcript("a").exchanges[0].response == "1"
 
 

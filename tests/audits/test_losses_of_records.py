@@ -49,7 +49,7 @@ def complaints(answers: xp.Answers, steps: tuple[int, ...], queries: dict[str, A
     for number, subject in enumerate(answers.subjects):
         weights = [1] * len(records)
         for code in answers.codes[answers.starts[number] : answers.starts[number + 1]].tolist():
-            key, position = answers.given[code]
+            key, position = answers.responses[code]
             weights = places[key].times(weights, position)
         exact = Nats(ratio=Fraction(max(weights), min(weights))).enclosure
         lower, upper = losses.lower[number], losses.upper[number]
@@ -175,7 +175,7 @@ def test_lists_in_a_column_of_a_frame_are_responses_about_several_attributes(que
         "response": [["yes", "no"], ["no", "no"]],
     }
     for table in (columns, polars.DataFrame(columns), pandas.DataFrame(columns)):
-        assert len(xp.load_answers(table, queries).given) == 2
+        assert len(xp.load_answers(table, queries).responses) == 2
 
 
 def test_answers_about_different_attributes_do_not_cancel() -> None:

@@ -177,7 +177,7 @@ def test_a_category_is_a_column_of_its_own() -> None:
     assert box.locate({"region": "south", "age": 34, "sex": "f"}) == (34, 0, 1, 0, 1)
     assert box.locate([34, "islands", "f"]) == (34, 0, 0, 1, 1)
     assert box.value((34, 0, 0, 1, 1)) == (34, "islands", "f")
-    assert [len(place) for place in box.places] == [1, 3, 1]
+    assert [len(place) for place in box.column_slices] == [1, 3, 1]
     assert [list(group) for group in box.groups] == [[1, 2, 3], [4]]
 
 

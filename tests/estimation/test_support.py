@@ -42,7 +42,7 @@ def heights(answers: xp.Answers, points: Any) -> Any:
     for place, (age, sex, _diet) in enumerate(points):
         shares = {"age": age / 100, "ill": 1 / (1 + np.exp(5 - 0.1 * age - 0.5 * sex))}
         high = {key: (1 + each * (np.e**2 - 1)) / (np.e**2 + 1) for key, each in shares.items()}
-        said = {code: (key, position) for code, (key, position) in enumerate(answers.given)}
+        said = {code: (key, position) for code, (key, position) in enumerate(answers.responses)}
         chances = np.array([high[k] if p else 1 - high[k] for k, p in said.values()])
         rows[:, place] = np.multiply.reduceat(chances[answers.codes], answers.starts[:-1])
     return rows

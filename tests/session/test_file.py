@@ -107,7 +107,7 @@ def test_a_file_that_was_rolled_back_or_changed_is_not_gone_on_with(
         xp.InvalidInput, match="no longer continues what this session has read"
     ) as caught:
         subject.ask(QUERY)
-    assert caught.value.place == str(path)
+    assert caught.value.location == str(path)
     assert xp.load_transcript(path) == changed
 
 
@@ -198,7 +198,7 @@ def test_a_hard_link_gets_no_budget_of_its_own(path: Path) -> None:
     for name in (path, link):
         with pytest.raises(xp.InvalidInput, match=r"has 2 names \(hard links\)") as caught:
             session(name).ask(BLIND)
-        assert caught.value.place == str(name)
+        assert caught.value.location == str(name)
     assert len(xp.load_transcript(path)) == 0
     link.unlink()
     session(path).ask(BLIND)

@@ -170,7 +170,7 @@ def test_bad_input_is_one_line_that_shows_no_value_and_changes_nothing(
 
 def test_neither_reprs_nor_interrupts_show_a_history(monkeypatch: pytest.MonkeyPatch) -> None:
     subject = session({**FIRST, "smokes": SECRET})
-    for shown in (repr(subject), subject._repr_html_(), repr(subject._past)):
+    for shown in (repr(subject), subject._repr_html_(), repr(subject._value)):
         assert SECRET not in shown
         assert "2, 0" not in shown  # its places
 
@@ -185,7 +185,7 @@ def test_neither_reprs_nor_interrupts_show_a_history(monkeypatch: pytest.MonkeyP
 
 def test_neither_a_session_nor_a_secret_is_copied() -> None:
     for copier in (copy.copy, copy.deepcopy, pickle.dumps):
-        for kept in (session(), session()._past, Secret(SECRET)):
+        for kept in (session(), session()._value, Secret(SECRET)):
             with pytest.raises(TypeError, match="is not copied"):
                 copier(kept)
 

@@ -154,7 +154,7 @@ def test_an_interrupt_leaves_a_session_where_its_file_is(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        kind = type(subject._past) if where == "_keep" else History
+        kind = type(subject._value) if where == "_keep" else History
         patch.setattr(kind, where, interrupted)
         with pytest.raises(KeyboardInterrupt) as caught:
             subject.next(smokes=SECRET)
@@ -223,7 +223,7 @@ def test_a_history_that_was_rolled_back_or_changed_is_not_gone_on_with(
     for attempt in (subject.next, lambda: subject.ask(BLIND.about("smokes", at=1))):
         with pytest.raises(xp.InvalidInput, match="no longer continues what this") as caught:
             attempt()
-        assert caught.value.place == str(files.history)
+        assert caught.value.location == str(files.history)
     assert len(xp.load_transcript(files.transcript)) == 0
 
 
@@ -276,7 +276,7 @@ def _mentions(error: BaseException) -> bool:
 def test_a_bad_line_is_named_and_not_shown(files: Files, line: bytes, message: str) -> None:
     with files.history.open("ab") as file:
         file.write(line)
-    for attempt in (files.session, lambda: files.file.past(PERSON)):
+    for attempt in (files.session, lambda: files.file.locate_in(PERSON)):
         with pytest.raises(xp.InvalidInput) as caught:
             attempt()
         assert f"{files.history}: {message}" in str(caught.value)
@@ -307,7 +307,7 @@ def test_bad_files_and_values_are_one_line_without_the_value(files: Files, tmp_p
         (lambda: xp.FileSession(files.transcript, new), "new.jsonl: cannot be read: No such file"),
         (lambda: files.file.begin(transcript, FIRST), "history.jsonl: holds a history already"),
         (lambda: new.begin(transcript, record), "the value of smokes is outside the domain"),
-        (lambda: HistoryFile(tmp_path).past(PERSON), "cannot be locked: Is a directory"),
+        (lambda: HistoryFile(tmp_path).locate_in(PERSON), "cannot be locked: Is a directory"),
         (lambda: HistoryFile("no/such/place").begin(transcript, FIRST), "cannot be made: No such"),
         (lambda: HistoryFile("a\0b").begin(transcript, FIRST), "cannot be read: not a file name"),
         (lambda: HistoryFile(3), "must be the name of a file, not int"),  # type: ignore[arg-type]
@@ -324,7 +324,7 @@ def test_bad_files_and_values_are_one_line_without_the_value(files: Files, tmp_p
 def test_nothing_that_is_shown_of_a_history_file_shows_what_is_in_it(files: Files) -> None:
     subject = files.session()
     subject.next(smokes=SECRET)
-    for shown in (repr(subject), subject._repr_html_(), repr(subject._past), repr(files.file)):
+    for shown in (repr(subject), subject._repr_html_(), repr(subject._value), repr(files.file)):
         assert "the-secret" not in shown
     with pytest.raises(TypeError, match="is not copied"):
-        subject._past.__reduce__()
+        subject._value.__reduce__()

@@ -83,13 +83,13 @@ class Answers:
     queries: Mapping[str, Query]
     subjects: tuple[Subject, ...]
     """In the order in which they first appear in the table."""
-    given: tuple[tuple[str, int], ...]
+    responses: tuple[tuple[str, int], ...]
     """Each pair that occurs: the id of a query and the position of one of its responses.
 
     Sorted by query, then by the position of the response.
     """
     codes: Indices
-    """For each row, its index in ``given``. Rows are sorted by subject, else as in the table."""
+    """For each row, its index in ``responses``. Rows are sorted by subject, stably."""
     starts: Indices
     """Where the rows of each subject start; the last entry is where the rows end."""
     complete: bool
@@ -98,7 +98,7 @@ class Answers:
     """What decided which queries were answered: all that different subjects are known to have."""
     refused: frozenset[tuple[Subject, str]] | None
     """Who was refused which query, where that is known; they need not have answered anything."""
-    _everybody: bool
+    _all_subjects: bool
     """Whether nobody of the study is missing here."""
 
     def __init__(
@@ -120,19 +120,22 @@ class Answers:
         likelihoods = likelihoods_of(domain, queries)
         subject_column, query_column, response_column = read_columns(table)
         of_row, subjects = encode_parsed_column(subject_column, read_subject, "subject")
-        asked, keys = encode_parsed_column(
+        query_codes, keys = encode_parsed_column(
             query_column, partial(read_key, likelihoods=likelihoods), "query"
         )
-        answered, responses = encode_column(response_column, "response")
+        response_codes, distinct_responses = encode_column(response_column, "response")
 
         def response_of(pair: int) -> tuple[str, int]:
-            key, response = keys[pair // len(responses)], responses[pair % len(responses)]
+            key, response = (
+                keys[pair // len(distinct_responses)],
+                distinct_responses[pair % len(distinct_responses)],
+            )
             return key, response_position(likelihoods[key], response, f"query {key!r}")
 
         codes, given = encode_parsed_column(
-            asked * len(responses) + answered, response_of, "response"
+            query_codes * len(distinct_responses) + response_codes, response_of, "response"
         )
-        rank = {key: place for place, key in enumerate(likelihoods)}
+        rank = {key: index for index, key in enumerate(likelihoods)}
         order = sorted(range(len(given)), key=lambda code: (rank[given[code][0]], given[code][1]))
         codes = np.argsort(order)[codes]
         if (np.diff(of_row) < 0).any():
@@ -149,27 +152,29 @@ class Answers:
         domain: Domain,
         queries: Mapping[str, Query],
         subjects: tuple[Subject, ...],
-        given: tuple[tuple[str, int], ...],
+        responses: tuple[tuple[str, int], ...],
         codes: Indices,
         starts: Indices,
         *,
         complete: bool,
         filters: tuple[Filter | None, ...] = (None,),
         refused: frozenset[tuple[Subject, str]] | None = None,
-        everybody: bool | None = None,
+        all_subjects: bool | None = None,
     ) -> None:
         for array in (codes, starts):
             array.setflags(write=False)
         object.__setattr__(self, "domain", domain)
         object.__setattr__(self, "queries", MappingProxyType(dict(queries)))
         object.__setattr__(self, "subjects", subjects)
-        object.__setattr__(self, "given", given)
+        object.__setattr__(self, "responses", responses)
         object.__setattr__(self, "codes", codes)
         object.__setattr__(self, "starts", starts)
         object.__setattr__(self, "complete", complete)
         object.__setattr__(self, "filters", filters)
         object.__setattr__(self, "refused", refused)
-        object.__setattr__(self, "_everybody", complete if everybody is None else everybody)
+        object.__setattr__(
+            self, "_all_subjects", complete if all_subjects is None else all_subjects
+        )
 
     @classmethod
     def of_pairs(cls, domain: Domain, pairs: Any) -> Answers:
@@ -180,7 +185,7 @@ class Answers:
         check_spelled(domain, checked)
         # By identity: comparing thousands of queries with seeds of their own would take long.
         queries = {id(query): query for query, _ in checked}
-        keys = {identity: str(number) for number, identity in enumerate(queries)}
+        keys = {identity: str(index) for index, identity in enumerate(queries)}
         table = {
             "subject": range(len(checked)),
             "query": [keys[id(query)] for query, _ in checked],
@@ -207,11 +212,11 @@ class Answers:
         >>> Answers.of_transcripts({"ann": ann, "bob": bob})
         Answers(1 subject, 1 response)
         """
-        asked = {name: each for name, each in transcripts.items() if len(each)}
-        if not asked:
+        nonempty = {name: each for name, each in transcripts.items() if len(each)}
+        if not nonempty:
             raise InvalidInput("nobody has answered anything")
-        domain = next(iter(asked.values())).domain
-        for name, transcript in asked.items():
+        domain = next(iter(nonempty.values())).domain
+        for name, transcript in nonempty.items():
             if transcript.domain != domain:
                 raise InvalidInput("has another domain than those before it", name)
         named = dict(queries or {})
@@ -219,21 +224,21 @@ class Answers:
             likelihoods_of(domain, named)
         ids = {query.content_id: key for key, query in named.items()}
         pairs: list[tuple[str, int]] = []
-        for transcript in asked.values():
+        for transcript in nonempty.values():
             for exchange in transcript.exchanges:
                 content = exchange.query.content_id
                 key = ids.setdefault(content, content)
                 named.setdefault(key, exchange.query)
                 pairs.append((key, exchange.position))
-        rank = {key: place for place, key in enumerate(named)}
-        given = sorted(set(pairs), key=lambda pair: (rank[pair[0]], pair[1]))
-        code = {pair: place for place, pair in enumerate(given)}
+        rank = {key: index for index, key in enumerate(named)}
+        responses = sorted(set(pairs), key=lambda pair: (rank[pair[0]], pair[1]))
+        code = {pair: index for index, pair in enumerate(responses)}
         codes = np.array([code[pair] for pair in pairs], dtype=np.intp)
-        starts = np.cumsum([0, *map(len, asked.values())], dtype=np.intp)
+        starts = np.cumsum([0, *map(len, nonempty.values())], dtype=np.intp)
         answers = object.__new__(cls)
-        guards = tuple(dict.fromkeys(transcript.filter for transcript in asked.values()))
-        own = tuple(asked), tuple(given)
-        answers._set(domain, named, *own, codes, starts, complete=complete, filters=guards)
+        guards = tuple(dict.fromkeys(transcript.filter for transcript in nonempty.values()))
+        columns = tuple(nonempty), tuple(responses)
+        answers._set(domain, named, *columns, codes, starts, complete=complete, filters=guards)
         return answers
 
     @classmethod
@@ -242,7 +247,7 @@ class Answers:
         domain: Domain,
         queries: Mapping[str, Query],
         subjects: tuple[Subject, ...],
-        given: Iterable[tuple[str, int]],
+        responses: Iterable[tuple[str, int]],
         codes: Indices,
         starts: Indices,
         *,
@@ -254,7 +259,7 @@ class Answers:
             raise InvalidInput("nobody has answered anything")
         answers = object.__new__(cls)
         answers._set(
-            domain, queries, subjects, tuple(given), codes, starts,
+            domain, queries, subjects, tuple(responses), codes, starts,
             complete=True, filters=(filter,), refused=frozenset(refused),
         )  # fmt: skip
         return answers
@@ -279,24 +284,24 @@ class Answers:
         >>> xp.Answers(person, queries, table).about("smokes")
         Answers(2 subjects, 2 responses)
         """
-        part, taken = part_of(self.domain, self.queries, self.given, names, at, planned=planned)
-        kept = np.array([key in taken for key, _ in self.given])
-        rows = kept[self.codes]
+        part, taken = part_of(self.domain, self.queries, self.responses, names, at, planned=planned)
+        is_taken = np.array([key in taken for key, _ in self.responses])
+        rows = is_taken[self.codes]
         per_subject = np.add.reduceat(rows, self.starts[:-1], dtype=np.intp)
-        asked = per_subject > 0
-        if not asked.any():
+        has_rows = per_subject > 0
+        if not has_rows.any():
             raise InvalidInput(f"nobody answered about {join_names(names)}", "about")
-        others = (asked & (per_subject < self.exchanges)).any()
+        has_other_rows = (has_rows & (per_subject < self.exchanges)).any()
         result = object.__new__(Answers)
         result._set(
             part, {key: query for key, query in self.queries.items() if key in taken},
-            tuple(subject for subject, is_in in zip(self.subjects, asked, strict=True) if is_in),
-            tuple(pair for pair, is_in in zip(self.given, kept, strict=True) if is_in),
-            (np.cumsum(kept) - 1)[self.codes[rows]],
-            np.append(0, np.cumsum(per_subject[asked])),
-            complete=self.complete and (planned or not others or self._same_queries),
+            tuple(subject for subject, is_in in zip(self.subjects, has_rows, strict=True) if is_in),
+            tuple(pair for pair, is_in in zip(self.responses, is_taken, strict=True) if is_in),
+            (np.cumsum(is_taken) - 1)[self.codes[rows]],
+            np.append(0, np.cumsum(per_subject[has_rows])),
+            complete=self.complete and (planned or not has_other_rows or self._same_queries),
             refused=self.refused and frozenset(pair for pair in self.refused if pair[1] in taken),
-            everybody=self._everybody and bool(asked.all()), filters=self.filters,
+            all_subjects=self._all_subjects and bool(has_rows.all()), filters=self.filters,
         )  # fmt: skip
         return result
 
@@ -317,11 +322,11 @@ class Answers:
         been refused one; or of ``query`` only, by default of all. Whatever decided that did not
         look at responses, or hardly ever (docs/theory/estimates.md).
         """
-        if not self._everybody or self.refused_subjects(query):
+        if not self._all_subjects or self.refused_subjects(query):
             return False
         if query is None:
             return self._same_queries
-        asked = np.array([key == query for key, _ in self.given])
+        asked = np.array([key == query for key, _ in self.responses])
         times = np.add.reduceat(asked[self.codes], self.starts[:-1], dtype=np.intp)
         return bool(times[0] > 0 and (times == times[0]).all())
 
@@ -329,7 +334,7 @@ class Answers:
     def _same_queries(self) -> bool:
         """Whether everybody was asked the same queries, the same number of times each."""
         number = {key: place for place, key in enumerate(self.queries)}
-        asked = np.array([number[key] for key, _ in self.given])[self.codes]
+        asked = np.array([number[key] for key, _ in self.responses])[self.codes]
         tallies = TallyIndex.of_rows(asked, self.starts)
         return bool((tallies.of_subject == tallies.of_subject[0]).all())
 
@@ -362,7 +367,7 @@ class Answers:
         return self.transcript_of(self.codes[self.starts[place] : self.starts[place + 1]])
 
     def tallies(self) -> TallyIndex:
-        """Count the responses of each subject, by their indices in ``given``."""
+        """Count the responses of each subject, by their indices in ``responses``."""
         return TallyIndex.of_rows(self.codes, self.starts)
 
     @cached_property
@@ -370,10 +375,10 @@ class Answers:
         return {subject: place for place, subject in enumerate(self.subjects)}
 
     def transcript_of(self, codes: Indices) -> Transcript:
-        """The transcript of a subject who gave these responses, by their indices in ``given``."""
+        """The transcript of a subject with these responses, given as indices into ``responses``."""
         transcript = Transcript(self.domain)
         for code in codes.tolist():
-            key, position = self.given[code]
+            key, position = self.responses[code]
             transcript = transcript.answered(self.queries[key], position)
         return transcript
 
@@ -393,10 +398,10 @@ def likelihoods_of(domain: Domain, queries: Mapping[str, Query]) -> dict[str, Li
         return result
 
 
-def _pairs(given: Any) -> list[tuple[Query, Any]]:
+def _pairs(rows: Any) -> list[tuple[Query, Any]]:
     with at("answers"):
         try:
-            pairs = [(query, response) for query, response in as_list(given)]
+            pairs = [(query, response) for query, response in as_list(rows)]
             for query, _ in pairs:
                 check_query(query)
         except (InvalidInput, TypeError, ValueError):
@@ -442,9 +447,9 @@ def _refusals(
 
 def no_such_query(name: str, queries: Mapping[str, Any]) -> InvalidInput:
     """The error about an id that no query has."""
-    known = ", ".join(list(queries)[:6]) + (", …" if len(queries) > 6 else "") or "none"
+    ids = ", ".join(list(queries)[:6]) + (", …" if len(queries) > 6 else "") or "none"
     hint = did_you_mean(name, queries)
-    return InvalidInput(f"there is no query with this id; there are {known}{hint}")
+    return InvalidInput(f"there is no query with this id; there are {ids}{hint}")
 
 
 Given = Iterable[tuple[str, int]]
@@ -454,7 +459,7 @@ Given = Iterable[tuple[str, int]]
 def part_of(
     domain: Domain,
     queries: Mapping[str, Query],
-    given: Given,
+    responses: Given,
     about: Any,
     step: Any,
     *,
@@ -465,21 +470,21 @@ def part_of(
     part: Part
     match domain:
         case Attributes():
-            part, touched = _touched_on_attributes(domain, names, step, queries, given)
+            part, touched = _touched_on_attributes(domain, names, step, queries, responses)
         case Box():
-            part, touched = _touched_on_box(domain, names, step, queries, given)
+            part, touched = _touched_on_box(domain, names, step, queries, responses)
         case FiniteSet():
             raise InvalidInput("only answers on attributes are about some of them", "about")
         case _:
             assert_never(domain)
-    for key, more in touched.items():
-        if more and not planned:
+    for key, other_parts in touched.items():
+        if other_parts and not planned:
             raise InvalidInput(
-                f"is also about {more}say planned=True (--planned) to leave it out if who was "
-                "asked what did not depend on responses",
+                f"is also about {other_parts}say planned=True (--planned) to leave it out if who "
+                "was asked what did not depend on responses",
                 f"queries.{key}",
             )
-    return part, {key for key, more in touched.items() if not more}
+    return part, {key for key, other_parts in touched.items() if not other_parts}
 
 
 _Touched = tuple[Part, dict[str, str]]
@@ -491,17 +496,17 @@ def _touched_on_attributes(
     names: tuple[str, ...],
     step: int | None,
     queries: Mapping[str, Query],
-    given: Given,
+    responses: Given,
 ) -> _Touched:
     with at("about"):
         part = domain.part(names)
     wanted = set(domain.variables(names, step))
     touched = {}
-    for key in dict.fromkeys(key for key, _ in given):
+    for key in dict.fromkeys(key for key, _ in responses):
         variables = set(queries[key].on(domain).variables)
         if variables & wanted:
-            more = [name for name, _ in sorted(variables - wanted)]
-            touched[key] = f"{join_names(more)}; name that too, or " if more else ""
+            other_names = [name for name, _ in sorted(variables - wanted)]
+            touched[key] = f"{join_names(other_names)}; name that too, or " if other_names else ""
     return part, touched
 
 
@@ -510,16 +515,16 @@ def _touched_on_box(
     names: tuple[str, ...],
     step: int | None,
     queries: Mapping[str, Query],
-    given: Given,
+    responses: Given,
 ) -> _Touched:
     with at("about"):
         part = domain.part(names)
     if step is not None:
         raise InvalidInput("the coordinates of a box do not change: there are no steps", "at")
     assert domain.names is not None, "a part has a name"
-    columns = domain.places[domain.names.index(names[0])]
+    columns = domain.column_slices[domain.names.index(names[0])]
     touched = {}
-    for key, position in given:
+    for key, position in responses:
         query = queries[key]
         if isinstance(query, About):
             if query.names == names:
@@ -531,9 +536,11 @@ def _touched_on_box(
 
 def answers_card(answers: Answers) -> str:
     """A row per query, with how many responses it got."""
-    number = {key: place for place, key in enumerate(answers.queries)}
-    asked = np.array([number[key] for key, _ in answers.given], dtype=np.intp)[answers.codes]
-    counts = np.bincount(asked, minlength=len(number)).tolist()
+    index_of_query = {key: index for index, key in enumerate(answers.queries)}
+    query_of_row = np.array([index_of_query[key] for key, _ in answers.responses], dtype=np.intp)[
+        answers.codes
+    ]
+    counts = np.bincount(query_of_row, minlength=len(index_of_query)).tolist()
     facts: dict[str, object] = {
         "domain": answers.domain,
         "subjects": f"{len(answers):,}",
@@ -549,5 +556,5 @@ def answers_card(answers: Answers) -> str:
         facts,
         columns=("id", "query", "responses"),
         items=list(zip(answers.queries.items(), counts, strict=True)),
-        row=lambda _number, each: (*each[0], f"{each[1]:,}"),
+        row=lambda _index, query_and_count: (*query_and_count[0], f"{query_and_count[1]:,}"),
     )

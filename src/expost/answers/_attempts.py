@@ -47,15 +47,20 @@ def views_of(answers: Answers, table: Any) -> Counter[PartialView]:
             columns[1], partial(read_key, likelihoods=answers.queries), "query"
         )
         outcome_of, outcomes = encode_parsed_column(columns[2], _outcome, "outcome")
-        made: dict[Subject, list[tuple[str, str]]] = {subject: [] for subject in subjects}
+        attempts_by_subject: dict[Subject, list[tuple[str, str]]] = {
+            subject: [] for subject in subjects
+        }
         rows = zip(subject_of.tolist(), key_of.tolist(), outcome_of.tolist(), strict=True)
         for subject, key, outcome in rows:
-            made[subjects[subject]].append((outcomes[outcome], keys[key]))
+            attempts_by_subject[subjects[subject]].append((outcomes[outcome], keys[key]))
         for subject in answers.subjects:
-            if subject not in made:
+            if subject not in attempts_by_subject:
                 raise InvalidInput(f"subject {subject!r} answered, and has no row")
-        given = _given(answers)
-        return Counter(_view(subject, own, given.get(subject, [])) for subject, own in made.items())
+        responses_by_subject = _given(answers)
+        return Counter(
+            _view(subject, attempts, responses_by_subject.get(subject, []))
+            for subject, attempts in attempts_by_subject.items()
+        )
 
 
 def _outcome(text: Any) -> str:
@@ -67,13 +72,13 @@ def _outcome(text: Any) -> str:
 def _given(answers: Answers) -> dict[Subject, list[tuple[str, int]]]:
     bounds = zip(answers.subjects, answers.starts[:-1], answers.starts[1:], strict=True)
     codes = answers.codes.tolist()
-    return {name: [answers.given[code] for code in codes[a:b]] for name, a, b in bounds}
+    return {name: [answers.responses[code] for code in codes[a:b]] for name, a, b in bounds}
 
 
 def _view(
-    subject: Subject, own: list[tuple[str, str]], given: list[tuple[str, int]]
+    subject: Subject, attempts: list[tuple[str, str]], given: list[tuple[str, int]]
 ) -> tuple[Attempt, ...]:
-    if [key for outcome, key in own if outcome == ANSWERED] != [key for key, _ in given]:
+    if [key for outcome, key in attempts if outcome == ANSWERED] != [key for key, _ in given]:
         raise InvalidInput(
             f"the answered ones of subject {subject!r} are not the queries of its responses, in "
             "their order"
@@ -81,5 +86,5 @@ def _view(
     responses = iter(given)
     return tuple(
         Attempt(outcome, key, next(responses)[1] if outcome == ANSWERED else None)
-        for outcome, key in own
+        for outcome, key in attempts
     )

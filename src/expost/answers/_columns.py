@@ -39,9 +39,9 @@ def read_columns(table: Any, wanted: Sequence[str] = COLUMNS) -> list[Any]:
     for name in wanted:
         if names.count(name) != 1:
             problem = "is there twice" if name in names else "is missing"
-            known = ", ".join(repr(str(each)) for each in names)
+            present = ", ".join(repr(str(column_name)) for column_name in names)
             hint = separator_hint(names) or did_you_mean(name, map(str, names))
-            raise InvalidInput(f"column {name!r} {problem}; there are {known}{hint}")
+            raise InvalidInput(f"column {name!r} {problem}; there are {present}{hint}")
         with at(name):
             columns.append(_column(table[name]))
     if len({len(column) for column in columns}) > 1:
@@ -70,26 +70,26 @@ def column_values(column: Any) -> list[Any]:
 
 
 def encode_parsed_column(
-    column: Any, read: Callable[[Any], T], place: str
+    column: Any, read: Callable[[Any], T], name: str
 ) -> tuple[Indices, list[T]]:
     """For each row the index of its entry, and the distinct entries as ``read`` returns them.
 
     Entries come in the order of their first rows. An error names the first row with the entry.
     """
-    codes, entries = encode_column(column, place)
-    seen: dict[T, int] = {}
+    codes, entries = encode_column(column, name)
+    code_of: dict[T, int] = {}
     merged: list[int] = []
     try:
         for value in entries:
-            merged.append(seen.setdefault(read(value), len(seen)))
+            merged.append(code_of.setdefault(read(value), len(code_of)))
     except InvalidInput as error:
         row = int(np.argmax(codes == len(merged)))
-        raise InvalidInput(error.reason, _row(row, place)) from None
+        raise InvalidInput(error.reason, _row(row, name)) from None
     # 12 and "12.0" are two spellings of one entry.
-    return (np.array(merged)[codes] if len(seen) < len(merged) else codes), list(seen)
+    return (np.array(merged)[codes] if len(code_of) < len(merged) else codes), list(code_of)
 
 
-def encode_column(column: Any, place: str) -> tuple[Indices, list[Any]]:
+def encode_column(column: Any, name: str) -> tuple[Indices, list[Any]]:
     """For each row the index of its entry, and the distinct entries as they are written."""
     if isinstance(column, np.ndarray):
         values, inverse = np.unique(column, return_inverse=True)
@@ -101,7 +101,7 @@ def encode_column(column: Any, place: str) -> tuple[Indices, list[Any]]:
         return rank[inverse], values[order].tolist()
     if not set(map(type, column)) <= _PLAIN:
         for row, value in enumerate(column):
-            column[row] = _hashable(value, row, place)
+            column[row] = _hashable(value, row, name)
     index = {value: code for code, value in enumerate(dict.fromkeys(column))}
     return np.fromiter(map(index.__getitem__, column), np.intp, len(column)), list(index)
 
@@ -109,21 +109,21 @@ def encode_column(column: Any, place: str) -> tuple[Indices, list[Any]]:
 _PLAIN = {int, float, str, NumberText}
 
 
-def _hashable(value: Any, row: int, place: str) -> Any:
+def _hashable(value: Any, row: int, name: str) -> Any:
     """An entry that can be a dictionary key. Booleans are refused: True would be found as 1."""
     entry = tuple(as_list(value)) if isinstance(value, (list, tuple, np.ndarray)) else value
     parts = entry if isinstance(entry, tuple) else (entry,)
     if any(isinstance(part, (bool, np.bool_)) for part in parts):
-        raise InvalidInput("is true or false, not a label or a number", _row(row, place))
+        raise InvalidInput("is true or false, not a label or a number", _row(row, name))
     try:
         hash(entry)
     except TypeError:
-        raise InvalidInput("must be a label, a number or a list", _row(row, place)) from None
+        raise InvalidInput("must be a label, a number or a list", _row(row, name)) from None
     return entry
 
 
-def _row(row: int, place: str) -> str:
-    return f"row {row + 1}: {place}"
+def _row(row: int, name: str) -> str:
+    return f"row {row + 1}: {name}"
 
 
 _SHORT = Repr()
@@ -136,21 +136,21 @@ def response_position(likelihood: Likelihood[Any], response: Any, query: str) ->
     ``query`` is what it is called. An error shows the response, for responses are public.
     """
     tried = [response, parse_spelling(response)] if isinstance(response, str) else [response]
-    found = {place for place in map(likelihood.position, tried) if place is not None}
-    if len(found) > 1:
+    positions = {position for position in map(likelihood.position, tried) if position is not None}
+    if len(positions) > 1:
         raise InvalidInput(f"is a label of {query}, and also writes a number of it")
-    if not found:
+    if not positions:
         raise InvalidInput(f"{_SHORT.repr(response)} {no_such_response(likelihood, query)}")
-    return found.pop()
+    return positions.pop()
 
 
 def check_spelled(domain: Domain, pairs: Iterable[tuple[Query, Any]]) -> None:
     """Refuse a text that only spells a response: in Python, unlike in a table, "1" is not 1."""
-    seen: set[tuple[int, str]] = set()
+    checked: set[tuple[int, str]] = set()
     for row, (query, response) in enumerate(pairs, start=1):
-        if not isinstance(response, str) or (id(query), response) in seen:
+        if not isinstance(response, str) or (id(query), response) in checked:
             continue
-        seen.add((id(query), response))
+        checked.add((id(query), response))
         likelihood = query.on(domain)
         if likelihood.position(response) is None:
             reason = no_such_response(likelihood, f"this {query.kind}")

@@ -46,5 +46,5 @@ def queries_to_json(domain: Domain, queries: Mapping[str, Query]) -> str:
         expect(domain, Domain, "a FiniteSet, Attributes or a Box")
     likelihoods_of(domain, queries)
     trees = {key: {"kind": query.kind, **query.tree()} for key, query in queries.items()}
-    whole = {"version": VERSION, "domain": domain.tree(), "queries": trees}
-    return json_text(readable_tree(whole), indent=1) + "\n"
+    document = {"version": VERSION, "domain": domain.tree(), "queries": trees}
+    return json_text(readable_tree(document), indent=1) + "\n"

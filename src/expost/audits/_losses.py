@@ -185,8 +185,8 @@ _Block = tuple[slice, tuple[Floats, Floats], Floats]
 def _in_blocks(answers: Answers) -> Iterator[_Block]:
     """Compute losses on sets and attributes, for as many subjects at a time as fit into memory."""
     domain, starts = answers.domain, answers.starts
-    sizes = {key: _value_count(answers.queries[key], domain) for key, _ in answers.given}
-    cells = np.array([sizes[key] for key, _ in answers.given])
+    sizes = {key: _value_count(answers.queries[key], domain) for key, _ in answers.responses}
+    cells = np.array([sizes[key] for key, _ in answers.responses])
     most = max(1, min(_MOST_SUBJECTS, _LARGEST_TABLE // int(cells.max())))
     # The registry has a table with the terms of all responses that occurred.
     registry = None
@@ -242,7 +242,7 @@ def _state(answers: Answers, subjects: slice, registry: Questions, search: Searc
     codes = answers.codes[starts[0] : starts[-1]]
     counts = np.diff(starts)
     occurring, responses = distinct_integers(codes)
-    given = [answers.given[code] for code in occurring.tolist()]
+    given = [answers.responses[code] for code in occurring.tolist()]
     numbers = np.array([registry.of(answers.queries[key]).number for key, _ in given])
     positions = [position for _, position in given]
     wide = any(position >= 1 << 63 for position in positions)

@@ -88,7 +88,7 @@ def whole_of(answers: Answers) -> Whole:
     counts = answers.exchanges[order]
     starts = np.append(0, np.cumsum(counts))
     rows = np.arange(starts[-1]) + np.repeat(answers.starts[:-1][order] - starts[:-1], counts)
-    given = tuple((answers.queries[key], position) for key, position in answers.given)
+    given = tuple((answers.queries[key], position) for key, position in answers.responses)
     return Whole(subjects.gather(order), given, answers.codes[rows], starts)
 
 

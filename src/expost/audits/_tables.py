@@ -85,7 +85,7 @@ def _below_header(data: Path) -> Iterator[None]:
     except InvalidInput as error:
         if data.suffix != ".csv":
             raise
-        place = re.sub(r"^row \d+", r"\g<0> below the header", error.place)
+        place = re.sub(r"^row \d+", r"\g<0> below the header", error.location)
         raise InvalidInput(error.reason, place) from None
 
 
@@ -121,13 +121,13 @@ def save_answers(answers: Answers, path: Path_) -> None:
     file gives the format, as for :func:`save_losses`.
     """
     counts = answers.exchanges.tolist()
-    spelled = [_spelled(answers, key, position) for key, position in answers.given]
+    spelled = [_spelled(answers, key, position) for key, position in answers.responses]
     columns: dict[str, list[Any]] = {
         "subject": [
             name for name, count in zip(answers.subjects, counts, strict=True) for _ in range(count)
         ],
         "order": [number for count in counts for number in range(1, count + 1)],
-        "query": [answers.given[code][0] for code in answers.codes.tolist()],
+        "query": [answers.responses[code][0] for code in answers.codes.tolist()],
         "response": [spelled[code] for code in answers.codes.tolist()],
     }
     with at(os.fspath(path), ": "):

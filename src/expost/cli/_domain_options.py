@@ -127,7 +127,7 @@ def _finite_domain(text: str) -> Domain:
     try:
         domain = domain_from_json(parse_values(text))
     except InvalidInput as error:
-        raise InvalidInput(error.reason, error.place.removeprefix("values")) from None
+        raise InvalidInput(error.reason, error.location.removeprefix("values")) from None
     if len(domain.values) == 1:
         raise InvalidInput("there is only one value; commas are between values, as in no,yes")
     return domain
@@ -185,7 +185,7 @@ def _read_filter(budget: str | None, kind: str, delta: str | None) -> Filter:
     try:
         return read(budget)
     except InvalidInput as error:
-        raise InvalidInput(error.reason, _OPTIONS.get(error.place, error.place)) from None
+        raise InvalidInput(error.reason, _OPTIONS.get(error.location, error.location)) from None
 
 
 def _prompt(question: str, read: Callable[[str], T]) -> T:

@@ -196,7 +196,7 @@ def find_attributes(
     """
     if text is None and step is None and not answers.domain.kinds:
         return None
-    answered = dict.fromkeys(name for name, _ in answers.given)
+    answered = dict.fromkeys(name for name, _ in answers.responses)
     queries_about = {
         name: query for name in answered if isinstance(query := answers.queries[name], About)
     }
@@ -213,7 +213,9 @@ def about_options() -> Iterator[None]:
     try:
         yield
     except InvalidInput as error:
-        raise InvalidInput(error.reason, _ABOUT_OPTIONS.get(error.place, error.place)) from None
+        raise InvalidInput(
+            error.reason, _ABOUT_OPTIONS.get(error.location, error.location)
+        ) from None
 
 
 def _find_names(

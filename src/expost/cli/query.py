@@ -178,7 +178,7 @@ def _check_fits(query: Query, domain: Domain) -> None:
         query.on(domain)
     except InvalidInput as error:
         options = {"about": "--about", "at": "--at"}
-        raise InvalidInput(error.reason, options.get(error.place, error.place)) from None
+        raise InvalidInput(error.reason, options.get(error.location, error.location)) from None
 
 
 def _build_query(kind: str, values: dict[str, Any]) -> Query:
@@ -201,7 +201,7 @@ def _build_query(kind: str, values: dict[str, Any]) -> Query:
     try:
         return _constructor(kind)(**read)
     except InvalidInput as error:
-        name, dot, field = error.place.partition(".")
+        name, dot, field = error.location.partition(".")
         base, bracket, index = name.partition("[")
         option = _option(base) if base in parameters else base
         raise InvalidInput(error.reason, f"{option}{bracket}{index}{dot}{field}") from None

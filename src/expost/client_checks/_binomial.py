@@ -38,11 +38,13 @@ def tail(trials: int, hits: int, probability: float) -> float:
         return 0.0
     choices, magnitude = _log_choices(trials, hits)
     first = hits * math.log(probability)
-    rest = (trials - hits) * math.log1p(-probability)
-    error = _ROUNDING * (magnitude - first - rest)
+    log_of_misses = (trials - hits) * math.log1p(-probability)
+    error = _ROUNDING * (magnitude - first - log_of_misses)
     total, terms = _sum_after(trials, hits, probability)
     # A term is a product of up to this many rounded factors.
-    share = math.exp(min(0.0, choices + first + rest + error)) * total * (1 + terms * 2.0**-48)
+    share = (
+        math.exp(min(0.0, choices + first + log_of_misses + error)) * total * (1 + terms * 2.0**-48)
+    )
     return min(1.0, max(_NEVER, up(up(share))))
 
 
@@ -76,16 +78,16 @@ def _log_choices(trials: int, hits: int) -> tuple[float, float]:
     return math.fsum(parts), 2 * math.fsum(map(abs, parts)) + 3 * trials
 
 
-def _log_factorial(number: int) -> float:
+def _log_factorial(n: int) -> float:
     """A lower bound on log(number!), too low by less than 1/(1260·number^5), up to rounding."""
     # Stirling's series is enveloping: the error has the sign of the next term and is smaller.
     return math.fsum(
         (
-            (number + 0.5) * math.log(number),
-            -number,
+            (n + 0.5) * math.log(n),
+            -n,
             0.5 * math.log(2 * math.pi),
-            1 / (12 * number),
-            -1 / (360 * float(number) ** 3),
+            1 / (12 * n),
+            -1 / (360 * float(n) ** 3),
         )
     )
 

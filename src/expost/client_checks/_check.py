@@ -131,7 +131,7 @@ class ClientCheck:
                 "shown_epsilon": best.epsilon if best else 0.0,
                 "shown_by": best and best.tree(),
                 "changed_rows": self.changed,
-                "contradictions": [found.tree() for found in self.contradictions],
+                "contradictions": [contradiction.tree() for contradiction in self.contradictions],
             }
         )
 
@@ -171,11 +171,11 @@ def check_client(
     domain = inputs(query, domain, table)
     likelihood = query.on(domain)
     reports, changed = read_reports(domain, likelihood, table, permanent=permanent)
-    values = [domain.value(place) for place in reports]
+    values = [domain.value(point) for point in reports]
     looked_at = list(events(likelihood, reports))
     intervals = sum(map(_intervals, looked_at))
     error = double_below((1 - level) / (2 * intervals))
-    found = nlargest(_MOST_SHOWN, _contradictions(looked_at, error), key=lambda c: c.clearness)
+    cells = nlargest(_MOST_SHOWN, _contradictions(looked_at, error), key=lambda c: c.clearness)
     return ClientCheck(
         domain=domain,
         confidence=level,
@@ -184,7 +184,7 @@ def check_client(
         intervals=intervals,
         claimed=query.ceiling(domain),
         shown=_shown(looked_at, values, error),
-        contradictions=tuple(_contradiction(cell, values, error) for cell in found),
+        contradictions=tuple(_contradiction(cell, values, error) for cell in cells),
         changed=changed,
     )
 
@@ -212,20 +212,20 @@ def _contradictions(looked_at: Sequence[Event], error: float) -> Iterator[_Cell]
     for event in looked_at:
         if not event.pooled:
             for cell in zip(event.inputs, event.hits, event.trials, event.claimed, strict=True):
-                found = _compare(event.name, *cell, error)
-                if found is not None:
-                    yield found
+                contradicting_cell = _compare(event.name, *cell, error)
+                if contradicting_cell is not None:
+                    yield contradicting_cell
         if _is_pooled(event):
             trials = sum(event.trials)
             expected = _expected(event)
             # Hoeffding (1956): at a distance of one or more from the mean, the tail of a sum is
             # smaller with different probabilities than with their mean.
             if abs(sum(event.hits) - expected) >= 1 or len(set(event.claimed)) == 1:
-                found = _compare(
+                contradicting_cell = _compare(
                     event.name, None, sum(event.hits), trials, expected / trials, error
                 )
-                if found is not None:
-                    yield found
+                if contradicting_cell is not None:
+                    yield contradicting_cell
 
 
 def _expected(event: Event) -> Fraction:
@@ -238,7 +238,7 @@ def _expected(event: Event) -> Fraction:
 
 
 def _compare(
-    name: str, place: int | None, hits: int, trials: int, claimed: Fraction, error: float
+    name: str, input_index: int | None, hits: int, trials: int, claimed: Fraction, error: float
 ) -> _Cell | None:
     """The cell if a count contradicts a claimed probability, else None."""
     share, at_most, misses_at_most = _in_doubles(*claimed.as_integer_ratio())
@@ -251,7 +251,7 @@ def _compare(
     chance = min(above, below)
     if chance > error:
         return None
-    return _Cell(-chance, name, place, hits, trials, claimed)
+    return _Cell(-chance, name, input_index, hits, trials, claimed)
 
 
 # Thousands of events share a few claimed probabilities; the hash of a fraction takes longer.

@@ -123,7 +123,7 @@ def _each(entries: Iterable[Any], what: str, read: Callable[[Any], Any]) -> list
 def _place(domain: Domain, row: Sequence[Any]) -> Any:
     if isinstance(domain, Part) and len(domain.sets) > 1:
         pairs = zip(domain.sets, row, strict=True)
-        return domain.place([_place(values, [entry]) for values, entry in pairs])
+        return domain.position_of([_place(values, [entry]) for values, entry in pairs])
     sides = domain.sides or (None,) * len(row)
     options = [
         [entry, parse_spelling(entry)]

@@ -151,7 +151,7 @@ class _RecordedAnswers:
     def __init__(self, answers: Answers, filter_: Filter) -> None:
         self._answers, self._guard = answers, filter_
         likelihoods = {key: query.on(answers.domain) for key, query in answers.queries.items()}
-        responses = [(key, likelihoods[key].responses[y]) for key, y in answers.given]
+        responses = [(key, likelihoods[key].responses[y]) for key, y in answers.responses]
         codes = answers.codes.tolist()
         self._queries = [responses[code][0] for code in codes]
         self._responses = [responses[code][1] for code in codes]
@@ -248,7 +248,7 @@ class _ValueSampler:
         tallies = answers.tallies()
         # Every subject answered, so no subject has tally 0, the empty one.
         row_of_subject = tallies.of_subject - 1
-        response_logs = np.array([logs(answers.queries[key], y) for key, y in answers.given])
+        response_logs = np.array([logs(answers.queries[key], y) for key, y in answers.responses])
         tally_logs = np.array(
             [
                 response_logs[tallies.responses(tally)].sum(axis=0)

@@ -59,20 +59,20 @@ class Attribute:
     change: Change | None = None
 
     @classmethod
-    def read(cls, given: Any) -> Attribute:
+    def read(cls, definition: Any) -> Attribute:
         """An attribute as a person writes it."""
-        if isinstance(given, Changing):
-            if isinstance(given.values, Changing):
+        if isinstance(definition, Changing):
+            if isinstance(definition.values, Changing):
                 raise InvalidInput("changes already")
-            constant = cls.read(given.values)
-            given.change.check(constant.values.values)
-            return cls(constant.values, constant.integers, given.change)
-        if isinstance(given, Integers):
-            _check_size(given.upper - given.lower + 1)
-            return cls(FiniteSet(range(given.lower, given.upper + 1)), integers=True)
-        if isinstance(given, (str, bytes, dict)):
+            constant = cls.read(definition.values)
+            definition.change.check(constant.values.values)
+            return cls(constant.values, constant.integers, definition.change)
+        if isinstance(definition, Integers):
+            _check_size(definition.upper - definition.lower + 1)
+            return cls(FiniteSet(range(definition.lower, definition.upper + 1)), integers=True)
+        if isinstance(definition, (str, bytes, dict)):
             raise InvalidInput("must be a list of values, integers(lower, upper) or changing(...)")
-        values = FiniteSet(given.labels if isinstance(given, Categories) else given)
+        values = FiniteSet(definition.labels if isinstance(definition, Categories) else definition)
         if values.names is not None:
             raise InvalidInput("the values of an attribute are labels or numbers, not vectors")
         _check_size(len(values))
@@ -137,8 +137,8 @@ class Attributes:
     names: tuple[str, ...]
     kinds: tuple[Attribute, ...]
 
-    def __init__(self, given: dict[str, Any] | None = None, /, **named: Any) -> None:
-        named = {**(given or {}), **named}
+    def __init__(self, definitions: dict[str, Any] | None = None, /, **named: Any) -> None:
+        named = {**(definitions or {}), **named}
         names = read_names(list(named))
         if len(names) > _MOST_ATTRIBUTES:
             raise InvalidInput(f"{len(names):,} attributes; at most {_MOST_ATTRIBUTES:,} are taken")
@@ -159,7 +159,7 @@ class Attributes:
             {"attributes": f"{len(self.names):,}"},
             columns=("attribute", "values", ""),
             items=list(self._by_name.items()),
-            row=lambda _number, named: (
+            row=lambda _index, named: (
                 named[0], repr(named[1]), join_names(list(map(str, named[1].values.values))),
             ),
         )  # fmt: skip
@@ -180,8 +180,8 @@ class Attributes:
         return dict(zip(self.names, self.kinds, strict=True))
 
     @cached_property
-    def _places(self) -> dict[str, int]:
-        return {name: place for place, name in enumerate(self.names)}
+    def _indices(self) -> dict[str, int]:
+        return {name: index for index, name in enumerate(self.names)}
 
     @cached_property
     def _parts(self) -> dict[tuple[str, ...], Part]:
@@ -215,9 +215,9 @@ class Attributes:
             raise InvalidInput(f"{join_names(about)} does not change, so there are no steps", "at")
         return tuple((name, step if name in changing else None) for name in about)
 
-    def places(self, about: Sequence[str]) -> list[int]:
+    def indices(self, about: Sequence[str]) -> list[int]:
         """Where these attributes are in a record."""
-        return [self._places[name] for name in about]
+        return [self._indices[name] for name in about]
 
     def called(self, alone: str) -> tuple[str, ...]:
         """What tables call its coordinates."""
@@ -231,24 +231,24 @@ class Attributes:
         """
         try:
             record = coordinates_of(value, self.names)
-            places = [kind.values.locate(x) for kind, x in zip(self.kinds, record, strict=True)]
+            positions = [kind.values.locate(x) for kind, x in zip(self.kinds, record, strict=True)]
         except Exception:  # whatever is wrong with a value, an error could show it
             return None
-        inside = [place for place in places if place is not None]
-        return tuple(inside) if len(inside) == len(places) else None
+        inside = [position for position in positions if position is not None]
+        return tuple(inside) if len(inside) == len(positions) else None
 
-    def value(self, places: Sequence[int]) -> tuple[Scalar, ...]:
+    def value(self, positions: Sequence[int]) -> tuple[Scalar, ...]:
         """The values of a record that is given by its places; undoes :meth:`locate`."""
-        pairs = zip(self.kinds, places, strict=True)
-        values = [kind.values.values[place] for kind, place in pairs]
+        pairs = zip(self.kinds, positions, strict=True)
+        values = [kind.values.values[position] for kind, position in pairs]
         return tuple(value for value in values if not isinstance(value, tuple))
 
-    def record(self, places: Mapping[Variable, int]) -> Record:
+    def record(self, positions: Mapping[Variable, int]) -> Record:
         """The values of some attributes, and at some steps, that are given by their places."""
         constant: dict[str, Any] = {}
         by_step: dict[str, dict[int, Any]] = {}
-        for (name, step), place in sorted(places.items(), key=lambda item: item[0][1] or 0):
-            value = self[name].values.values[place]
+        for (name, step), position in sorted(positions.items(), key=lambda item: item[0][1] or 0):
+            value = self[name].values.values[position]
             if step is None:
                 constant[name] = value
             else:
@@ -319,15 +319,17 @@ class Part(FiniteSet):
             coordinates = coordinates_of(value, self.about)
         except Exception:  # an error could show the value
             return None
-        return self.place([each.locate(x) for each, x in zip(self.sets, coordinates, strict=True)])
+        return self.position_of(
+            [values.locate(x) for values, x in zip(self.sets, coordinates, strict=True)]
+        )
 
-    def place(self, places: Sequence[int | None]) -> int | None:
+    def position_of(self, positions: Sequence[int | None]) -> int | None:
         """Where a combination is, from the places of its values."""
         result = 0
-        for size, place in zip(self.sizes, places, strict=True):
-            if place is None:
+        for size, position in zip(self.sizes, positions, strict=True):
+            if position is None:
                 return None
-            result = result * size + place
+            result = result * size + position
         return result
 
 
@@ -335,7 +337,7 @@ class Combinations(Sequence[Value]):
     """All combinations of the values of some sets, worked out when they are asked for."""
 
     def __init__(self, sets: Sequence[FiniteSet]) -> None:
-        self._lists = [each.values for each in sets]
+        self._lists = [finite_set.values for finite_set in sets]
         self._size = math.prod(map(len, sets))
 
     def __len__(self) -> int:
@@ -346,14 +348,14 @@ class Combinations(Sequence[Value]):
     @overload
     def __getitem__(self, index: slice) -> tuple[Value, ...]: ...
     def __getitem__(self, index: int | slice) -> Value | tuple[Value, ...]:
-        places = range(self._size)[index]
-        if isinstance(places, range):
-            return tuple(self[place] for place in places)
-        found: list[Any] = []
+        remaining = range(self._size)[index]
+        if isinstance(remaining, range):
+            return tuple(self[position] for position in remaining)
+        reversed_values: list[Any] = []
         for values in reversed(self._lists):
-            places, last = divmod(places, len(values))
-            found.append(values[last])
-        return tuple(reversed(found))
+            remaining, position = divmod(remaining, len(values))
+            reversed_values.append(values[position])
+        return tuple(reversed(reversed_values))
 
 
 _MOST_TIMES = 10_000

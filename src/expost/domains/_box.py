@@ -80,7 +80,7 @@ class Box:
                 checked.append(_side(side))
         object.__setattr__(self, "sides", tuple(checked))
         object.__setattr__(self, "names", names)
-        if (count := self.places[-1].stop) > _MOST_COLUMNS:
+        if (count := self.column_slices[-1].stop) > _MOST_COLUMNS:
             raise InvalidInput(
                 f"a box of {count:,} coordinates, counting each category, is too large: at most "
                 f"{_MOST_COLUMNS} are searched; a finite set has no such limit"
@@ -99,7 +99,7 @@ class Box:
             {"coordinates": f"{len(self.sides):,}"},
             columns=("coordinate", "from, to"),
             items=list(zip(names, self.sides, strict=True)),
-            row=lambda _number, named: (named[0], _shown(named[1])),
+            row=lambda _index, named: (named[0], _shown(named[1])),
         )
 
     def __eq__(self, other: object) -> bool:
@@ -161,7 +161,7 @@ class Box:
         return [low + high for low, high in pairs], [high - low for low, high in pairs], under
 
     @cached_property
-    def places(self) -> tuple[range, ...]:
+    def column_slices(self) -> tuple[range, ...]:
         """The columns of each coordinate."""
         result, start = [], 0
         for side in self.sides:
@@ -187,15 +187,15 @@ class Box:
     @cached_property
     def groups(self) -> tuple[range, ...]:
         """The columns of each categorical coordinate."""
-        pairs = zip(self.sides, self.places, strict=True)
-        return tuple(place for side, place in pairs if isinstance(side, Categories))
+        pairs = zip(self.sides, self.column_slices, strict=True)
+        return tuple(columns for side, columns in pairs if isinstance(side, Categories))
 
     @cached_property
     def order(self) -> tuple[int, ...]:
         """The columns sorted by name: two boxes are equal whatever order their names come in."""
         names = range(len(self.sides)) if self.names is None else self.names
         by_name = sorted(range(len(self.sides)), key=names.__getitem__)
-        return tuple(column for side in by_name for column in self.places[side])
+        return tuple(column for side in by_name for column in self.column_slices[side])
 
     @cached_property
     def _parts(self) -> dict[str, Part]:
@@ -247,10 +247,10 @@ class Box:
     def value(self, point: Sequence[float]) -> tuple[Scalar, ...]:
         """The coordinates of a point that is given by its columns; undoes :meth:`locate`."""
         return tuple(
-            side.labels[[point[j] for j in place].index(1)]
+            side.labels[[point[j] for j in columns].index(1)]
             if isinstance(side, Categories)
-            else point[place[0]]
-            for side, place in zip(self.sides, self.places, strict=True)
+            else point[columns[0]]
+            for side, columns in zip(self.sides, self.column_slices, strict=True)
         )
 
     def tree(self) -> dict[str, Any]:

@@ -81,8 +81,8 @@ class Categories:
 
     def locate(self, value: Any) -> Point | None:
         """A one for the label, and a zero for every other label."""
-        place = self.labels.index(text(value))  # raises if there is no such label
-        return tuple(int(k == place) for k in range(len(self.labels)))
+        index = self.labels.index(text(value))  # raises if there is no such label
+        return tuple(int(k == index) for k in range(len(self.labels)))
 
 
 def categories(*labels: str) -> Categories:

@@ -76,14 +76,14 @@ class FiniteSet:
         checked = None if names is None else read_names(names)
         result: Sequence[Value]
         if checked is None:
-            place, result = "values", read_list(rows, _scalar, "values")
+            name, result = "values", read_list(rows, _scalar, "values")
         else:
-            place, result = "rows", read_list(rows, lambda row: _point(row, checked), "rows")
+            name, result = "rows", read_list(rows, lambda row: _point(row, checked), "rows")
         object.__setattr__(self, "values", tuple(result))
         object.__setattr__(self, "names", checked)
         if len(self._index) < len(result):
             repeated = next(i for i, value in enumerate(result) if self._index[value] != i)
-            raise InvalidInput("repeats an earlier value", f"{place}[{repeated}]")
+            raise InvalidInput("repeats an earlier value", f"{name}[{repeated}]")
 
     def __len__(self) -> int:
         return len(self.values)
@@ -95,9 +95,11 @@ class FiniteSet:
     def __repr__(self) -> str:
         if self.names is not None:
             return str(self)
-        few = [_cut(repr(value)) for value in self.values[:_LISTED]]
-        more = f" and {len(self) - len(few):,} more" if len(self) > len(few) else ""
-        return f"{str(self)[:-1]}: {', '.join(few)}{more})"
+        first_values = [_cut(repr(value)) for value in self.values[:_LISTED]]
+        remainder = (
+            f" and {len(self) - len(first_values):,} more" if len(self) > len(first_values) else ""
+        )
+        return f"{str(self)[:-1]}: {', '.join(first_values)}{remainder})"
 
     def _repr_html_(self) -> str:
         return card(
@@ -105,7 +107,7 @@ class FiniteSet:
             {"values": f"{len(self):,}"},
             columns=("", *(self.names or ("value",))),
             items=self.values,
-            row=lambda number, value: (number, *(value if isinstance(value, tuple) else (value,))),
+            row=lambda index, value: (index, *(value if isinstance(value, tuple) else (value,))),
         )
 
     @cached_property
@@ -144,9 +146,9 @@ class FiniteSet:
         """What tables call its coordinates; ``alone`` where there is one that has no name."""
         return self.names or (alone,)
 
-    def value(self, place: int) -> Value:
+    def value(self, position: int) -> Value:
         """The value at a place."""
-        return self.values[place]
+        return self.values[position]
 
     def locate(self, value: Any) -> int | None:
         """The position of a value, or None if it is outside.
@@ -223,10 +225,10 @@ def describe_mismatch(value: Any, names: Sequence[str]) -> str:
     """
     if isinstance(value, Mapping):
         missing = [name for name in names if name not in value]
-        others = [name for name in value if name not in names]
-        slips = [f"{name!r} is not known{did_you_mean(name, missing)}" for name in others]
+        unknown = [name for name in value if name not in names]
+        slips = [f"{name!r} is not known{did_you_mean(name, missing)}" for name in unknown]
         shown = [slip for slip in slips if slip.endswith("?")][:_LISTED]
-        hidden = len(others) - len(shown)
+        hidden = len(unknown) - len(shown)
         parts = [f"it has no {join_names(missing)}"] if missing else []
         parts += shown
         parts += (

@@ -16,17 +16,17 @@ __all__ = ["Domain", "domain_from_json", "require_attributes", "require_finite"]
 Domain = FiniteSet | Attributes | Box
 
 
-def require_finite(domain: Domain, reason: str, place: str = "") -> FiniteSet:
+def require_finite(domain: Domain, reason: str, location: str = "") -> FiniteSet:
     """A domain that has to be finite, or an error that says why."""
     if not isinstance(domain, FiniteSet):
-        raise InvalidInput(reason, place)
+        raise InvalidInput(reason, location)
     return domain
 
 
-def require_attributes(domain: Domain, reason: str, place: str = "") -> Attributes:
+def require_attributes(domain: Domain, reason: str, location: str = "") -> Attributes:
     """A domain that has to have attributes, or an error that says why."""
     if not isinstance(domain, Attributes):
-        raise InvalidInput(reason, place)
+        raise InvalidInput(reason, location)
     return domain
 
 
@@ -65,8 +65,8 @@ def domain_from_json(value: Any) -> Domain:
         return Box(**{name: _side_from_json(side, name) for name, side in named.items()})
 
 
-def _side_from_json(value: Any, place: str) -> Side:
-    with at(place):
+def _side_from_json(value: Any, name: str) -> Side:
+    with at(name):
         if not isinstance(value, dict):
             return Real(*_pair(value))
         fields = members(value, optional=("integers", "categories"))
@@ -78,8 +78,8 @@ def _side_from_json(value: Any, place: str) -> Side:
         return Integers(*_pair(fields["integers"]))
 
 
-def _attribute_from_json(value: Any, place: str) -> Any:
-    with at(place):
+def _attribute_from_json(value: Any, name: str) -> Any:
+    with at(name):
         if not isinstance(value, dict):
             return array(value)
         if "changing" in value:

@@ -65,15 +65,16 @@ def observe_answers(answers: Answers, support: MixtureSupport) -> Observations:
 def _response_logs(answers: Answers, support: MixtureSupport, patterns: int) -> Floats:
     """Compute the log-likelihood of each recorded response, at each value."""
     check_values(len(support))
-    row_count = max(patterns, len(answers.given))
+    row_count = max(patterns, len(answers.responses))
     if row_count * len(support) > _LARGEST_LIKELIHOOD_TABLE:
         raise InvalidInput(
             f"{row_count:,} kinds of responses for {len(support):,} values are too many"
         )
     likelihoods = {
-        key: support.likelihoods(answers.queries[key]) for key in {key for key, _ in answers.given}
+        key: support.likelihoods(answers.queries[key])
+        for key in {key for key, _ in answers.responses}
     }
-    return np.array([likelihoods[key].logs(position) for key, position in answers.given])
+    return np.array([likelihoods[key].logs(position) for key, position in answers.responses])
 
 
 def check_values(size: int) -> None:
@@ -109,8 +110,10 @@ def _patterns(answers: Answers) -> tuple[Floats, list[Indices]]:
     Patterns are sorted by queries and responses, so that a seed draws the same subjects whether a
     table or a folder had them, and in whatever order.
     """
-    contents = {key: answers.queries[key].content_id for key in {key for key, _ in answers.given}}
-    responses = [(contents[key], position) for key, position in answers.given]
+    contents = {
+        key: answers.queries[key].content_id for key in {key for key, _ in answers.responses}
+    }
+    responses = [(contents[key], position) for key, position in answers.responses]
     ranked = np.array(sorted(range(len(responses)), key=responses.__getitem__))
     tallies = TallyIndex.of_rows(np.argsort(ranked)[answers.codes], answers.starts)
     pattern_of = tallies.of_subject - 1  # everybody answered, so nobody has the empty tally

@@ -399,7 +399,7 @@ def _box_estimand(domain: Box, names: tuple[str, ...] | None, support: Any) -> E
 
 
 def _queried_variables(answers: Answers, domain: Attributes) -> Sequence[Variable]:
-    queries = [answers.queries[key] for key, _ in answers.given]
+    queries = [answers.queries[key] for key, _ in answers.responses]
     variables = dict.fromkeys(v for query in queries for v in query.on(domain).variables)
     return sorted(variables, key=lambda v: (domain.names.index(v[0]), v[1] or 0))
 

@@ -262,7 +262,7 @@ def estimate_distribution(
         estimand = read_estimand(answers, about, at, support)
         observations = observe_views(answers, views, filter_, estimand.support)
         provenance = Provenance.of_views(answers, views)
-    query_ids = dict.fromkeys(key for key, _ in answers.given)
+    query_ids = dict.fromkeys(key for key, _ in answers.responses)
     query_likelihoods = [estimand.support.likelihoods(answers.queries[key]) for key in query_ids]
     mixture = estimate_mixture(
         observations, query_likelihoods, gap=gap, steps=steps, progress=progress

@@ -154,16 +154,16 @@ def estimate_frequencies(
     answers = read_answers(answers, domain)
     values = finite_domain(answers)
     keys = list(answers.queries)
-    queried = {key for key, _ in answers.given}
+    queried = {key for key, _ in answers.responses}
     decoders: dict[str, Decoder] = {}
     for key in keys:
         if key in queried:
             with at(f"queries.{key}"):
                 decoders[key] = decoder_for(answers.queries[key].on(values))
     weights = _weights(answers, decoders)
-    weight_sums = np.bincount(answers.codes, weights, len(answers.given))
+    weight_sums = np.bincount(answers.codes, weights, len(answers.responses))
     sums = np.zeros(len(values))
-    for weight, (key, position) in zip(weight_sums.tolist(), answers.given, strict=True):
+    for weight, (key, position) in zip(weight_sums.tolist(), answers.responses, strict=True):
         sums += weight * decoders[key].decode(position)
     subjects = len(answers)
     true_variance, other_variance = _mean_variances(answers, decoders, weights)
@@ -176,7 +176,7 @@ def estimate_frequencies(
 def _query_of(answers: Answers, decoders: dict[str, Decoder]) -> NDArray[np.intp]:
     """Return the index of the query of each response."""
     query_indices = {key: index for index, key in enumerate(decoders)}
-    return np.array([query_indices[key] for key, _ in answers.given])[answers.codes]
+    return np.array([query_indices[key] for key, _ in answers.responses])[answers.codes]
 
 
 def _weights(answers: Answers, decoders: dict[str, Decoder]) -> Floats:

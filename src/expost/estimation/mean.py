@@ -162,7 +162,7 @@ def _estimates_by_response(
     estimate_by_code = np.array(
         [
             _estimate(meaning, responses[position]) if query_id == key else math.nan
-            for query_id, position in answers.given
+            for query_id, position in answers.responses
         ]
     )
     estimates = estimate_by_code[answers.codes]

@@ -113,5 +113,5 @@ def json_text(tree: Any, *, indent: int | None = None) -> str:
     return re.sub(r"[^\x20-\x7e\n]", _escaped, text)
 
 
-def _escaped(found: re.Match[str]) -> str:
-    return found[0] if found[0].isprintable() else json.dumps(found[0])[1:-1]
+def _escaped(match: re.Match[str]) -> str:
+    return match[0] if match[0].isprintable() else json.dumps(match[0])[1:-1]

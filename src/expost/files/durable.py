@@ -143,8 +143,10 @@ def _keep_owner(descriptor: int, old: os.stat_result) -> None:
     try:
         os.chown(descriptor, old.st_uid, old.st_gid)
     except PermissionError:
-        what = "group" if new.st_uid == old.st_uid else "owner"
-        raise InvalidInput(f"cannot be replaced: its {what} would change; its owner can") from None
+        changed = "group" if new.st_uid == old.st_uid else "owner"
+        raise InvalidInput(
+            f"cannot be replaced: its {changed} would change; its owner can"
+        ) from None
 
 
 @contextmanager

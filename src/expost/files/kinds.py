@@ -106,9 +106,9 @@ def _by_lines(document: str) -> str:
             return _with_names(set(json.JSONDecoder().raw_decode(first)[0]), _LINES)
         except (ValueError, RecursionError):
             return ""  # JSON with a typo, about which the reader reports more
-    known = _with_names(_header(first), _COLUMNS)
-    if known or first.startswith(("[", '"')):
-        return known
+    kind = _with_names(_header(first), _COLUMNS)
+    if kind or first.startswith(("[", '"')):
+        return kind
     return "a table" if any(mark in first for mark in ",;\t") else ""
 
 
@@ -135,7 +135,7 @@ def _kind_of_file(path: str | os.PathLike[str]) -> str:
     return _kind(content.decode("utf-8-sig", errors="replace"))
 
 
-def check_kind(document: str, what: str) -> None:
+def check_kind(document: str, expected: str) -> None:
     """Refuse a text that looks like another kind of file than what is needed.
 
     >>> check_kind('{"kind": "randomized_response", "epsilon": "1"}', TRANSCRIPT)
@@ -143,18 +143,18 @@ def check_kind(document: str, what: str) -> None:
       ...
     expost.errors.InvalidInput: is a query; a transcript is needed here
     """
-    found = _kind(document)
-    if found not in ("", what):
-        raise InvalidInput(f"is {found}; {what} is needed here")
+    kind = _kind(document)
+    if kind not in ("", expected):
+        raise InvalidInput(f"is {kind}; {expected} is needed here")
 
 
 @contextmanager
-def explain_wrong_kind(what: str, document: str) -> Iterator[None]:
+def explain_wrong_kind(expected: str, document: str) -> Iterator[None]:
     """Where a text cannot be read because it is another kind of file, say which."""
     try:
         yield
     except InvalidInput:
-        check_kind(document, what)
+        check_kind(document, expected)
         raise
 
 
@@ -171,19 +171,19 @@ def check_replaceable(
     if not os.path.isfile(path):
         return
     try:
-        found = _kind_of_file(path)
+        existing = _kind_of_file(path)
     except InvalidInput:  # unreadable, or a table that needs an extra
-        found = ""
-    if found not in (_EMPTY, kind):
-        other = f"is {found}, not {kind}" if found else f"is not {kind}"
+        existing = ""
+    if existing not in (_EMPTY, kind):
+        other = f"is {existing}, not {kind}" if existing else f"is not {kind}"
         raise InvalidInput(f"already exists and {other}; {remedy}")
 
 
-def read_replaceable(path: str | os.PathLike[str], what: str) -> str:
+def read_replaceable(path: str | os.PathLike[str], kind: str) -> str:
     """The text of a file that is to be replaced by one of its kind; any other one is refused.
 
     There is none where nothing is lost. What is no regular file is left to who writes it.
     """
-    check_replaceable(path, what, remedy="overwrite=True replaces it")
+    check_replaceable(path, kind, remedy="overwrite=True replaces it")
     document = read_text(path) if os.path.isfile(path) else ""
     return document if document.strip() else ""

@@ -76,8 +76,8 @@ def parse(document: str) -> Any:
             object_pairs_hook=_object,
         )
     except json.JSONDecodeError as error:
-        place = f"line {error.lineno} column {error.colno}"
-        raise InvalidInput(f"not JSON: {error.msg}", place) from None
+        position = f"line {error.lineno} column {error.colno}"
+        raise InvalidInput(f"not JSON: {error.msg}", position) from None
     except RecursionError:
         _too_deep(document)
 
@@ -113,9 +113,9 @@ class ParseCache(Generic[T]):
             key = _written(tree)
         except RecursionError:  # nothing that a reader takes is nested that deep
             return make(tree)
-        known = self._known.get(key)
-        if known is not None and _alike(known[0], tree):
-            return known[1]
+        cached = self._known.get(key)
+        if cached is not None and _alike(cached[0], tree):
+            return cached[1]
         result = make(tree)
         self._known.setdefault(key, (tree, result))
         return result
@@ -140,13 +140,13 @@ def _flat(part: Any) -> Any:
     return tuple(part.items()) if type(part) is dict else part
 
 
-def _alike(one: Any, other: Any) -> bool:
+def _alike(first: Any, second: Any) -> bool:
     """Whether labels are labels and numbers numbers in both of two trees of equal texts."""
-    if type(one) is not type(other) or isinstance(one, _Repeated):
+    if type(first) is not type(second) or isinstance(first, _Repeated):
         return False  # what is wrong with a member that is given twice is to be found again
-    if isinstance(one, dict):
-        return all(map(_alike, one.values(), other.values()))
-    return not isinstance(one, list) or all(map(_alike, one, other))
+    if isinstance(first, dict):
+        return all(map(_alike, first.values(), second.values()))
+    return not isinstance(first, list) or all(map(_alike, first, second))
 
 
 def members(
@@ -169,18 +169,18 @@ def members(
     return value
 
 
-def split_kind(value: Any, kinds: Mapping[str, T], what: str) -> tuple[T, dict[str, Any]]:
+def split_kind(value: Any, kinds: Mapping[str, T], family: str) -> tuple[T, dict[str, Any]]:
     """What an object names as its kind, and its other members."""
-    others = members(value, required=("kind",), optional=None).copy()
-    name = others.pop("kind")
+    fields = members(value, required=("kind",), optional=None).copy()
+    name = fields.pop("kind")
     kind = kinds.get(name) if type(name) is str else None
     if kind is None:
         with at("kind"):
             text(name)
             raise InvalidInput(
-                f"unknown {what}; known: {', '.join(kinds)}{did_you_mean(name, kinds)}"
+                f"unknown {family}; known: {', '.join(kinds)}{did_you_mean(name, kinds)}"
             )
-    return kind, others
+    return kind, fields
 
 
 def array(value: Any) -> list[Any]:
@@ -190,7 +190,7 @@ def array(value: Any) -> list[Any]:
     return value
 
 
-def as_list(values: Any, what: str = "a list") -> list[Any]:
+def as_list(values: Any, expected: str = "a list") -> list[Any]:
     """A list of what has an order; a text, a set or a dictionary is more likely a slip.
 
     ``what`` is needed, in words.
@@ -198,30 +198,30 @@ def as_list(values: Any, what: str = "a list") -> list[Any]:
     if type(values) is list:  # asking whether it is a Set takes longer than a copy
         return values.copy()
     if isinstance(values, (str, bytes, Set, Mapping)):
-        raise InvalidInput(f"must be {what}")
+        raise InvalidInput(f"must be {expected}")
     try:
         return list(values)
     except TypeError:
-        raise InvalidInput(f"must be {what}") from None
+        raise InvalidInput(f"must be {expected}") from None
 
 
 def read_list(
-    values: Any, read: Callable[[Any], T], place: str = "", what: str = "a list"
+    values: Any, read: Callable[[Any], T], name: str = "", expected: str = "a list"
 ) -> list[T]:
     """Read every entry of a list; an error names the index of the entry."""
-    entries = values if type(values) is list else _items_at(values, place, what)
+    entries = values if type(values) is list else _items_at(values, name, expected)
     result: list[T] = []
     try:
         for entry in entries:
             result.append(read(entry))
     except InvalidInput as error:
-        raise error.within(f"{place}[{len(result)}]") from None
+        raise error.within(f"{name}[{len(result)}]") from None
     return result
 
 
-def _items_at(values: Any, place: str, what: str) -> list[Any]:
-    with at(place) if place else nullcontext():
-        return as_list(values, what)
+def _items_at(values: Any, name: str, expected: str) -> list[Any]:
+    with at(name) if name else nullcontext():
+        return as_list(values, expected)
 
 
 def doubles(values: Any) -> list[float] | None:
@@ -250,7 +250,7 @@ def scalar(value: Any) -> int | float | str:
     return number(value, "a label or a number")
 
 
-def number(value: Any, what: str = "a number") -> int | float:
+def number(value: Any, expected: str = "a number") -> int | float:
     """A finite number, as an integer if it is one that a double can hold."""
     kind = type(value)
     if kind is int and -LARGEST_INTEGER <= value <= LARGEST_INTEGER:
@@ -265,7 +265,7 @@ def number(value: Any, what: str = "a number") -> int | float:
         if abs(integer) > LARGEST_INTEGER:
             raise InvalidInput("integer too large: at most 2^53")
         return integer
-    result = double(value, what)
+    result = double(value, expected)
     return int(result) if result.is_integer() and abs(result) <= LARGEST_INTEGER else result
 
 
@@ -284,14 +284,14 @@ _NUMBERS = (NumberText, float)
 _NOT_NUMBERS = (str, bool, np.bool_, np.ndarray, np.complexfloating, bytes)
 
 
-def double(value: Any, what: str = "a number") -> float:
+def double(value: Any, expected: str = "a number") -> float:
     """A number that is used as the nearest double: a weight, a bound, a score."""
     if type(value) not in _NUMBERS and isinstance(value, _NOT_NUMBERS):
-        raise InvalidInput(f"must be {what}")
+        raise InvalidInput(f"must be {expected}")
     try:
         result = float(value)
     except (TypeError, ValueError, OverflowError):
-        raise InvalidInput(f"must be {what}") from None
+        raise InvalidInput(f"must be {expected}") from None
     if not math.isfinite(result):
         raise InvalidInput("must be a finite number")
     return result

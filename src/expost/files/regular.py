@@ -53,8 +53,8 @@ def open_regular(
     if stat.S_ISREG(mode):
         return descriptor
     os.close(descriptor)
-    what = "Is a directory" if stat.S_ISDIR(mode) else "not a regular file"
-    raise InvalidInput(f"cannot be {to_be}: {what}")
+    problem = "Is a directory" if stat.S_ISDIR(mode) else "not a regular file"
+    raise InvalidInput(f"cannot be {to_be}: {problem}")
 
 
 @contextmanager

@@ -89,7 +89,7 @@ def read_csv(path: Path, names: Sequence[str]) -> Columns:
         try:
             header = next(rows, [])
             columns: list[list[str]] = [[] for _ in header]
-            wanted = [place for place, name in enumerate(header) if name in names]
+            wanted = [index for index, name in enumerate(header) if name in names]
             done = 0
             for row in rows:
                 if not row:
@@ -100,8 +100,8 @@ def read_csv(path: Path, names: Sequence[str]) -> Columns:
                         f"has {len(row)} cells, the header {len(header)}{separator_hint(header)}"
                     )
                     raise InvalidInput(reason, f"row {done}")
-                for place in wanted:
-                    columns[place].append(row[place])
+                for index in wanted:
+                    columns[index].append(row[index])
         except csv.Error as error:
             raise InvalidInput(f"not CSV: {error}", f"line {rows.line_num}") from None
     if not header:
@@ -114,9 +114,9 @@ def read_csv(path: Path, names: Sequence[str]) -> Columns:
 
 def separator_hint(header: Sequence[Any]) -> str:
     """What to add to a message about a header that has no commas, but other marks between names."""
-    whole = str(header[0]) if len(header) == 1 else ""
+    name = str(header[0]) if len(header) == 1 else ""
     for mark, marks in ((";", "semicolons"), ("\t", "tabs")):
-        if mark in whole:
+        if mark in name:
             return f"; is it separated by {marks}? Commas are needed, and points in numbers: 1.5"
     return ""
 
@@ -308,8 +308,8 @@ def _alike(column: Any) -> Any:
     return list(map(float if types <= {int, float} else str, column))
 
 
-def _needed(name: str, what: str, extra: str) -> Any:
+def _needed(name: str, purpose: str, extra: str) -> Any:
     try:
         return import_module(name)
     except ModuleNotFoundError:
-        raise InvalidInput(f"{what} needs {name}: pip install {extra!r}") from None
+        raise InvalidInput(f"{purpose} needs {name}: pip install {extra!r}") from None

@@ -15,11 +15,11 @@ __all__ = ["TranscriptText"]
 
 
 @dataclass(slots=True)
-class _Asked:
+class _QueryText:
     """A query's text, as it stands in an exchange, and in which exchanges."""
 
     text: str
-    places: list[int] = field(default_factory=list)
+    indices: list[int] = field(default_factory=list)
     listed: bool = False
 
 
@@ -33,7 +33,7 @@ class TranscriptText:
 
     def __init__(self, fixed: dict[str, Any]) -> None:
         self._head = json_text(fixed, indent=1).removesuffix("\n}")
-        self._asked: dict[str, _Asked] = {}
+        self._queries: dict[str, _QueryText] = {}
         self._responses: list[str] = []
         self._exchanges: list[str] = []
 
@@ -42,27 +42,27 @@ class TranscriptText:
 
     def add(self, key: str, query: Callable[[], Any], response: Any) -> None:
         """One more exchange: the id of its query, the query's tree if it is new, the response."""
-        asked = self._asked.get(key)
-        if asked is None:
-            asked = self._asked[key] = _Asked(_indented(query(), 3))
-        asked.places.append(len(self))
+        entry = self._queries.get(key)
+        if entry is None:
+            entry = self._queries[key] = _QueryText(_indented(query(), 3))
+        entry.indices.append(len(self))
         self._responses.append(_indented(response, 3))
-        self._exchanges.append(self._exchange(f'"{key}"' if asked.listed else asked.text, -1))
-        if not asked.listed and _is_shorter_listed(len(asked.text), len(asked.places), len(key)):
-            asked.listed = True
-            for place in asked.places:
-                self._exchanges[place] = self._exchange(f'"{key}"', place)
+        self._exchanges.append(self._exchange(f'"{key}"' if entry.listed else entry.text, -1))
+        if not entry.listed and _is_shorter_listed(len(entry.text), len(entry.indices), len(key)):
+            entry.listed = True
+            for index in entry.indices:
+                self._exchanges[index] = self._exchange(f'"{key}"', index)
 
-    def _exchange(self, query: str, place: int) -> str:
-        return f'\n  {{\n   "query": {query},\n   "response": {self._responses[place]}\n  }}'
+    def _exchange(self, query: str, index: int) -> str:
+        return f'\n  {{\n   "query": {query},\n   "response": {self._responses[index]}\n  }}'
 
     def text(self) -> str:
         """The file as it is now."""
         # In the table a query is indented by one space less than in an exchange.
         listed = ",".join(
-            f'\n  "{key}": {asked.text}'.replace("\n   ", "\n  ")
-            for key, asked in self._asked.items()
-            if asked.listed
+            f'\n  "{key}": {entry.text}'.replace("\n   ", "\n  ")
+            for key, entry in self._queries.items()
+            if entry.listed
         )
         table = f',\n "queries": {{{listed}\n }}' if listed else ""
         exchanges = f"{','.join(self._exchanges)}\n " if self._exchanges else ""

@@ -132,9 +132,9 @@ class Belief:
         expect(transcript, Transcript, "a transcript")
         if transcript.domain != self.domain:
             raise InvalidInput("the transcript and the belief have different domains")
-        return self.given(exact_likelihoods(transcript))
+        return self.posterior(exact_likelihoods(transcript))
 
-    def given(self, likelihoods: Sequence[int]) -> Belief:
+    def posterior(self, likelihoods: Sequence[int]) -> Belief:
         """The belief after an observation with these likelihoods, given up to a common factor."""
         weights = [q * likelihood for q, likelihood in zip(self.weights, likelihoods, strict=True)]
         if not any(weights):
@@ -159,18 +159,20 @@ class Belief:
         >>> Belief.uniform(coin).check(Statement(coin, "value == 'heads'"), "1/2")
         """
         with at("probability"):
-            known = read_probability(probability)
-        found = self.confidence(event)
+            expected = read_probability(probability)
+        actual = self.confidence(event)
         if given is not None:
             if not (event.is_predicate and given.is_predicate):
                 reason = "a condition needs statements that are true or false of each value"
                 raise InvalidInput(reason)
-            condition = self.confidence(given)
-            if condition == 0:
+            condition_probability = self.confidence(given)
+            if condition_probability == 0:
                 raise InvalidInput("the belief rules out what is given")
-            found = self.confidence(event & given) / condition
-        if found != known:
-            raise InvalidInput(f"the belief has {_shown(found, 6)} here, not {_shown(known, 6)}")
+            actual = self.confidence(event & given) / condition_probability
+        if actual != expected:
+            raise InvalidInput(
+                f"the belief has {_shown(actual, 6)} here, not {_shown(expected, 6)}"
+            )
 
 
 def exact_likelihoods(transcript: Transcript) -> tuple[int, ...]:
@@ -210,24 +212,24 @@ def _set(belief: Belief, domain: FiniteSet, weights: Sequence[int]) -> None:
     object.__setattr__(belief, "weights", tuple(weight // common for weight in weights))
 
 
-def _entries(domain: FiniteSet, given: Any, place: str) -> tuple[list[Fraction], bool]:
+def _entries(domain: FiniteSet, values_or_mapping: Any, name: str) -> tuple[list[Fraction], bool]:
     """A number for every value, and whether some of them were floats."""
     expect(domain, FiniteSet, "a FiniteSet (RecordBelief is for Attributes)")
-    with at(place):
-        if isinstance(given, Mapping):
+    with at(name):
+        if isinstance(values_or_mapping, Mapping):
             result = [Fraction(0)] * len(domain)
-            seen: set[int] = set()
-            for index, value in enumerate(given):
+            positions_seen: set[int] = set()
+            for index, value in enumerate(values_or_mapping):
                 position = domain.locate(value)
-                if position is None or position in seen:
+                if position is None or position in positions_seen:
                     reason = "is not a value of the domain" if position is None else "comes twice"
                     raise InvalidInput(reason, f"[{index}]")
-                seen.add(position)
+                positions_seen.add(position)
                 with at(f"[{index}]"):
-                    result[position] = _amount(given[value])
-            entries: list[Any] = list(given.values())
+                    result[position] = _amount(values_or_mapping[value])
+            entries: list[Any] = list(values_or_mapping.values())
         else:
-            entries = as_list(given)
+            entries = as_list(values_or_mapping)
             if len(entries) != len(domain):
                 raise InvalidInput(f"{len(entries)} numbers for {len(domain)} values")
             result = read_list(entries, _amount)
@@ -237,24 +239,24 @@ def _entries(domain: FiniteSet, given: Any, place: str) -> tuple[list[Fraction],
 def _amount(entry: Any) -> Fraction:
     if isinstance(entry, np.integer):
         entry = int(entry)
-    number = exact(entry)
-    if number < 0:
+    amount = exact(entry)
+    if amount < 0:
         raise InvalidInput("must not be negative")
-    return number
+    return amount
 
 
-def _scaled(entries: Sequence[Fraction], place: str) -> list[int]:
+def _scaled(entries: Sequence[Fraction], name: str) -> list[int]:
     """Integers in the same proportions."""
     denominator = 1
     for entry in entries:
         denominator = math.lcm(denominator, entry.denominator)
         if denominator.bit_length() > _MOST_BITS:
-            raise InvalidInput(f"the common denominator has more than {_MOST_BITS} bits", place)
+            raise InvalidInput(f"the common denominator has more than {_MOST_BITS} bits", name)
     return [entry.numerator * (denominator // entry.denominator) for entry in entries]
 
 
-def _shown(number: Fraction, digits: int = 3) -> str:
-    return str(number) if number.denominator < 10**6 else f"about {float(number):.{digits}g}"
+def _shown(share: Fraction, digits: int = 3) -> str:
+    return str(share) if share.denominator < 10**6 else f"about {float(share):.{digits}g}"
 
 
 _MOST = 1 << 20
@@ -310,19 +312,21 @@ class Composite:
         with at("probabilities"):
             by_place = {}
             for index, combination in enumerate(probabilities):
-                place = self._locate(combination)
-                if place is None or place in by_place:
-                    reason = "is not a combination of values" if place is None else "comes twice"
+                positions = self._locate(combination)
+                if positions is None or positions in by_place:
+                    reason = (
+                        "is not a combination of values" if positions is None else "comes twice"
+                    )
                     raise InvalidInput(reason, f"[{index}]")
-                by_place[place] = probabilities[combination]
+                by_place[positions] = probabilities[combination]
         return Belief(self.domain, by_place)
 
     def _locate(self, combination: Any) -> tuple[int, ...] | None:
         if not isinstance(combination, tuple) or len(combination) != len(self.parts):
             return None
-        places = [p.locate(value) for p, value in zip(self.parts, combination, strict=True)]
-        inside = tuple(place for place in places if place is not None)
-        return inside if len(inside) == len(places) else None
+        positions = [p.locate(value) for p, value in zip(self.parts, combination, strict=True)]
+        inside = tuple(position for position in positions if position is not None)
+        return inside if len(inside) == len(positions) else None
 
     def independent(self, **beliefs: Belief) -> Belief:
         """The belief under which the objects are independent, from a belief about each."""
@@ -340,9 +344,9 @@ class Composite:
         """What a joint belief says about one object."""
         index, sums = self._index(name), [0] * len(self._part(name))
         self._check(belief)
-        for place, weight in zip(self.domain.values, belief.weights, strict=True):
-            assert isinstance(place, tuple)
-            sums[int(place[index])] += weight
+        for positions, weight in zip(self.domain.values, belief.weights, strict=True):
+            assert isinstance(positions, tuple)
+            sums[int(positions[index])] += weight
         return Belief.from_weights(self._part(name), sums)
 
     def statement(self, says: Callable[..., Any]) -> Statement:
@@ -367,8 +371,12 @@ class Composite:
                 if transcript.domain != self._part(name):
                     raise InvalidInput("has another domain")
             likelihoods = exact_likelihoods(transcript)
-            places = (place for place in self.domain.values if isinstance(place, tuple))
-            belief = belief.given([likelihoods[int(place[index])] for place in places])
+            combinations = (
+                combination for combination in self.domain.values if isinstance(combination, tuple)
+            )
+            belief = belief.posterior(
+                [likelihoods[int(combination[index])] for combination in combinations]
+            )
         return belief
 
     def _index(self, name: str) -> int:

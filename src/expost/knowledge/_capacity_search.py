@@ -119,12 +119,14 @@ class _Node(NamedTuple):
     high: float
 
 
-def search(games: Sequence[Game], limits: Limits, known: Fraction = Fraction(1)) -> Enclosure:
+def search(
+    games: Sequence[Game], limits: Limits, proven_factor: Fraction = Fraction(1)
+) -> Enclosure:
     """The largest log F of any of these responses, any guess and any prior.
 
     It is at least log ``known``; a prior that is sure of a value attains F = 1.
     """
-    best, goal = known, Fraction(math.exp(limits.gap))
+    best, goal = proven_factor, Fraction(math.exp(limits.gap))
     heap: list[_Node] = []
     for index, game in enumerate(games):
         least, most = min(game.column), max(game.column)
@@ -194,8 +196,8 @@ def linear_program(objective: Floats, rows: Floats, limits: Floats) -> tuple[Flo
             break  # not a number
         leaving = int(ties[basis[ties].argmin()])
         table[leaving] /= table[leaving, entering]
-        others = np.arange(count + 1) != leaving
-        table[others] -= np.outer(table[others, entering], table[leaving])
+        other_rows = np.arange(count + 1) != leaving
+        table[other_rows] -= np.outer(table[other_rows, entering], table[leaving])
         basis[leaving] = entering
     values = np.zeros(size + count)
     values[basis] = table[:count, -1]

@@ -121,16 +121,16 @@ def confidence_change(
 
 def _steps(transcript: Transcript, claim: Statement) -> set[int]:
     """The steps that were asked about, and those that a statement names."""
-    asked = {part.query.step for part in transcript.tally if isinstance(part.query, About)}
-    named = {step for _, step in claim.variables}
-    return {step for step in asked | named if step is not None}
+    query_steps = {part.query.step for part in transcript.tally if isinstance(part.query, About)}
+    claim_steps = {step for _, step in claim.variables}
+    return {step for step in query_steps | claim_steps if step is not None}
 
 
 def _names(transcript: Transcript, claim: Statement) -> set[str]:
     """The attributes that were asked about or are named."""
     queries = [part.query for part in transcript.tally]
-    asked = {name for query in queries if isinstance(query, About) for name in query.names}
-    return asked | {name for name, _ in claim.variables}
+    queried_names = {name for query in queries if isinstance(query, About) for name in query.names}
+    return queried_names | {name for name, _ in claim.variables}
 
 
 def _state(replay: Replay) -> State:

@@ -263,11 +263,11 @@ def witness(transcript: Transcript, delta: ExactLike) -> Witness:
 
 def _between_records(transcript: Transcript, domain: Attributes, allowed: Fraction) -> Witness:
     """Return a witness on two records, traced back from the exact extremes."""
-    found = AttributesLogLikelihood.of(domain, transcript.exchanges).two_records
-    if found is None:
+    extremes = AttributesLogLikelihood.of(domain, transcript.exchanges).two_records
+    if extremes is None:
         raise InvalidInput(_IMPOSSIBLE)
-    records = [found.likeliest, found.unlikeliest]
-    likelihoods = [found.ratio.denominator, found.ratio.numerator]
+    records = [extremes.likeliest, extremes.unlikeliest]
+    likelihoods = [extremes.ratio.denominator, extremes.ratio.numerator]
     names = FiniteSet(["likeliest", "unlikeliest"])
     return _between(names, records, likelihoods, allowed)
 
@@ -311,7 +311,7 @@ def _between(
         belief=belief,
         statement=statement,
         before=belief.confidence(statement),
-        after=belief.given(likelihoods).confidence(statement),
+        after=belief.posterior(likelihoods).confidence(statement),
         loss=loss,
     )
 
@@ -345,9 +345,9 @@ def broken_limit(
     response = likelihood.responses[_loudest(likelihood)]
     transcript, delta = Transcript(domain).add(query, response), Fraction(1)
     while True:
-        found = witness(transcript, delta)
-        if found.after == 0 or Nats(ratio=found.after / found.before) > limit:
-            return replace(found, response=response)
+        candidate = witness(transcript, delta)
+        if candidate.after == 0 or Nats(ratio=candidate.after / candidate.before) > limit:
+            return replace(candidate, response=response)
         delta /= 2  # the loss is above the limit, so a gain near enough to it is as well
 
 

@@ -263,9 +263,9 @@ class _ClassGuesses(Guesses):
         order = sorted(smallest, key=smallest.__getitem__)
         sums = [0, *accumulate(smallest[label] for label in order)]
         factors = [Fraction(1)]
-        for place, label in enumerate(order):
+        for rank, label in enumerate(order):
             if largest[label]:
-                factors.append(_even_prior_factor(largest[label], order, smallest, sums, place))
+                factors.append(_even_prior_factor(largest[label], order, smallest, sums, rank))
         return max(factors)
 
 
@@ -274,17 +274,17 @@ def _even_prior_factor(
     order: Sequence[Hashable],
     smallest: dict[Hashable, int],
     sums: Sequence[int],
-    place: int,
+    rank: int,
 ) -> Fraction:
     """The largest factor for the class at this place; ``order`` sorts classes by ``smallest``."""
 
     def total(count: int) -> int:
         """The sum of the first ``count`` other classes."""
-        return sums[count] if count <= place else sums[count + 1] - smallest[order[place]]
+        return sums[count] if count <= rank else sums[count + 1] - smallest[order[rank]]
 
     def too_many(count: int) -> bool:
         """Whether the factor no longer grows if one more is added to ``count`` other classes."""
-        following = smallest[order[count if count < place else count + 1]]
+        following = smallest[order[count if count < rank else count + 1]]
         return (count + 1) * following >= most + total(count)
 
     count = bisect_left(range(len(order) - 1), True, key=too_many)
@@ -353,11 +353,11 @@ class _GuessTable(Guesses):
         )  # values at which some guess gains something
         if not worth.any():
             raise InvalidInput("this gain function never gains anything")
-        gains, kept = _GuessTable(self.rows[:, worth], self.denominator), worth.tolist()
+        gains, worth_flags = _GuessTable(self.rows[:, worth], self.denominator), worth.tolist()
         games, factor = [], Fraction(1)
         for column in columns:
-            inside = [weight for weight, keep in zip(column, kept, strict=True) if keep]
-            outside = [weight for weight, keep in zip(column, kept, strict=True) if not keep]
+            inside = [weight for weight, keep in zip(column, worth_flags, strict=True) if keep]
+            outside = [weight for weight, keep in zip(column, worth_flags, strict=True) if not keep]
             if not any(inside):
                 continue  # after this response no guess gains anything
             games.append(gains._game(inside))

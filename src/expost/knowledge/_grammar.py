@@ -128,7 +128,7 @@ def _as_written(x: Scalar) -> Exact:
 class _Node(NamedTuple):
     kind: Kind
     run: Callable[[Row], Any]
-    place: int
+    column: int
     labels: frozenset[str] | None = None
     """The labels of a name that can be a text."""
     literal: str | None = None
@@ -137,7 +137,7 @@ class _Node(NamedTuple):
 class _Token(NamedTuple):
     kind: str
     text: str
-    place: int
+    column: int
 
 
 _TOKEN = re.compile(
@@ -160,22 +160,22 @@ _EQUALITIES: dict[str, Callable[[Any, Any], bool]] = {"==": operator.eq, "!=": o
 _COMPARISONS = _ORDERS | _EQUALITIES
 
 
-def _fail(reason: str, place: int) -> NoReturn:
-    raise InvalidInput(reason, f"column {place + 1}")
+def _fail(reason: str, column: int) -> NoReturn:
+    raise InvalidInput(reason, f"column {column + 1}")
 
 
 def _tokens(text: str) -> list[_Token]:
-    result, place = [], 0
-    while place < len(text):
-        match = _TOKEN.match(text, place)
+    result, column = [], 0
+    while column < len(text):
+        match = _TOKEN.match(text, column)
         if match is None:
-            _fail(_unknown(text[place]), place)
+            _fail(_unknown(text[column]), column)
         kind = str(match.lastgroup)
         if kind == "name" and match[0] in _WORDS:
             kind = "sign"
         if kind != "space":
-            result.append(_Token(kind, match[0], place))
-        place = match.end()
+            result.append(_Token(kind, match[0], column))
+        column = match.end()
     return [*result, _Token("end", "", len(text))]
 
 
@@ -200,7 +200,7 @@ class _Parser:
     def statement(self) -> Callable[[Row], Any]:
         node = self._any()
         if self._token.kind != "end":
-            _fail(f"{self._shown()} is not expected here", self._token.place)
+            _fail(f"{self._shown()} is not expected here", self._token.column)
         return self._need(node, "truth").run
 
     @property
@@ -221,13 +221,13 @@ class _Parser:
         if node.kind != kind:
             need = {"truth": "a comparison", "number": "a number"}[kind]
             have = {"truth": "a comparison"}.get(node.kind, f"a {node.kind}")
-            _fail(f"{need} is needed here, not {have}", node.place)
+            _fail(f"{need} is needed here, not {have}", node.column)
         return node
 
     def _deeper(self, read: Callable[[], _Node]) -> _Node:
         self._depth += 1
         if self._depth > _DEEPEST:
-            _fail("is nested too deep", self._token.place)
+            _fail("is nested too deep", self._token.column)
         node = read()
         self._depth -= 1
         return node
@@ -248,14 +248,14 @@ class _Parser:
         if len(nodes) == 1:
             return first
         runs = [self._need(node, "truth").run for node in nodes]
-        return _Node("truth", lambda row: join(run(row) for run in runs), first.place)
+        return _Node("truth", lambda row: join(run(row) for run in runs), first.column)
 
     def _not(self) -> _Node:
-        place = self._token.place
+        column = self._token.column
         if not self._taken("not"):
             return self._comparison()
         run = self._need(self._deeper(self._not), "truth").run
-        return _Node("truth", lambda row: not run(row), place)
+        return _Node("truth", lambda row: not run(row), column)
 
     def _comparison(self) -> _Node:
         nodes, signs = [self._sum()], []
@@ -265,19 +265,19 @@ class _Parser:
             signs.append(sign)
         if not signs:
             return nodes[0]
-        first, *others = [node.run for node in nodes]
-        steps = [(_COMPARISONS[sign], run) for sign, run in zip(signs, others, strict=True)]
+        first, *right_operands = [node.run for node in nodes]
+        steps = [(_COMPARISONS[sign], run) for sign, run in zip(signs, right_operands, strict=True)]
 
         def holds(row: Row) -> bool:
-            left = first(row)
+            left_value = first(row)
             for compare, run in steps:
-                right = run(row)
-                if not compare(left, right):
+                right_value = run(row)
+                if not compare(left_value, right_value):
                     return False
-                left = right
+                left_value = right_value
             return True
 
-        return _Node("truth", holds, nodes[0].place)
+        return _Node("truth", holds, nodes[0].column)
 
     def _sum(self) -> _Node:
         return self._folded({"+": operator.add, "-": operator.sub}, self._product)
@@ -290,80 +290,82 @@ class _Parser:
     ) -> _Node:
         first = read()
         steps: list[tuple[Callable[[Any, Any], Any], Callable[[Row], Any], int]] = []
-        place = self._token.place
+        column = self._token.column
         while sign := self._taken(*operations):
-            steps.append((operations[sign], self._need(read(), "number").run, place))
-            place = self._token.place
+            steps.append((operations[sign], self._need(read(), "number").run, column))
+            column = self._token.column
         if not steps:
             return first
         start = self._need(first, "number").run
 
         def amount(row: Row) -> Any:
             result = start(row)
-            for operation, run, place in steps:
+            for operation, run, column in steps:
                 try:
                     result = operation(result, run(row))
                 except ZeroDivisionError:
-                    _fail("divides by zero for some value; rule it out: x != 0 and …", place)
+                    _fail("divides by zero for some value; rule it out: x != 0 and …", column)
             return result
 
-        return _Node("number", amount, first.place)
+        return _Node("number", amount, first.column)
 
     def _signed(self) -> _Node:
-        place = self._token.place
+        column = self._token.column
         sign = self._taken("-", "+")
         if sign is None:
             return self._atom()
         run = self._need(self._deeper(self._signed), "number").run
-        return _Node("number", run if sign == "+" else lambda row: -run(row), place)
+        return _Node("number", run if sign == "+" else lambda row: -run(row), column)
 
     def _atom(self) -> _Node:
         token = self._token
         if self._taken("("):
             node = self._deeper(self._any)
             if not self._taken(")"):
-                _fail(f"a closing parenthesis is missing before {self._shown()}", self._token.place)
-            # Parentheses keep a text or a name what it is, but move its place to the bracket.
-            return node._replace(place=token.place)
+                _fail(
+                    f"a closing parenthesis is missing before {self._shown()}", self._token.column
+                )
+            # Parentheses keep a text or a name what it is, but its column is that of the bracket.
+            return node._replace(column=token.column)
         if token.kind == "number":
-            with at(f"column {token.place + 1}", " "):
-                number = exact(token.text)
-            constant = number.numerator if number.denominator == 1 else number
+            with at(f"column {token.column + 1}", " "):
+                value = exact(token.text)
+            constant = value.numerator if value.denominator == 1 else value
             self._next += 1
-            return _Node("number", lambda row: constant, token.place)
+            return _Node("number", lambda row: constant, token.column)
         if token.kind == "text":
             literal = re.sub(r"\\(.)", r"\1", token.text[1:-1])
             self._next += 1
-            return _Node("text", lambda row: literal, token.place, literal=literal)
+            return _Node("text", lambda row: literal, token.column, literal=literal)
         if token.kind in ("name", "quoted"):
             return self._name(token)
-        _fail(f"a number, a text or a name is missing before {self._shown()}", token.place)
+        _fail(f"a number, a text or a name is missing before {self._shown()}", token.column)
 
     def _name(self, token: _Token) -> _Node:
         name = token.text.strip("`")
         if name not in self._columns:
-            known = ", ".join(list(self._columns)[:8])
-            _fail(f"unknown name {name[:40]!r}; known here: {known}", token.place)
+            valid_names = ", ".join(list(self._columns)[:8])
+            _fail(f"unknown name {name[:40]!r}; known here: {valid_names}", token.column)
         self._next += 1
         kind, labels, changes = self._columns[name]
-        step = None if changes is None else self._step(name, token.place, changes=changes)
+        step = None if changes is None else self._step(name, token.column, changes=changes)
         key: Key = name if step is None else (name, step)
         self.used[key] = None
-        return _Node(kind, operator.itemgetter(key), token.place, labels or None)
+        return _Node(kind, operator.itemgetter(key), token.column, labels or None)
 
-    def _step(self, name: str, place: int, *, changes: bool) -> int | None:
+    def _step(self, name: str, column: int, *, changes: bool) -> int | None:
         """The step after the name of an attribute, which is there if and only if it changes."""
         token = self._token
         if (token.kind, token.text) != ("name", "at"):
             if changes:
-                _fail(f"{name} changes from step to step; say at which: {name} at 3", place)
+                _fail(f"{name} changes from step to step; say at which: {name} at 3", column)
             return None
         if not changes:
-            _fail(f"{name} does not change, so it has no steps", token.place)
+            _fail(f"{name} does not change, so it has no steps", token.column)
         self._next += 1
         sign = -1 if self._taken("-") else 1
         if self._token.kind != "number" or not self._token.text.isdigit():
-            _fail(f"a step is an integer, as in {name} at 3", self._token.place)
+            _fail(f"a step is an integer, as in {name} at 3", self._token.column)
         self._next += 1
         return sign * int(self._tokens[self._next - 1].text)
 
@@ -372,20 +374,20 @@ def _quotient(above: Any, below: Any) -> Fraction:
     return Fraction(above, below)
 
 
-def _check_comparison(sign: str, left: _Node, right: _Node) -> None:
+def _check_comparison(sign: str, first: _Node, second: _Node) -> None:
     """Refuse a comparison that can never be true or has no meaning, because it is a slip."""
-    for node in (left, right):
+    for node in (first, second):
         if node.kind == "truth":
-            _fail("a comparison cannot be compared; join comparisons with and, or", node.place)
+            _fail("a comparison cannot be compared; join comparisons with and, or", node.column)
     if sign in _ORDERS:
-        for node in (left, right):
+        for node in (first, second):
             if node.kind != "number":
-                _fail(f"only numbers can be compared with {sign}", node.place)
-    if {left.kind, right.kind} == {"number", "text"}:
-        quoted = " (labels go in quotes)" if left.labels or right.labels else ""
-        _fail(f"a number never equals a text{quoted}", right.place)
-    for name, other in ((left, right), (right, left)):
+                _fail(f"only numbers can be compared with {sign}", node.column)
+    if {first.kind, second.kind} == {"number", "text"}:
+        quoted = " (labels go in quotes)" if first.labels or second.labels else ""
+        _fail(f"a number never equals a text{quoted}", second.column)
+    for name, other in ((first, second), (second, first)):
         labels, literal = name.labels, other.literal
         if labels is not None and literal is not None and literal not in labels:
-            known = ", ".join(sorted(labels)[:8])
-            _fail(f"there is no such label; known here: {known[:200]}", other.place)
+            valid_labels = ", ".join(sorted(labels)[:8])
+            _fail(f"there is no such label; known here: {valid_labels[:200]}", other.column)

@@ -194,12 +194,12 @@ def max_case_leakage(
 
 @overload
 def capacity(
-    gain: GainFunction, asked: Transcript, *, gap: float = ..., nodes: int = ...
+    gain: GainFunction, transcript_or_query: Transcript, *, gap: float = ..., nodes: int = ...
 ) -> Enclosure: ...
 @overload
 def capacity(
     gain: GainFunction,
-    asked: Query | Sequence[Query],
+    transcript_or_query: Query | Sequence[Query],
     domain: FiniteSet | Attributes,
     *,
     gap: float = ...,
@@ -207,7 +207,7 @@ def capacity(
 ) -> Enclosure: ...
 def capacity(
     gain: GainFunction,
-    asked: Transcript | Query | Sequence[Query],
+    transcript_or_query: Transcript | Query | Sequence[Query],
     domain: FiniteSet | Attributes | None = None,
     *,
     gap: float = 0.001,
@@ -234,14 +234,14 @@ def capacity(
     """
     expect(gain, GainFunction, "a gain function, such as Identity()")
     limits = Limits(gap, nodes)
-    if isinstance(asked, Transcript):
-        values, likelihoods = _values_and_likelihoods(asked)
+    if isinstance(transcript_or_query, Transcript):
+        values, likelihoods = _values_and_likelihoods(transcript_or_query)
         if not any(likelihoods):
             raise InvalidInput("no value can have given these responses")
         return gain.on(values).capacity([likelihoods], limits)
     if domain is None:
         raise InvalidInput("the capacity of a query needs a domain")
-    queries, values = queries_on_part(asked, domain)
+    queries, values = queries_on_part(transcript_or_query, domain)
     return gain.on(values).capacity(list(channel_columns(queries, values)), limits)
 
 

@@ -115,25 +115,27 @@ def _samples(box: Box, rows: list[Row]) -> Samples:
 
 
 def _belief(domain: FiniteSet, header: list[str], rows: list[Row]) -> Belief:
-    found = [name for name in _WEIGHTS if name in header and name not in coordinate_names(domain)]
-    if len(found) != 1:
+    weight_columns = [
+        name for name in _WEIGHTS if name in header and name not in coordinate_names(domain)
+    ]
+    if len(weight_columns) != 1:
         raise InvalidInput("must have one of the columns probability, count")
-    (column,) = found
+    (column,) = weight_columns
     weights = [Fraction(0)] * len(domain)
-    seen: dict[int, int] = {}
+    row_of_position: dict[int, int] = {}
     for index, row in _numbered(rows):
         with at(f"row {index}"):
             position = _position(domain, row)
-            if position in seen:
-                raise InvalidInput(f"repeats the value of row {seen[position]}")
-            seen[position] = index
+            if position in row_of_position:
+                raise InvalidInput(f"repeats the value of row {row_of_position[position]}")
+            row_of_position[position] = index
             with at(column, ": "):
                 weights[position] = exact(row[column].strip())
                 if weights[position] < 0:
                     raise InvalidInput("must not be negative")
     # Probabilities that a program wrote are rounded, so they may miss one a little.
-    close = abs(sum(weights, start=Fraction(-1))) <= _MISS
-    if column == "count" or close:
+    sums_to_one = abs(sum(weights, start=Fraction(-1))) <= _MISS
+    if column == "count" or sums_to_one:
         return Belief.from_counts(domain, weights)
     return Belief(domain, weights)
 
@@ -144,8 +146,8 @@ def _numbered(rows: list[Row]) -> Iterator[tuple[int, Row]]:
 
 def _position(domain: FiniteSet, row: Row) -> int:
     if isinstance(domain, Part):
-        each = zip(domain.sets, domain.about, strict=True)
-        position = domain.place([_locate(values, row[name]) for values, name in each])
+        columns = zip(domain.sets, domain.about, strict=True)
+        position = domain.position_of([_locate(values, row[name]) for values, name in columns])
     elif domain.names is not None:
         position = domain.locate([_number(row[name], name) for name in domain.names])
     else:

@@ -74,11 +74,11 @@ class RecordBelief:
     ) -> None:
         expect(domain, Attributes, "Attributes (Belief is for a FiniteSet)")
         with at("steps"):
-            known = tuple(sorted(set(read_list(steps, read_integer))))
+            step_numbers = tuple(sorted(set(read_list(steps, read_integer))))
         with at("tables"):
             expect(tables, Mapping | None, "a mapping from names to probabilities")
             read = _read(domain, tables or {})
-        _set(self, domain, read, known, ())
+        _set(self, domain, read, step_numbers, ())
 
     def __repr__(self) -> str:
         return f"RecordBelief({join_names(self.domain.names)})"
@@ -86,16 +86,16 @@ class RecordBelief:
     def in_words(self, about: Iterable[str]) -> str:
         """What it takes as equally likely of some attributes, as a sentence; or nothing."""
         names = [name for name in self.domain.names if name in set(about)]
-        given = [name for table in self.tables for name in table]
+        with_table = [name for table in self.tables for name in table]
         histories = [name for name in names if self._limited(name)]
-        others = [name for name in names if name not in given and name not in histories]
-        told = []
-        if others:
-            told.append(f"all values of {format_list(others)}")
+        uniform = [name for name in names if name not in with_table and name not in histories]
+        clauses = []
+        if uniform:
+            clauses.append(f"all values of {format_list(uniform)}")
         if histories:
             steps = f"step{'s' if len(self.steps) > 1 else ''} {format_list(self.steps)}"
-            told.append(f"at {steps} all histories of {format_list(histories)} that are allowed")
-        return f"The prior takes as equally likely {', and '.join(told)}." if told else ""
+            clauses.append(f"at {steps} all histories of {format_list(histories)} that are allowed")
+        return f"The prior takes as equally likely {', and '.join(clauses)}." if clauses else ""
 
     def _limited(self, name: str) -> bool:
         change = self.domain[name].change
@@ -110,13 +110,15 @@ class RecordBelief:
         expect(transcript, Transcript, "a transcript")
         if transcript.domain != self.domain:
             raise InvalidInput("the transcript and the belief have different domains")
-        asked: dict[tuple[Variable, ...], list[Summand]] = {}
+        tally_by_variables: dict[tuple[Variable, ...], list[Summand]] = {}
         for part in transcript.tally:
             assert isinstance(part.query, About), "records are asked about their attributes"
             variables = part.query.on(self.domain).variables
             summand = Summand(part.query.query, part.position, part.times)
-            asked.setdefault(variables, []).append(summand)
-        answered = [self._factor(variables, given) for variables, given in asked.items()]
+            tally_by_variables.setdefault(variables, []).append(summand)
+        answered = [
+            self._factor(variables, tally) for variables, tally in tally_by_variables.items()
+        ]
         after = _made(self.domain, self.tables, self.steps, (*self._answered, *answered))
         if not after._sums(after._factors([]), ()):
             raise InvalidInput("no value that is held possible can have given these responses")
@@ -161,39 +163,41 @@ class RecordBelief:
         """Refuse steps that the histories do not have."""
         for name, step in variables:
             if self._limited(name) and step not in self.steps:
-                known = join_names(list(map(str, self.steps))) or "none"
+                valid_steps = join_names(list(map(str, self.steps))) or "none"
                 raise InvalidInput(
-                    f"the belief has no step {step} of {name}; its steps are {known}", "steps"
+                    f"the belief has no step {step} of {name}; its steps are {valid_steps}", "steps"
                 )
 
-    def _factor(self, variables: tuple[Variable, ...], given: Sequence[Summand]) -> Factor:
+    def _factor(self, variables: tuple[Variable, ...], tally: Sequence[Summand]) -> Factor:
         """What was answered about some variables."""
         self._check(variables)
         part = self.domain.part(tuple(name for name, _ in variables))
-        weights = integer_array(likelihoods_on(part, given), part.sizes)
+        weights = integer_array(likelihoods_on(part, tally), part.sizes)
         return Factor.of(
             variables, repeat_for_states(weights, [self._copies(v) for v in variables])
         )
 
-    def _factors(self, more: Sequence[Variable]) -> list[Factor]:
+    def _factors(self, targets: Sequence[Variable]) -> list[Factor]:
         """What was answered, and the prior of all that it and some more variables depend on."""
-        found = list(self._answered)
-        variables = dict.fromkeys([*(v for factor in found for v in factor.variables), *more])
+        factors = list(self._answered)
+        variables = dict.fromkeys([*(v for factor in factors for v in factor.variables), *targets])
         for name, attribute in zip(self.domain.names, self.domain.kinds, strict=True):
-            own = [variable for variable in variables if variable[0] == name]
-            if not own:
+            variables_of_name = [variable for variable in variables if variable[0] == name]
+            if not variables_of_name:
                 continue
             if self._limited(name):
-                found += history_factors(name, attribute, self.steps)
+                factors += history_factors(name, attribute, self.steps)
             elif attribute.change is not None and (name,) in self.tables:
                 weights = self.tables[(name,)].weights
-                found += [Factor((v,), integer_array(weights, (len(weights),))) for v in own]
+                factors += [
+                    Factor((v,), integer_array(weights, (len(weights),))) for v in variables_of_name
+                ]
         constant = {name for name, step in variables if step is None}
         for names, belief in self.tables.items():
             if not constant.isdisjoint(names):
                 joint = integer_array(belief.weights, self.domain.part(names).sizes)
-                found.append(Factor.of([(name, None) for name in names], joint))
-        return found
+                factors.append(Factor.of([(name, None) for name in names], joint))
+        return factors
 
 
 def _made(
@@ -220,18 +224,20 @@ def _set(
     object.__setattr__(belief, "_answered", answered)
 
 
-def _read(domain: Attributes, given: Mapping[Any, Any]) -> dict[tuple[str, ...], Belief]:
+def _read(
+    domain: Attributes, probabilities_by_key: Mapping[Any, Any]
+) -> dict[tuple[str, ...], Belief]:
     """Tables by the names that they are about, checked."""
     tables: dict[tuple[str, ...], Belief] = {}
-    seen: set[str] = set()
-    for key, probabilities in given.items():
+    names_seen: set[str] = set()
+    for key, probabilities in probabilities_by_key.items():
         names = (key,) if isinstance(key, str) else tuple(read_list(key, text))
         with at(f"[{join_names(names)}]"):
             part = domain.part(names)
             for name in names:
-                if name in seen:
+                if name in names_seen:
                     raise InvalidInput(f"{name} is in two tables, or twice in one")
-                seen.add(name)
+                names_seen.add(name)
                 _check_change(domain, name, alone=len(names) == 1)
             tables[names] = Belief(part, probabilities)
     return tables
@@ -296,8 +302,8 @@ def _moves(attribute: Attribute, gap: int, count: int) -> NDArray[np.int64]:
         stay, go = np.eye(count, dtype=np.int64), np.eye(count, k=1, dtype=np.int64)
         return np.kron(same, stay) + np.kron(1 - same, go)
     assert change.max_step is not None, "without a limit there is nothing between steps"
-    numbers, most = attribute.numbers, change.max_step * gap
-    near = [[int(abs(a - b) <= most) for b in numbers] for a in numbers]
+    values, most = attribute.numbers, change.max_step * gap
+    near = [[int(abs(a - b) <= most) for b in values] for a in values]
     return np.array(near, dtype=np.int64)
 
 
@@ -342,23 +348,23 @@ def sum_of_products(
     factors: Sequence[Factor], sizes: Mapping[Variable, int], target: Sequence[Variable]
 ) -> BigIntegers:
     """The sum over all variables but those of the target, which has its axes in their order."""
-    kept = tuple(sorted(target, key=rank))
-    shape = tuple(sizes[variable] for variable in kept)
-    tables = [*factors, Factor(kept, integer_array([1] * prod(shape), shape))]
+    targets = tuple(sorted(target, key=rank))
+    shape = tuple(sizes[variable] for variable in targets)
+    tables = [*factors, Factor(targets, integer_array([1] * prod(shape), shape))]
     variables = {variable for factor in tables for variable in factor.variables}
     planned = plan_elimination(
         tuple((variable, sizes[variable]) for variable in sorted(variables, key=rank)),
         tuple(factor.variables for factor in tables),
-        kept,
+        targets,
     )
     widest = max(prod(step.sizes) for step in planned.steps)
     if widest * sum(factor.bits for factor in factors) > _MOST_MEMORY:
         raise InvalidInput(f"too many responses for exact numbers on {widest:,} combinations")
     operands = [factor.weights for factor in tables]
     for step in planned.steps:
-        first, *others = step.operands
+        first, *other_operands = step.operands
         total = operands[first.number].reshape(first.shape)
-        for other in others:
+        for other in other_operands:
             total = total * operands[other.number].reshape(other.shape)
         if step.axis is None:
             break
@@ -366,13 +372,13 @@ def sum_of_products(
     return np.asarray(total, dtype=object)
 
 
-def connected_factors(factors: Iterable[Factor], wanted: Iterable[Variable]) -> list[Factor]:
+def connected_factors(factors: Iterable[Factor], targets: Iterable[Variable]) -> list[Factor]:
     """Those that some variables depend on, perhaps by way of others."""
-    waiting, reached, found = list(factors), set(wanted), list[Factor]()
+    waiting, reached, reached_factors = list(factors), set(targets), list[Factor]()
     while True:
         near = [factor for factor in waiting if not reached.isdisjoint(factor.variables)]
         if not near:
-            return found
-        found += near
+            return reached_factors
+        reached_factors += near
         waiting = [factor for factor in waiting if reached.isdisjoint(factor.variables)]
         reached.update(variable for factor in near for variable in factor.variables)

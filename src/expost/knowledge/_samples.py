@@ -44,17 +44,17 @@ class Samples:
         if is_frame(rows):
             names = list(map(str, column_names(rows)))
             rows = [dict(zip(names, row, strict=True)) for row in as_array(rows).tolist()]
-        places = []
+        points = []
         for index, row in enumerate(as_list(rows)):
-            place = box.locate(row)
-            if place is None:
+            point = box.locate(row)
+            if point is None:
                 raise InvalidInput("is not a point of the box", f"rows[{index}]")
-            places.append(place)
-        if len(places) < 2:
+            points.append(point)
+        if len(points) < 2:
             raise InvalidInput("at least two points are needed", "rows")
         object.__setattr__(self, "box", box)
-        object.__setattr__(self, "points", tuple(map(box.value, places)))
-        object.__setattr__(self, "columns", np.array(places, dtype=np.float64).T)
+        object.__setattr__(self, "points", tuple(map(box.value, points)))
+        object.__setattr__(self, "columns", np.array(points, dtype=np.float64).T)
 
     @classmethod
     def uniform(cls, box: Box, count: int, *, seed: int = 0) -> Samples:

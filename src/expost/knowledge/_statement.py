@@ -151,7 +151,7 @@ def read_probability(entry: Any) -> Fraction:
     """Read a probability exactly as written; True and False are 1 and 0."""
     if isinstance(entry, (bool, np.bool_)):
         return Fraction(bool(entry))
-    number = exact(int(entry) if isinstance(entry, np.integer) else entry)
-    if not 0 <= number <= 1:
+    probability = exact(int(entry) if isinstance(entry, np.integer) else entry)
+    if not 0 <= probability <= 1:
         raise InvalidInput("a probability must be between 0 and 1")
-    return number
+    return probability

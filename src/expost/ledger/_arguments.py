@@ -117,7 +117,7 @@ def _partial_error(error: ExpostError, recorded: int, total: int, key: str) -> E
     )
     advice += "nothing is recorded twice"
     if isinstance(error, InvalidInput):
-        return type(error)(error.reason + advice, error.place)
+        return type(error)(error.reason + advice, error.location)
     return type(error)(f"{error}{advice}")
 
 

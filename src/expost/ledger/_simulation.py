@@ -27,7 +27,7 @@ from expost.panel._selection import groups
 from expost.panel._values import Values
 from expost.queries import Query
 from expost.sampling import Source
-from expost.session._secret import Single, unseen
+from expost.session._secret import NotCopyable, scrub_traceback
 
 __all__ = ["SimulatedRound", "replies_of"]
 
@@ -47,7 +47,7 @@ class _ReserveAll(ReserveJob):
         return outcomes
 
 
-class SimulatedRound(Single):
+class SimulatedRound(NotCopyable):
     """One call of :meth:`Ledger.ask`: who is asked what, and their values."""
 
     def __init__(
@@ -78,7 +78,7 @@ class SimulatedRound(Single):
                 outcomes[index] = Outcome(outcomes[index].subject, RECORDED, response=response)
         return [outcome.response for outcome in outcomes]
 
-    @unseen
+    @scrub_traceback
     def _draw(
         self, names: Sequence[str], query_indices: Ints, rows: Ints, source: Source
     ) -> list[int]:

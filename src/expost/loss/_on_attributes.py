@@ -290,7 +290,7 @@ class AttributesLogLikelihood(FiniteLogLikelihood[Attributes]):
             key = tuple(name for name in self.domain.names if name in names)
             loss = enclose(*part.extremes, part.error)
             found[key] = found[key] + loss if key in found else loss
-        ordered = sorted(found, key=self.domain.places)
+        ordered = sorted(found, key=self.domain.indices)
         return tuple(PartLoss(names, found[names]) for names in ordered)
 
     def extreme_pair(self, effort: Effort) -> ExtremePair | None:

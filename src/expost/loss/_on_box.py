@@ -68,7 +68,7 @@ def apart_on_box(tally: Tally, box: Box, above: Point, below: Point) -> ExtremeP
     if not high > low:
         return None
     work = len(given) * (_ANY + len(box.columns))
-    for place in box.places[: _MOST_WORK // max(1, work)]:
+    for place in box.column_slices[: _MOST_WORK // max(1, work)]:
         # Coordinates that make no difference get the same value in both.
         closer = tuple(above[j] if j in place else x for j, x in enumerate(below))
         (log,) = _logs(given, closer)

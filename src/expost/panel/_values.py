@@ -17,8 +17,8 @@ from expost.errors import ExpostError, InvalidInput, OutsideDomain
 from expost.files.reading import as_list
 from expost.files.tables import as_array, column_names, is_frame
 from expost.queries import Query
-from expost.session._history import located
-from expost.session._secret import Secret, Single, unseen
+from expost.session._history import locate_record
+from expost.session._secret import NotCopyable, Secret, scrub_traceback
 
 __all__ = ["Values", "values_of"]
 
@@ -29,7 +29,7 @@ _SMALL = 1 << 16
 _OUTSIDE = "the value is outside the domain (and is not shown here)"
 
 
-class Values(Single):
+class Values(NotCopyable):
     """Where the values of some subjects are, as a query sees them: places of its likelihood."""
 
     __slots__ = ("_places",)
@@ -56,7 +56,7 @@ class Values(Single):
         return len(self._places)
 
 
-@unseen
+@scrub_traceback
 def values_of(domain: Domain, secret: Secret, count: int, queries: Sequence[Query]) -> list[Values]:
     """The values of so many subjects, as each of these queries sees them."""
     try:
@@ -139,13 +139,13 @@ class _Records:
         for row, value in enumerate(rows):
             try:
                 records = as_list(value) if domain.changes else [value]
-                self._places.append([located(domain, record) for record in records])
+                self._places.append([locate_record(domain, record) for record in records])
             except ExpostError as error:
                 raise type(error)(f"row {row + 1}: {error}") from None
 
     def steps(self, name: str, last: int) -> NDArray[np.intp]:
         _check_steps(self._places, last)
-        (at,) = self._domain.places([name])
+        (at,) = self._domain.indices([name])
         each = [[row[step][at] for row in self._places] for step in range(last)]
         return np.array(each, dtype=np.intp).reshape(last, -1)
 

@@ -82,7 +82,7 @@ def _leaves(groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def certificate(
-    asked: object,
+    queries: object,
     *,
     gap: float = GAP,
     nodes: int | None = None,
@@ -105,7 +105,7 @@ def certificate(
     >>> proof, verify.verify(transcript.to_json(), proof.encode().decode()).loss <= 1
     (Certificate(loss at most 1.000000000), True)
     """
-    return certified(transcript_of(asked), Effort(gap, nodes), progress)
+    return certified(transcript_of(queries), Effort(gap, nodes), progress)
 
 
 def certified(

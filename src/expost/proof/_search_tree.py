@@ -104,10 +104,10 @@ def prove(
     ``unclipped`` are linear terms that are never clipped, not even by rounding.
     """
     load_kernels()
-    found = list(independent_blocks(terms, box))
-    tolerance = 0.49 * effort.gap / max(1, len(found))
-    result, sides_left = [], 2 * len(found)
-    for columns, block in found:
+    blocks = list(independent_blocks(terms, box))
+    tolerance = 0.49 * effort.gap / max(1, len(blocks))
+    result, sides_left = [], 2 * len(blocks)
+    for columns, block in blocks:
         pairs = [terms[index] for index in block]
         sides = pack_both_directions(TermArrays.of(pairs, columns), BoxColumns.of(box, columns))
         proofs = []
@@ -140,10 +140,10 @@ class _Frame:
         ]
         return cls(columns, exponents, terms, sign)
 
-    def scaled(self, numbers: Floats, power: int) -> dict[int, float]:
+    def scaled(self, values: Floats, power: int) -> dict[int, float]:
         """What a number per coordinate is at the columns of the box."""
         with np.errstate(over="ignore", under="ignore"):  # what is too large for a proof says so
-            sizes = np.ldexp(numbers, power * np.array(self.exponents, dtype=np.int64))
+            sizes = np.ldexp(values, power * np.array(self.exponents, dtype=np.int64))
         return dict(zip(self.columns, sizes.tolist(), strict=True))
 
 
@@ -184,10 +184,10 @@ class _ProofTree(SearchTree):
 
     def _make_nodes(self, tolerance: float, nodes: int, enough: float, steps: int) -> bool:
         before = self.nodes
-        more = super()._make_nodes(tolerance, nodes, enough, 1)
+        unfinished = super()._make_nodes(tolerance, nodes, enough, 1)
         if self.nodes > before:
             self._keep()
-        return more
+        return unfinished
 
     def _keep(self) -> None:
         """Remember the node that was made last."""
@@ -197,13 +197,13 @@ class _ProofTree(SearchTree):
         made_of = work.best_lam, work.best_q, work.best_centre, work.best_diagonal
         reason, fixed = [np.array(part) for part in made_of], work.l == work.u
         if self._kept:
-            whole = self._kept[self._place[parent]]
+            parent_node = self._kept[self._place[parent]]
             branch = self._pool.node(parent).branch
-            whole.split = int(branch[VARIABLE]), float(branch[POINT])
-            whole.halves.append(len(self._kept))
+            parent_node.split = int(branch[VARIABLE]), float(branch[POINT])
+            parent_node.halves.append(len(self._kept))
             if bound >= above or bound == -math.inf:
                 # Nothing better was found, or nothing at all, for there is no such point.
-                reason, fixed = whole.reason, whole.fixed
+                reason, fixed = parent_node.reason, parent_node.fixed
         self._place[slot] = len(self._kept)
         self._kept.append(_Node(reason, np.array(work.L), np.array(work.U), fixed))
 

@@ -38,7 +38,7 @@ def tangents(
     bend = float(curve.bend)
     start = bend - math.copysign(float(curve.reach), m) if q > 0 else bend
     start = min(high, max(low, start))
-    found = []
+    points = []
     for end in (low, high):
         if end == start or convex(end):
             continue
@@ -47,8 +47,8 @@ def tangents(
             inner = _last(convex, start, end)
             inner += _INWARD * (end - inner)
         # Where it is concave the slope falls.
-        found.append(_last(rising, *sorted((inner, end))))
-    return found
+        points.append(_last(rising, *sorted((inner, end))))
+    return points
 
 
 def _on_line(curve: Curve, m: int, lam: float) -> list[float]:

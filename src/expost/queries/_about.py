@@ -153,7 +153,7 @@ class About(Query):
                 "the coordinates of a box do not change, so there are no steps", "at"
             )
         assert domain.names is not None, "a part has a name"
-        columns = domain.places[domain.names.index(self.names[0])]
+        columns = domain.column_slices[domain.names.index(self.names[0])]
         return CategoryLikelihood(domain, columns, self.query.on(part))
 
     def on_attributes(self, domain: Attributes) -> PartLikelihood:
@@ -196,7 +196,7 @@ class PartLikelihood(Likelihood[Sequence[int]]):
         self.variables = variables
         self.on_part = on_part
         self.responses = on_part.responses
-        self._places = domain.places([name for name, _ in variables])
+        self._places = domain.indices([name for name, _ in variables])
 
     @property
     def part(self) -> Part:
@@ -209,7 +209,7 @@ class PartLikelihood(Likelihood[Sequence[int]]):
         return self.on_part.position(response)
 
     def pmf(self, place: Sequence[int]) -> Pmf:
-        seen = self.part.place([place[each] for each in self._places])
+        seen = self.part.position_of([place[each] for each in self._places])
         assert seen is not None, "every place of a record is there"
         return self.on_part.pmf(seen)
 

@@ -263,7 +263,7 @@ def report_frequencies(answers: Answers, *, confidence: ExactLike = "0.95") -> E
             estimate = estimate_frequencies(answers, confidence=confidence)
     except InvalidInput as error:
         instead = "leave out --frequencies, for any mixture of queries"
-        raise InvalidInput(error.reason.replace(LIKELIHOOD_HINT, instead), error.place) from None
+        raise InvalidInput(error.reason.replace(LIKELIHOOD_HINT, instead), error.location) from None
     instead = "the distribution by likelihood (without --frequencies)"
     return EstimateReport(
         f"the share of each value{_about(answers)}: unbiased, if everybody was asked alike",
@@ -396,7 +396,7 @@ def check_mean(answers: Answers, key: str, *, unnamed: bool = False) -> None:
     try:
         answers.queries[key].meaning(answers.domain)
     except InvalidInput as error:
-        if error.place:
+        if error.location:
             raise
         reason = f"{error.reason}; leave out --mean for the shares of its values"
         raise InvalidInput(reason, "--mean") from None
@@ -435,7 +435,7 @@ def _no_warnings() -> Iterator[None]:
 
 def _exchanges(answers: Answers, key: str) -> NDArray[np.intp]:
     """How often each subject answered a query."""
-    about = np.array([query == key for query, _ in answers.given])
+    about = np.array([query == key for query, _ in answers.responses])
     return np.add.reduceat(about[answers.codes].astype(np.intp), answers.starts[:-1])
 
 

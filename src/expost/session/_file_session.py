@@ -18,10 +18,10 @@ from expost.loss import Odometer
 from expost.queries import Query
 from expost.sampling import Source
 from expost.session._history import HistoryFile
-from expost.session._secret_value import whole_of
+from expost.session._secret_value import value_history
 from expost.session._session import Session, Store
 from expost.solver import Effort
-from expost.transcript import Exchange, Transcript, write
+from expost.transcript import Exchange, Transcript, append_exchange
 
 __all__ = ["FileSession", "FileStore"]
 
@@ -58,7 +58,7 @@ class FileSession(Session):
         effort: Effort | None = None,
         waiting: Callable[[], None] | None = None,
     ) -> None:
-        given = whole_of(value)
+        secret = value_history(value)
         del value  # as in Session
         expect(path, (str, os.PathLike), "the name of a file")
         if not os.path.lexists(path):
@@ -71,9 +71,9 @@ class FileSession(Session):
             store = FileStore(path, waiting)
             transcript = store.load()
             guard = transcript.required_filter
-        if transcript.domain.changes and not isinstance(given, HistoryFile):
+        if transcript.domain.changes and not isinstance(secret, HistoryFile):
             raise InvalidInput("where attributes change, the value is kept in a HistoryFile")
-        self._start(transcript, guard, given, store, source, effort)
+        self._start(transcript, guard, secret, store, source, effort)
 
 
 class FileStore(Store):
@@ -120,23 +120,23 @@ class FileStore(Store):
                 os.unlink(path)
         self._cleaned = True
 
-    def _caught_up(self, known: Odometer) -> Odometer:
+    def _caught_up(self, odometer: Odometer) -> Odometer:
         """Read what others have recorded since."""
         text = read_contents(self._held)
         if text == self._text:
-            return known
-        before, transcript = known.transcript, Transcript.from_json(text)
+            return odometer
+        before, transcript = odometer.transcript, Transcript.from_json(text)
         if not transcript.continues(before):
             raise InvalidInput("the file no longer continues what this session has read")
         self._text = text
-        return Odometer(transcript, effort=known.effort)
+        return Odometer(transcript, effort=odometer.effort)
 
     def record(self, exchange: Exchange) -> None:
         # Dropped until all is done: after a failure the file may hold this exchange or not.
         growing, self._growing = self._growing, None
         if growing is None or len(growing) != len(self._transcript):
             growing = self._transcript.growing()
-        write(exchange, growing)
+        append_exchange(exchange, growing)
         text = growing.text()
         # What another program wrote may have been longer, by spaces alone, and so allowed more.
         self._transcript.check_work(exchange.query, len(text))

@@ -29,17 +29,17 @@ from expost.files.regular import (
     others_may_read,
     others_may_write,
 )
-from expost.session._secret import Secret, Single, unseen
+from expost.session._secret import NotCopyable, Secret, scrub_traceback
 from expost.transcript import Transcript
 
-__all__ = ["History", "HistoryFile", "Places", "located"]
+__all__ = ["History", "HistoryFile", "Positions", "locate_record"]
 
 
-Places = tuple[int, ...]
+Positions = tuple[int, ...]
 """Where the values of a record are, attribute by attribute."""
 
 
-class History(Single):
+class History(NotCopyable):
     """The records so far. None of them is shown, nor whether what is answered for is true."""
 
     __slots__ = ("_domain", "_steps")
@@ -47,37 +47,37 @@ class History(Single):
     def __init__(self, domain: Attributes) -> None:
         self._domain = domain
         # The true record and the frozen one, together: an interrupt leaves both or neither.
-        self._steps: list[tuple[Places, Frozen]] = []
+        self._steps: list[tuple[Positions, Frozen]] = []
 
     @property
     def step(self) -> int:
         """The step at which the subject is, from 1."""
         return len(self._steps)
 
-    def place(self, step: int | None) -> Places:
+    def position_at(self, step: int | None) -> Positions:
         """The record that is answered for at a step; without one, for what does not change."""
-        return self._steps[0 if step is None else step - 1][1].places
+        return self._steps[0 if step is None else step - 1][1].positions
 
     def add(self, record: Any) -> None:
         """Go on with the record at the next step, or start with that at the first."""
-        self._go_on(located(self._domain, record))
+        self._go_on(locate_record(self._domain, record))
 
-    @unseen
+    @scrub_traceback
     def next(self, changes: Secret) -> None:
         """Go on to the next step with the new values, which come as two mappings."""
         if not self._domain.changes:
             raise InvalidInput("no attribute of this domain changes, so there is no next step")
         with self._turn():
-            places = self._changed(*changes.taken())
-            self._keep(places)
-            self._go_on(places)
+            record = self._changed(*changes.taken())
+            self._keep(record)
+            self._go_on(record)
 
     def catch_up(self) -> None:
         """See what others added; here nobody does."""
 
     def check(self, transcript: Transcript) -> None:
         """Refuse a transcript in which a step was asked about that has not come here."""
-        latest = max((each.query.step or 0 for each in transcript.exchanges), default=0)
+        latest = max((exchange.query.step or 0 for exchange in transcript.exchanges), default=0)
         if latest > self.step:
             raise InvalidInput(
                 f"the history is behind its transcript: it ends at step {self.step}, and step "
@@ -88,28 +88,28 @@ class History(Single):
         """While a step is added, all others wait."""
         return nullcontext()
 
-    def _keep(self, places: Places) -> None:
+    def _keep(self, record: Positions) -> None:
         """Make the record at the next step last, before anything can be answered about it."""
 
-    def _go_on(self, places: Places) -> None:
+    def _go_on(self, record: Positions) -> None:
         # The same is done whether or not the frozen record is the true one.
         if self._steps:
             true, frozen = self._steps[-1]
-            self._check_constants(true, places)
-            self._steps.append((places, frozen.next(places)))
+            self._check_constants(true, record)
+            self._steps.append((record, frozen.next(record)))
         else:
-            self._steps.append((places, Frozen.first(self._domain, places)))
+            self._steps.append((record, Frozen.first(self._domain, record)))
 
-    def _check_constants(self, before: Places, now: Places) -> None:
-        each = zip(self._domain.names, self._domain.kinds, before, now, strict=True)
-        for name, kind, old, new in each:
+    def _check_constants(self, before: Positions, now: Positions) -> None:
+        attributes = zip(self._domain.names, self._domain.kinds, before, now, strict=True)
+        for name, kind, old, new in attributes:
             if kind.change is None and old != new:
                 raise OutsideDomain(f"{name} differs from the step before, and it does not change")
 
-    def _changed(self, given: Any, named: dict[str, Any]) -> Places:
-        expect({} if given is None else given, Mapping, "the attributes that changed")
-        places = list(self._steps[-1][0])
-        for name, value in {**(given or {}), **named}.items():
+    def _changed(self, mapping: Any, named: dict[str, Any]) -> Positions:
+        expect({} if mapping is None else mapping, Mapping, "the attributes that changed")
+        record = list(self._steps[-1][0])
+        for name, value in {**(mapping or {}), **named}.items():
             # A name that is not known is not shown: it may be a value by mistake.
             if name not in self._domain.names:
                 raise InvalidInput(
@@ -118,12 +118,12 @@ class History(Single):
                 )
             if self._domain[name].change is None:
                 raise InvalidInput("this attribute does not change", name)
-            (at,) = self._domain.places([name])
-            places[at] = _place(self._domain, name, value)
-        return tuple(places)
+            (index,) = self._domain.indices([name])
+            record[index] = _locate_value(self._domain, name, value)
+        return tuple(record)
 
 
-def located(domain: Attributes, record: Any) -> Places:
+def locate_record(domain: Attributes, record: Any) -> Positions:
     """Where the values of a record are. An error names an attribute, and never a value."""
     try:
         values = coordinates_of(record, domain.names)
@@ -132,14 +132,15 @@ def located(domain: Attributes, record: Any) -> Places:
             f"a record has values for {join_names(domain.names)}, and for nothing else (what was "
             "given is not shown here)"
         ) from None
-    return tuple(_place(domain, *each) for each in zip(domain.names, values, strict=True))
+    pairs = zip(domain.names, values, strict=True)
+    return tuple(_locate_value(domain, name, value) for name, value in pairs)
 
 
-def _place(domain: Attributes, name: str, value: Any) -> int:
-    place = domain[name].values.locate(value)
-    if place is None:
+def _locate_value(domain: Attributes, name: str, value: Any) -> int:
+    position = domain[name].values.locate(value)
+    if position is None:
         raise OutsideDomain(f"the value of {name} is outside the domain (and is not shown here)")
-    return place
+    return position
 
 
 class HistoryFile:
@@ -197,7 +198,7 @@ class HistoryFile:
         expect(transcript, Transcript, "a transcript")
         self._on(transcript.domain, strict=False).begin(transcript, first)
 
-    def past(self, domain: Domain) -> History:
+    def locate_in(self, domain: Domain) -> History:
         """What the file holds, for a session."""
         history = self._on(domain)
         history.catch_up()
@@ -205,19 +206,19 @@ class HistoryFile:
             raise InvalidInput("holds no complete record yet", os.fspath(self._path))
         return history
 
-    def _on(self, domain: Domain, *, strict: bool = True) -> _OnDisk:
+    def _on(self, domain: Domain, *, strict: bool = True) -> _HistoryOnDisk:
         with at(os.fspath(self._path), ": "):
             if not domain.changes:
                 raise InvalidInput("nothing changes on this domain; give the value and no history")
             path = resolve_path(self._path, strict=strict)
         changing = cast("Attributes", domain)  # nothing else changes
-        return _OnDisk(changing, path, self._waiting, self._warn)
+        return _HistoryOnDisk(changing, path, self._waiting, self._warn)
 
 
-class _OnDisk(History):
+class _HistoryOnDisk(History):
     """A history with its file, of which it knows the lines that it has seen."""
 
-    __slots__ = ("_held", "_known", "_path", "_waiting", "_warn")
+    __slots__ = ("_held", "_path", "_read_bytes", "_waiting", "_warn")
 
     def __init__(
         self,
@@ -230,20 +231,20 @@ class _OnDisk(History):
         self._path = path
         self._waiting = waiting
         self._warn = warn
-        self._known = b""
+        self._read_bytes = b""
 
-    @unseen
+    @scrub_traceback
     def begin(self, transcript: Transcript, first: Secret) -> None:
         """Start the file with the record at the first step."""
         self.check(transcript)
-        places = located(self._domain, first.taken())
-        _make(self._path)
+        record = locate_record(self._domain, first.taken())
+        _create_file(self._path)
         with self._turn():
             if self.step:
                 raise InvalidInput("holds a history already", str(self._path))
-            self._keep(places)
+            self._keep(record)
 
-    @unseen
+    @scrub_traceback
     def catch_up(self) -> None:
         with self._turn():
             pass
@@ -265,7 +266,7 @@ class _OnDisk(History):
         status = os.fstat(self._held.fileno())
         if others_may_write(status):
             raise InvalidInput("others may write to it; chmod 600 leaves it to its owner")
-        if others_may_read(status) and not self._known:
+        if others_may_read(status) and not self._read_bytes:
             self._warn(f"others may read {self._path}; chmod 600 leaves it to its owner")
 
     def _see(self) -> None:
@@ -274,9 +275,9 @@ class _OnDisk(History):
         check_size(len(content))
         complete = content[: content.rfind(b"\n") + 1]
         lines = complete.split(b"\n")[:-1]
-        if complete == self._known and len(lines) == self.step:
+        if complete == self._read_bytes and len(lines) == self.step:
             return
-        if not complete.startswith(self._known):
+        if not complete.startswith(self._read_bytes):
             raise InvalidInput("the file no longer continues what this session has read")
         # Whoever added them may have been killed before they were on the disk.
         os.fsync(self._held.fileno())
@@ -284,13 +285,14 @@ class _OnDisk(History):
         try:
             for line in lines[self.step :]:
                 with at(f"line {self.step + 1}", ": "):
-                    self.add(_record(line))
+                    self.add(_parse_record(line))
         finally:
-            self._known = b"".join(line + b"\n" for line in lines[: self.step])
+            self._read_bytes = b"".join(line + b"\n" for line in lines[: self.step])
 
-    def _keep(self, places: Places) -> None:
-        record = dict(zip(self._domain.names, self._domain.value(places), strict=True))
-        line, end, file = f"{json_text(record)}\n".encode(), len(self._known), self._held.fileno()
+    def _keep(self, positions: Positions) -> None:
+        record = dict(zip(self._domain.names, self._domain.value(positions), strict=True))
+        line = f"{json_text(record)}\n".encode()
+        end, file = len(self._read_bytes), self._held.fileno()
         with at(str(self._path), ": "):
             check_size(end + len(line))
         try:
@@ -305,17 +307,17 @@ class _OnDisk(History):
             if isinstance(error, OSError):
                 raise type(error)(error.errno, error.strerror, str(self._path)) from None
             raise
-        self._known += line
+        self._read_bytes += line
 
 
-def _record(line: bytes) -> dict[str, Any]:
+def _parse_record(line: bytes) -> dict[str, Any]:
     try:
         return members(parse(line.decode()), optional=None)
     except (InvalidInput, UnicodeDecodeError):
         raise InvalidInput("is not a record in JSON (what it is is not shown here)") from None
 
 
-def _make(path: Path) -> None:
+def _create_file(path: Path) -> None:
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     except FileExistsError:

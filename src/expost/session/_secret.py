@@ -6,13 +6,13 @@ import functools
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
-__all__ = ["Secret", "Single", "unseen", "without_frames"]
+__all__ = ["NotCopyable", "Secret", "scrub_traceback", "without_frames"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Single:
+class NotCopyable:
     """Something of which there is one, because it holds a secret: neither copied nor pickled."""
 
     __slots__ = ()
@@ -21,7 +21,7 @@ class Single:
         raise TypeError("a secret is not copied")
 
 
-class Secret(Single):
+class Secret(NotCopyable):
     """A subject's value on its way to where it is kept; no repr shows it."""
 
     __slots__ = ("_value",)
@@ -41,15 +41,15 @@ def without_frames(error: BaseException) -> BaseException:
     Functions that look up a value or draw a response have local variables that reveal it. Tools
     that report errors show them, also after an interrupt or a failure of the source.
     """
-    found: list[BaseException | None] = [error]
-    for each in found:
-        if each is not None and each.__traceback__ is not None:
-            each.__traceback__ = None
-            found += [each.__context__, each.__cause__]
+    exception: list[BaseException | None] = [error]
+    for linked in exception:
+        if linked is not None and linked.__traceback__ is not None:
+            linked.__traceback__ = None
+            exception += [linked.__context__, linked.__cause__]
     return error
 
 
-def unseen(function: Callable[P, T]) -> Callable[P, T]:
+def scrub_traceback(function: Callable[P, T]) -> Callable[P, T]:
     """A function that has values in local variables, of which its errors tell nothing."""
 
     @functools.wraps(function)

@@ -10,20 +10,20 @@ from expost.domains import Attributes, Box, Domain, FiniteSet, describe_mismatch
 from expost.errors import InvalidInput, OutsideDomain, at
 from expost.files.reading import as_list
 from expost.session._history import History, HistoryFile
-from expost.session._secret import Secret, Single, unseen
+from expost.session._secret import NotCopyable, Secret, scrub_traceback
 from expost.transcript import Transcript
 
-__all__ = ["Constant", "Given", "Past", "first_of", "whole_of"]
+__all__ = ["Constant", "SecretValue", "ValueSource", "initial_value", "value_history"]
 
 
-class Past(Protocol):
+class SecretValue(Protocol):
     """What is answered for. Whether that is what is true, nobody is told."""
 
     @property
     def step(self) -> int:
         """The step at which the subject is, from 1."""
 
-    def place(self, step: int | None) -> Any:
+    def position_at(self, step: int | None) -> Any:
         """Where the value is in the domain, at a step that has come."""
 
     def next(self, changes: Secret) -> None:
@@ -36,31 +36,31 @@ class Past(Protocol):
         """Refuse a transcript in which a step was asked about that has not come here."""
 
 
-class Given(Protocol):
+class ValueSource(Protocol):
     """A value as somebody gives it to a session."""
 
-    def past(self, domain: Domain) -> Past:
+    def locate_in(self, domain: Domain) -> SecretValue:
         """What it is on a domain."""
 
 
-def first_of(value: Any) -> Given:
+def initial_value(value: Any) -> ValueSource:
     """A value, or the record at the first step if there are steps."""
-    return value if isinstance(value, HistoryFile) else _Kept(Secret(value), first=True)
+    return value if isinstance(value, HistoryFile) else _ValueInMemory(Secret(value), first=True)
 
 
-def whole_of(value: Any) -> Given:
+def value_history(value: Any) -> ValueSource:
     """A value, or the records of all steps if there are steps."""
-    return value if isinstance(value, HistoryFile) else _Kept(Secret(value), first=False)
+    return value if isinstance(value, HistoryFile) else _ValueInMemory(Secret(value), first=False)
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _ValueInMemory:
     """A value that is kept in memory."""
 
     secret: Secret
     first: bool
 
-    def past(self, domain: Domain) -> Past:
+    def locate_in(self, domain: Domain) -> SecretValue:
         match domain:
             case FiniteSet() | Box():
                 return Constant(domain, self.secret)
@@ -69,19 +69,19 @@ class _Kept:
             case _:
                 assert_never(domain)
 
-    @unseen
-    def _history(self, domain: Attributes) -> Past:
+    @scrub_traceback
+    def _history(self, domain: Attributes) -> SecretValue:
         history, value = History(domain), self.secret.taken()
         if self.first or not domain.changes:
             history.add(value)
             return history
-        for step, record in enumerate(_listed(value), 1):
+        for step, record in enumerate(_list_records(value), 1):
             with at(f"step {step}", ": "):
                 history.add(record)
         return history
 
 
-def _listed(value: Any) -> list[Any]:
+def _list_records(value: Any) -> list[Any]:
     try:
         records = as_list(value)
     except InvalidInput:
@@ -91,7 +91,7 @@ def _listed(value: Any) -> list[Any]:
     return records
 
 
-def _safely_amiss(value: Any, names: Sequence[str]) -> str:
+def _safe_mismatch(value: Any, names: Sequence[str]) -> str:
     """What is wrong with the names of a value, if that is what is wrong."""
     try:
         return describe_mismatch(value, names) if names else ""
@@ -99,24 +99,24 @@ def _safely_amiss(value: Any, names: Sequence[str]) -> str:
         return ""
 
 
-class Constant(Single):
+class Constant(NotCopyable):
     """A value that does not change."""
 
-    __slots__ = ("_place",)
+    __slots__ = ("_position",)
 
     step = 1
 
-    @unseen
+    @scrub_traceback
     def __init__(self, domain: Domain, secret: Secret) -> None:
         value = secret.taken()
-        self._place = domain.locate(value)
-        if self._place is None:
+        self._position = domain.locate(value)
+        if self._position is None:
             reason = "the value is outside the domain (and is not shown here)"
-            wrong = _safely_amiss(value, domain.names or ())
+            wrong = _safe_mismatch(value, domain.names or ())
             raise OutsideDomain(f"{reason}: {wrong}" if wrong else reason)
 
-    def place(self, step: int | None) -> Any:
-        return self._place
+    def position_at(self, step: int | None) -> Any:
+        return self._position
 
     def next(self, changes: Secret) -> None:
         raise InvalidInput("the value does not change on this domain, so there is no next step")

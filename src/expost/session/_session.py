@@ -20,7 +20,7 @@ from expost.numbers import Enclosure
 from expost.queries import Query, check_query
 from expost.sampling import Source, SystemSource, draw
 from expost.session._secret import Secret, without_frames
-from expost.session._secret_value import Given, first_of, whole_of
+from expost.session._secret_value import ValueSource, initial_value, value_history
 from expost.solver import Effort
 from expost.transcript import Exchange, Transcript
 
@@ -88,7 +88,14 @@ class Session:
     """
 
     __slots__ = (
-        "_filter", "_lock", "_obeyed", "_odometer", "_past", "_process", "_source", "_store",
+        "_filter",
+        "_lock",
+        "_obeyed",
+        "_odometer",
+        "_process",
+        "_source",
+        "_store",
+        "_value",
     )  # fmt: skip
 
     def __init__(
@@ -100,11 +107,11 @@ class Session:
         source: Source | None = None,
         effort: Effort | None = None,
     ) -> None:
-        given = first_of(value)
+        secret = initial_value(value)
         del value  # so that no traceback that prints local variables can show it
         with at("filter"):
             expect(filter, Filter, "a filter, such as BayesianFilter(epsilon=1)")
-        self._start(Transcript(domain, filter), filter, given, Memory(), source, effort)
+        self._start(Transcript(domain, filter), filter, secret, Memory(), source, effort)
 
     @staticmethod
     def resume(
@@ -120,20 +127,20 @@ class Session:
         Where attributes change, ``value`` is a list of the records at all steps so far. ``store``
         already holds the transcript and records what follows; by default it is kept in memory only.
         """
-        given = whole_of(value)
+        secret = value_history(value)
         del value
         expect(transcript, Transcript, "a transcript")
         with at("store"):
             expect(store, Store | None, "a store with methods turn, record and check")
         session, guard = object.__new__(Session), transcript.required_filter
-        session._start(transcript, guard, given, store or Memory(), source, effort)
+        session._start(transcript, guard, secret, store or Memory(), source, effort)
         return session
 
     def _start(
         self,
         transcript: Transcript,
         filter: Filter,
-        given: Given,
+        secret: ValueSource,
         store: Store,
         source: Source | None,
         effort: Effort | None,
@@ -150,8 +157,8 @@ class Session:
         self._process = os.getpid()
         self._source = source or SystemSource()
         self._store = store
-        self._past = given.past(transcript.domain)
-        self._past.check(transcript)
+        self._value = secret.locate_in(transcript.domain)
+        self._value.check(transcript)
 
     def decide(self, query: Query) -> Decision:
         """A dry run: whether :meth:`ask` would answer, and the numbers. It changes nothing."""
@@ -193,21 +200,21 @@ class Session:
         del changes, named  # as in __init__
         self._check_process()
         with self._lock:
-            self._past.next(new)
+            self._value.next(new)
 
     @property
     def step(self) -> int:
         """At which step the subject is, from 1, as far as this session knows."""
-        return self._past.step
+        return self._value.step
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
         """Decide and answer one question while all others wait."""
         self._check_process()
         with self._lock, self._store.turn(self._odometer) as recorded:
-            self._past.catch_up()
+            self._value.catch_up()
             if recorded is not self._odometer:
-                self._past.check(recorded.transcript)
+                self._value.check(recorded.transcript)
             self._odometer = recorded
             yield
 
@@ -230,7 +237,7 @@ class Session:
         try:
             # No name for what was drawn: tools that report errors show local variables.
             return self._odometer.answered(
-                query, draw(likelihood.pmf(self._past.place(query.step)), self._source)
+                query, draw(likelihood.pmf(self._value.position_at(query.step)), self._source)
             )
         except BaseException as error:
             raise without_frames(error) from None

@@ -26,7 +26,7 @@ from expost.errors import InvalidInput, at
 from expost.files.canonical import plain_tree
 from expost.files.regular import others_may_read
 from expost.files.tables import read_table
-from expost.session._secret import Single
+from expost.session._secret import NotCopyable
 
 __all__ = ["command"]
 
@@ -37,7 +37,7 @@ _SUBJECT = "subject"
 _ALONE = "value"
 
 
-class SecretRows(Single):
+class SecretRows(NotCopyable):
     """The values of some subjects, which nobody but the ledger looks at."""
 
     __slots__ = ("_rows",)

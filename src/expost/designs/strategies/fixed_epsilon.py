@@ -111,7 +111,7 @@ def _panel_outcomes(
     tables = {
         key: np.log(response_table(model.support, query)) for key, query in answers.queries.items()
     }
-    logs = np.array([tables[key][position] for key, position in answers.given])
+    logs = np.array([tables[key][position] for key, position in answers.responses])
     subject_rows = np.repeat(np.array(answers.subjects, dtype=np.intp), answers.exchanges)
     tally = np.bincount(subject_rows * len(logs) + answers.codes, minlength=size * len(logs))
     return outcomes_from_tallies(tally.reshape(size, len(logs)), logs, model, answering)

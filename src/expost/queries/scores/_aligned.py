@@ -280,7 +280,9 @@ class BoxScore(AlignedScore):
     def _where(self, sign: int) -> str:
         corner, box = self.corner(sign), self._box
         names = box.names or [f"[{index}]" for index in range(len(box.sides))]
-        moved = [k for k, place in enumerate(box.places) if any(self.weights[j] for j in place)]
+        moved = [
+            k for k, place in enumerate(box.column_slices) if any(self.weights[j] for j in place)
+        ]
         value = box.value(corner)
         return (
             format_coordinates([names[k] for k in moved], [value[k] for k in moved])
