@@ -66,7 +66,7 @@ def decisions(scopes: list[tuple[str, ...]]) -> tuple[float, float, float]:
             bare.append(seconds(partial(eliminate, tables, query.names)))
         position = generator.randrange(VALUES ** len(query.names))
         tables[query.names].ravel()[position] += float(EPSILON)
-        odometer = odometer.answered(query, position)
+        odometer = odometer.add_position(query, position)
     return statistics.median(plain[-50:]), statistics.median(exact), statistics.median(bare)
 
 

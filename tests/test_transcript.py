@@ -380,7 +380,7 @@ def test_a_tally_knows_no_order_and_no_identity() -> None:
 def test_an_exchange_knows_the_position_of_its_response() -> None:
     domain = xp.FiniteSet(["a", "b", "c"])
     query = xp.randomized_response(epsilon=1)
-    transcript = xp.Transcript(domain).add(query, "c").answered(query, 0)
+    transcript = xp.Transcript(domain).add(query, "c").add_position(query, 0)
     assert [(e.response, e.position) for e in transcript.exchanges] == [("c", 2), ("a", 0)]
     assert xp.Transcript.from_json(transcript.to_json()) == transcript
 

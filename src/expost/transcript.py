@@ -94,7 +94,7 @@ class Transcript:
         likelihood = query.on(self.domain)
         return self._plus(query, likelihood, _position(likelihood, response))
 
-    def answered(self, query: Query, position: int) -> Transcript:
+    def add_position(self, query: Query, position: int) -> Transcript:
         """The same by the position of the response."""
         return self._plus(query, query.on(self.domain), position)
 

@@ -277,7 +277,7 @@ def test_a_likelihood_on_a_larger_part_decides_as_on_the_record() -> None:
         for _ in range(generator.randrange(4)):
             query = generator.choice(queries)
             position = generator.randrange(len(query.on(person).responses))
-            whole, part = whole.answered(query, position), part.answered(query, position)
+            whole, part = whole.add_position(query, position), part.add_position(query, position)
         one, other = xp.Odometer(whole), xp.Odometer(part)
         assert one.exact_loss == other.exact_loss
         following = generator.choice(queries)

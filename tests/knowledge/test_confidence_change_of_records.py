@@ -38,7 +38,7 @@ def test_a_prior_of_some_attributes_leaves_the_others_uniform(tmp_path: Path) ->
 
 def test_a_prior_of_what_changes_freely_is_that_of_every_step(tmp_path: Path) -> None:
     belief = prior(tmp_path, "mood,probability\ngood,0.9\nbad,0.1\n")
-    asked = xp.Transcript(PERSON).answered(TRUTH.about("mood", at=1), 1)
+    asked = xp.Transcript(PERSON).add_position(TRUTH.about("mood", at=1), 1)
     after = belief.updated(asked)
     assert after.marginal("mood", at=1).probability("bad") == Fraction(1, 4)
     assert after.marginal("mood", at=2).probability("bad") == Fraction(1, 10)
@@ -48,9 +48,9 @@ def test_what_was_learned_says_what_the_prior_takes_for_granted(tmp_path: Path) 
     belief = prior(tmp_path, "region,count\nnorth,3\nsouth,1\n")
     transcript = (
         xp.Transcript(PERSON, xp.BayesianFilter(epsilon=3))
-        .answered(TRUTH.about("region"), 1)
-        .answered(TRUTH.about("smokes", at=2), 1)
-        .answered(TRUTH.about("smokes", at=5), 1)
+        .add_position(TRUTH.about("region"), 1)
+        .add_position(TRUTH.about("smokes", at=2), 1)
+        .add_position(TRUTH.about("smokes", at=5), 1)
     )
     replay = xp.replay(transcript)
     found = confidence_change(replay, belief, 'region == "south" and smokes at 3 == "yes"')

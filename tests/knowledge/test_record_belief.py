@@ -154,11 +154,11 @@ def test_one_attribute_is_a_finite_set() -> None:
     alike = gain_ratio(
         RecordBelief(person, {"value": table}),
         Statement(person, 'value != "b"'),
-        xp.Transcript(person).answered(query.about("value"), 1),
+        xp.Transcript(person).add_position(query.about("value"), 1),
     )
     assert alike == gain_ratio(
         Belief(plain, table), Statement(plain, 'value != "b"'),
-        xp.Transcript(plain).answered(query, 1),
+        xp.Transcript(plain).add_position(query, 1),
     )  # fmt: skip
 
 
@@ -166,7 +166,7 @@ def test_thirty_attributes_are_not_listed() -> None:
     domain = xp.Attributes({f"a{i}": list(range(10)) for i in range(30)})
     transcript = xp.Transcript(domain)
     for i in range(29):
-        transcript = transcript.answered(TRUTH.about(f"a{i}", f"a{i + 1}"), 11 * (i % 10))
+        transcript = transcript.add_position(TRUTH.about(f"a{i}", f"a{i + 1}"), 11 * (i % 10))
     after = RecordBelief(domain).updated(transcript)
     assert sum(after.marginal("a3").probabilities) == pytest.approx(1)
     assert 0 < confidence(after, Statement(domain, "a0 == a29")) < 1
@@ -234,14 +234,14 @@ def test_responses_that_the_prior_rules_out_are_refused() -> None:
     sure = xp.channel([["1/2", "1/2"], ["0", "1"]])
     belief = RecordBelief(domain, {"b": {"y": 1}})
     with pytest.raises(InvalidInput, match="no value that is held possible"):
-        belief.updated(xp.Transcript(domain).answered(sure.about("b"), 0))
+        belief.updated(xp.Transcript(domain).add_position(sure.about("b"), 0))
 
 
 def test_what_is_too_wide_is_refused_in_one_line() -> None:
     domain = xp.Attributes({f"a{i}": list(range(10)) for i in range(8)})
     transcript = xp.Transcript(domain)
     for i in range(7):
-        transcript = transcript.answered(TRUTH.about(f"a{i}", f"a{i + 1}"), 0)
+        transcript = transcript.add_position(TRUTH.about(f"a{i}", f"a{i + 1}"), 0)
     belief = RecordBelief(domain).updated(transcript)
     with pytest.raises(InvalidInput, match="can be looked at"):
         belief.confidence(Statement(domain, "a0 + a1 + a2 + a3 + a4 + a5 + a6 + a7 == 9"))

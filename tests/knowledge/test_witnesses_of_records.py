@@ -37,7 +37,7 @@ def test_a_witness_gains_what_the_loss_says_and_its_records_are_extreme() -> Non
 def test_a_witness_over_attributes_is_ruled_out_where_the_loss_is_infinite() -> None:
     domain = xp.Attributes(a=["x", "y"], b=["x", "y"])
     sure = xp.channel([["1/2", "1/2"], ["0", "1"]])
-    transcript = xp.Transcript(domain).answered(sure.about("b"), 0)
+    transcript = xp.Transcript(domain).add_position(sure.about("b"), 0)
     found = witness(transcript, 1)
     assert (found.likeliest, found.unlikeliest) == ({"b": "x"}, {"b": "y"})
     assert (found.before, found.after) == (Fraction(1, 2), Fraction(0))
@@ -45,7 +45,7 @@ def test_a_witness_over_attributes_is_ruled_out_where_the_loss_is_infinite() -> 
     assert found.gain.upper == -math.inf
     never = xp.channel([["0", "1"], ["1/2", "1/2"]])
     with pytest.raises(InvalidInput, match="no value can have given these responses"):
-        witness(transcript.answered(never.about("b"), 0), 1)
+        witness(transcript.add_position(never.about("b"), 0), 1)
 
 
 def test_a_witness_as_json_has_records_by_name_and_step() -> None:

@@ -103,5 +103,5 @@ def test_what_is_the_same_domain_is_accounted_for_the_same(kind: str) -> None:
             same(ours, plain, (about, other))
             responses = query.on(xp.FiniteSet(values)).responses
             place = generator.randrange(min(64, len(responses)))
-            ours, plain = ours.answered(about, place), plain.answered(other, place)
+            ours, plain = ours.add_position(about, place), plain.add_position(other, place)
             assert len(ours) == number + 1

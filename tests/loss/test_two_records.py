@@ -58,7 +58,9 @@ def test_two_records_are_right_where_responses_rule_combinations_out() -> None:
             size = len(domain.part(tuple(names)))
             query = xp.channel([["2/5", "3/5"], *generator.choices(rows, k=size - 1)])
             step = generator.choice(steps) if names != ["a"] else None
-            transcript = transcript.answered(query.about(*names, at=step), generator.randrange(2))
+            transcript = transcript.add_position(
+                query.about(*names, at=step), generator.randrange(2)
+            )
         check(transcript, steps)
 
 
@@ -113,7 +115,7 @@ def test_a_history_that_is_ruled_out_keeps_within_its_changes() -> None:
     transcript = (
         xp.Transcript(domain)
         .add(TRUTH.about("smokes", at=1), "yes")
-        .answered(sure.about("smokes", at=2), 0)
+        .add_position(sure.about("smokes", at=2), 0)
     )
     found = extreme_pair(transcript)
     assert found is not None

@@ -111,7 +111,7 @@ def test_ties_that_doubles_cannot_tell_are_told_in_words(guard: Filter) -> None:
     for place, exchanges in enumerate(last.values()):
         transcript = xp.Transcript(domain)
         for each, value in before + exchanges:
-            transcript = transcript.answered(each, value)
+            transcript = transcript.add_position(each, value)
         alone = guard.decide(xp.Odometer(transcript), tenth)
         assert alone.accepted == found.accepted[place]
 

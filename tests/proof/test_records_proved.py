@@ -39,7 +39,7 @@ def exact_ratio(case: Records) -> Fraction:
 def kept_to(ratio: Fraction, case: Records) -> xp.Transcript:
     transcript = xp.Transcript(case.domain, xp.BayesianFilter(ratio=ratio))
     for exchange in case.transcript.exchanges:
-        transcript = transcript.answered(exchange.query, exchange.position)
+        transcript = transcript.add_position(exchange.query, exchange.position)
     return transcript
 
 
@@ -131,12 +131,12 @@ def test_large_records_and_long_histories_have_the_loss_that_the_odometer_has() 
         right = generator.random() < 0.5
         near = 10 * row + column + 1 if right else 10 * (row + 1) + column
         query = xp.randomized_response(epsilon="0.3").about(f"a{10 * row + column}", f"a{near}")
-        grid = grid.answered(query, generator.randrange(100))
+        grid = grid.add_position(query, generator.randrange(100))
     weeks = xp.Transcript(xp.Attributes(x=xp.changing(list(range(6)), times=3), y=["no", "yes"]))
     for week in range(100):
         about = ["x", "y"] if week % 20 == 0 else ["x"]
         query = xp.randomized_response(epsilon="0.3").about(*about, at=3 * week + 1)
-        weeks = weeks.answered(query, generator.randrange(6))
+        weeks = weeks.add_position(query, generator.randrange(6))
     for transcript in (grid, weeks):
         loss, found = xp.realized_loss(transcript), checked(transcript).loss
         assert loss.lower <= found <= Decimal(loss.upper) + Decimal("1e-9")

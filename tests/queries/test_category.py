@@ -105,8 +105,8 @@ def test_alone_it_loses_what_it_loses_on_the_set(name: str) -> None:
     box, points = xp.Transcript(BOX), xp.Transcript(SET)
     for _ in range(4):
         position = generator.randrange(len(query.on(SET).responses))
-        box = box.answered(query.about("region"), position)
-        points = points.answered(query, position)
+        box = box.add_position(query.about("region"), position)
+        points = points.add_position(query, position)
     loss, exact = xp.realized_loss(box), xp.realized_loss(points)
     assert loss.lower <= exact.upper
     assert exact.lower <= loss.upper <= exact.upper + 1e-9

@@ -83,7 +83,7 @@ def test_what_is_explained_of_records_is_true_of_all_listed() -> None:
         transcript = xp.Transcript(case.domain, guard)
         losses = [Fraction(1)]
         for exchange in case.transcript.exchanges:
-            transcript = transcript.answered(exchange.query, exchange.position)
+            transcript = transcript.add_position(exchange.query, exchange.position)
             weights = likelihoods(transcript, records)
             losses.append(Fraction(max(weights), min(weights)))
         found = explain(xp.replay(transcript))

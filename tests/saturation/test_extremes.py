@@ -246,7 +246,7 @@ def test_thirty_attributes_of_ten_values() -> None:
     chain = xp.randomized_response(epsilon="0.1")
     for number in range(29):  # which ties all of them together
         about = chain.about(f"a{number:02}", f"a{number + 1:02}")
-        odometer = odometer.answered(about, generator.randrange(100))
+        odometer = odometer.add_position(about, generator.randrange(100))
     loss = odometer.loss.upper
     for number, cap in enumerate((Fraction(7, 2), Fraction(19, 5), Fraction(4))):
         query: Query = xp.saturating(odometer, f"a{10 * number:02} < 3", cap=cap)
@@ -254,7 +254,7 @@ def test_thirty_attributes_of_ten_values() -> None:
         assert query.names == (f"a{10 * number:02}",)
         assert odometer.transcript.filter is not None
         assert odometer.transcript.filter.accepts(odometer, query)
-        odometer = odometer.answered(query, 0)
+        odometer = odometer.add_position(query, 0)
         assert loss < odometer.loss.upper <= float(cap) + 1e-9
         loss = odometer.loss.upper
     changing = xp.Transcript(xp.Attributes(x=xp.changing([1, 2])))

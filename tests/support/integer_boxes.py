@@ -76,7 +76,7 @@ class Guarded:
     def transcript(self, domain: xp.Box | xp.FiniteSet) -> xp.Transcript:
         transcript = xp.Transcript(domain, self.guard)
         for query, position in self.asked:
-            transcript = transcript.answered(self.on(query, domain), position)
+            transcript = transcript.add_position(self.on(query, domain), position)
         return transcript
 
 

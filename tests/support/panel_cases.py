@@ -72,6 +72,6 @@ def play_on(
                 taken.append(number)
                 responses = len(query.on(domain).responses)
                 positions.append(generator.randrange(min(64, responses)))
-                odometers[place] = odometers[place].answered(query, positions[-1])
+                odometers[place] = odometers[place].add_position(query, positions[-1])
         kernel.fold(state, asked[taken], np.array(positions, dtype=np.int64), who[taken])
     return kernel, state, odometers

@@ -74,7 +74,7 @@ def violations(stream: Stream, seed: int) -> Iterator[str]:
         given = Ask(ask.kind, ask.weights, ask.intercept, ask.epsilon, high)
         accepted += (given,)
         likelihood = given.query.on(box)
-        odometer = odometer.answered(given.query, given.position(likelihood))
+        odometer = odometer.add_position(given.query, given.position(likelihood))
         limit = xp.numbers.Enclosure(0.0, budget.upper)
         for wrong in complaints(Case(stream.sides, accepted), limit, seed, count=40):
             if "sum of the epsilons" not in wrong:  # the budget may be above it

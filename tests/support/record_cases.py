@@ -127,7 +127,7 @@ def some_records(generator: random.Random) -> Records:
     for _ in range(generator.randint(0, 10)):
         query = generator.choice(pool)
         responses = query.on(domain).responses
-        transcript = transcript.answered(query, generator.randrange(min(64, len(responses))))
+        transcript = transcript.add_position(query, generator.randrange(min(64, len(responses))))
     following = generator.choice([*pool, some_about(generator, domain, steps)])
     return Records(domain, steps, transcript, following)
 

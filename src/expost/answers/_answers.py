@@ -379,7 +379,7 @@ class Answers:
         transcript = Transcript(self.domain)
         for code in codes.tolist():
             key, position = self.responses[code]
-            transcript = transcript.answered(self.queries[key], position)
+            transcript = transcript.add_position(self.queries[key], position)
         return transcript
 
 

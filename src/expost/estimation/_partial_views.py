@@ -153,7 +153,7 @@ class _HiddenResponses:
         )
         for length in range(prefix_length, len(tally)):
             key, position = tally[length]
-            odometer = odometer.answered(self.answers.queries[key], position)
+            odometer = odometer.add_position(self.answers.queries[key], position)
             self._odometers[tally[: length + 1]] = odometer
         return odometer
 

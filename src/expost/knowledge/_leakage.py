@@ -114,7 +114,9 @@ def leakage_history(
     expect(transcript, Transcript, "a transcript")
     result, now = [_log(Fraction(1))], belief
     for exchange in transcript.exchanges:
-        now = now.updated(Transcript(transcript.domain).answered(exchange.query, exchange.position))
+        now = now.updated(
+            Transcript(transcript.domain).add_position(exchange.query, exchange.position)
+        )
         result.append(_log(_share(guesses, now) / before))
     return tuple(result)
 

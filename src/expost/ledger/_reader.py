@@ -273,7 +273,9 @@ class LedgerReader:
                     raise LedgerDamaged(f"exchange {sequence} of {name} is not what was recorded")
                 entry = engine.catalog.response(row.response)
                 head = next_head(head, entry.chain_prefix, sequence)
-                transcript = transcript.answered(engine.catalog.query(row.query), entry.position)
+                transcript = transcript.add_position(
+                    engine.catalog.query(row.query), entry.position
+                )
             if head != subject.head or len(transcript) != subject.sequence:
                 raise LedgerDamaged(f"the chain of subject {name} is broken")
             return transcript

@@ -43,71 +43,70 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class PartLoss:
-    """The loss about some attributes that no question ties to any others: such losses add up."""
+    """The loss about attributes that no query ties to any others; such losses add up."""
 
     names: tuple[str, ...]
     loss: Enclosure
 
 
-def exact_share(used: Nats, whole: Nats) -> Enclosure:
-    """How much of a whole was used, from 0 to 1; 0 of 0 is 0."""
-    if used == whole and not whole.is_infinite:
-        used_up = 1.0 if whole > Nats() else 0.0
+def exact_share(used: Nats, total: Nats) -> Enclosure:
+    """Return the share of a total that was used, from 0 to 1; 0 of 0 is 0."""
+    if used == total and not total.is_infinite:
+        used_up = 1.0 if total > Nats() else 0.0
         return Enclosure(used_up, used_up)
-    if used == Nats() or (whole.is_infinite and not used.is_infinite):
+    if used == Nats() or (total.is_infinite and not used.is_infinite):
         return Enclosure(0.0, 0.0)
-    return capped_share(used.enclosure, whole.enclosure)
+    return capped_share(used.enclosure, total.enclosure)
 
 
-def capped_share(used: Enclosure, whole: Enclosure) -> Enclosure:
-    """The same, given enclosures."""
-    share = share_enclosure(used, whole)
+def capped_share(used: Enclosure, total: Enclosure) -> Enclosure:
+    """Enclose the share of a total that was used, from 0 to 1."""
+    share = share_enclosure(used, total)
     return Enclosure(min(1.0, share.lower), min(1.0, share.upper))
 
 
-def share_enclosure(used: Enclosure, whole: Enclosure) -> Enclosure:
-    """The same for a budget: what counts against it may be above it, or infinite."""
-    if used.upper == 0 or whole.upper == 0:
+def share_enclosure(used: Enclosure, total: Enclosure) -> Enclosure:
+    """Enclose the share of a budget that was used, which may be above 1 or infinite."""
+    if used.upper == 0 or total.upper == 0:
         return Enclosure(0.0, 0.0)
-    if whole.upper == math.inf:  # infinity can be any share of infinity
+    if total.upper == math.inf:  # infinity can be any share of infinity
         return Enclosure(0.0, math.inf)
     if used.lower == math.inf:
         return used
-    most = up(used.upper / whole.lower) if whole.lower > 0 else math.inf
-    return Enclosure(max(0.0, down(used.lower / whole.upper)), most)
+    most = up(used.upper / total.lower) if total.lower > 0 else math.inf
+    return Enclosure(max(0.0, down(used.lower / total.upper)), most)
 
 
 def cap_loss(loss: Enclosure, most: Enclosure) -> Enclosure:
-    """The loss, which rounding or an unfinished search never lifts above basic composition."""
+    """Cap a loss: neither rounding nor an unfinished search lifts it above basic composition."""
     return Enclosure(loss.lower, max(loss.lower, min(loss.upper, most.upper)))
 
 
 @dataclass(frozen=True, slots=True)
 class ExtremePair:
-    """A value for which the responses are likeliest, and one for which they are least likely."""
+    """Two values: the responses are likeliest for one and least likely for the other."""
 
     likeliest: Value | Record
     unlikeliest: Value | Record
     difference: float
-    """How far apart their log-likelihoods are, about; infinite if the second is ruled out."""
+    """The difference of their log-likelihoods, about; infinite if the second is ruled out."""
     others: tuple[int, int] | None
-    """How many other values are as likely as either, as far as doubles can tell; None if they are
-    not counted, as on a box or of records."""
+    """How many other values tie with either, as far as doubles show; None on boxes and records."""
     example: bool = False
-    """Whether others may be further apart, because these are what a search has found."""
+    """Whether other values may differ more, because a search found these."""
 
 
 class LogLikelihood(Protocol):
-    """ℓ of some responses over a domain. Immutable; an effort matters only if there is a search."""
+    """The log-likelihood ℓ of a tally. Immutable; an effort matters only if there is a search."""
 
     @property
     def searched(self) -> bool:
-        """Whether every loss costs a search, and is never exact."""
+        """Whether every loss takes a search and is never exact, as on a box."""
         ...
 
     @property
     def tally(self) -> Tally:
-        """The responses, counted."""
+        """The counts of the responses."""
         ...
 
     @property
@@ -117,64 +116,64 @@ class LogLikelihood(Protocol):
 
     @property
     def spent(self) -> Enclosure:
-        """The same in doubles."""
+        """The sum of the epsilons, enclosed by doubles."""
         ...
 
     @property
     def exact_spent(self) -> Nats:
-        """The same exactly."""
+        """The exact sum of the epsilons."""
         ...
 
     @property
     def distinct_exchanges(self) -> int:
-        """How many different exchanges an exact loss goes through."""
+        """How many different exchanges an exact loss reads."""
         ...
 
     def add(self, query: Query, position: int) -> Self:
-        """ℓ after one more response."""
+        """Return ℓ after one more response."""
         ...
 
     def loss(self, effort: Effort) -> Enclosure:
-        """The realized loss, as closely as it is known without much work."""
+        """Enclose the realized loss, as tightly as is possible without much work."""
         ...
 
     def loss_against(self, limit: float, effort: Effort) -> Enclosure:
-        """The same, searched for until it is on one side of a limit."""
+        """Enclose the realized loss; a search ends when it is on one side of a limit."""
         ...
 
     @property
     def exact_loss(self) -> Nats:
-        """The same exactly, unless it is searched for."""
+        """The exact realized loss, unless it is searched for."""
         ...
 
     def worst_after(self, query: Query, times: int, budget: Nats, effort: Effort) -> WorstCase:
-        """The realized loss after some more queries, at worst over responses."""
+        """Bound the loss after a query is asked several times, at worst over responses."""
         ...
 
     def plus_epsilon(self, query: Query, times: int, budget: Nats, effort: Effort) -> WorstCase:
-        """The same before the last of these queries, plus its epsilon."""
+        """Bound the loss before the last of these queries, and add its epsilon."""
         ...
 
     @property
     def by_part(self) -> tuple[PartLoss, ...]:
-        """Of records: the losses about attributes that no question ties together, which add up."""
+        """For records: the losses about groups of attributes that no query ties together."""
         ...
 
     def extreme_pair(self, effort: Effort) -> ExtremePair | None:
-        """The two values that the responses tell apart most, if any; None if no work is left."""
+        """Find the two values that the responses distinguish most; None if there are none."""
         ...
 
     def epsilon_of(self, query: Query) -> Enclosure:
-        """The worst case of a query on this domain, from its probabilities."""
+        """Enclose the worst case of a query on this domain, from its probabilities."""
         ...
 
     def least_share_of_basic(self, query: Query) -> Enclosure:
-        """The least share of its epsilon that a query uses on this domain."""
+        """Enclose the least share of its epsilon that a response to a query uses."""
         ...
 
 
 def flat_log_likelihood(domain: Domain) -> LogLikelihood:
-    """ℓ before anything is asked."""
+    """Return ℓ of no responses."""
     return log_likelihood(domain, ())
 
 
@@ -223,12 +222,12 @@ D = TypeVar("D", FiniteSet, Attributes, Box)
 
 @dataclass(frozen=True, eq=False)
 class TalliedLogLikelihood(Generic[D]):
-    """Counted responses over a domain, and the sum of their epsilons, which bounds the loss."""
+    """The tally of a log-likelihood, and the sum of the epsilons, which bounds the loss."""
 
     domain: D
     tally: Tally
     _charged: RunningSum | None = field(repr=False)
-    """If it is known from the exchange before; otherwise it is summed when first needed."""
+    """The sum if it is known from the exchange before; otherwise the first use computes it."""
 
     @cached_property
     def charged(self) -> RunningSum:
@@ -260,7 +259,7 @@ F = TypeVar("F", FiniteSet, Attributes)
 
 @dataclass(frozen=True, eq=False)
 class FiniteLogLikelihood(TalliedLogLikelihood[F]):
-    """What sets and records have in common."""
+    """The log-likelihood over a finite domain, with an exact loss."""
 
     searched: ClassVar[bool] = False
 
@@ -276,11 +275,11 @@ class FiniteLogLikelihood(TalliedLogLikelihood[F]):
 
     @abstractmethod
     def worst_after(self, query: Query, times: int, budget: Nats, effort: Effort) -> WorstCase:
-        """The realized loss after some more queries, at worst over responses."""
+        """Bound the loss after a query is asked several times, at worst over responses."""
 
     @abstractmethod
     def _likelihood(self, query: Query) -> FiniteLikelihood:
-        """The likelihood of a query over what it sees of a value."""
+        """Return the likelihood of a query over the parts of a value that it depends on."""
 
     @property
     def distinct_exchanges(self) -> int:

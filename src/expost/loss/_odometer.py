@@ -28,16 +28,16 @@ from expost.queries import Query
 from expost.solver import Effort
 from expost.transcript import Exchange, Transcript
 
-__all__ = ["EXCHANGE", "Odometer", "largest_on_the_way", "peak_text"]
+__all__ = ["EXCHANGE", "Odometer", "enclose_peak", "peak_text"]
 
 
 def peak_text(peak: Enclosure, loss: Enclosure) -> str:
-    """The peak for people, beside the loss at the end: "at most" if it may be no more than that."""
-    known = peak.lower > loss.upper or peak.shown() == loss.shown()
-    return peak.shown() if known else f"at most {peak.shown()}"
+    """Return the peak as people read it: "at most" if it may be as low as the loss at the end."""
+    is_certain = peak.lower > loss.upper or peak.shown() == loss.shown()
+    return peak.shown() if is_certain else f"at most {peak.shown()}"
 
 
-def largest_on_the_way(
+def enclose_peak(
     sums: Sequence[Enclosure],
     last: Enclosure,
     loss_after: Callable[[int], Enclosure],
@@ -45,58 +45,58 @@ def largest_on_the_way(
     gap: float,
     used_up: Callable[[], bool],
 ) -> tuple[Enclosure, int]:
-    """Enclose the largest loss after any number of exchanges, and return where it was found.
+    """Enclose the largest loss after any number of exchanges, and return that number.
 
-    The loss at that place has the lower end of the enclosure.
+    The lower end of the enclosure is the lower end of the loss after so many exchanges.
 
-    No exchange changes the loss by more than its epsilon, up or down, so a loss at one place bounds
-    all others by the sums of the epsilons between. The search goes next to where that bound is
-    highest, and ends when no bound exceeds what was found by more than the gap. It visits each
-    place at most once. Proof: docs/theory/filters.md.
+    No exchange changes the loss by more than its epsilon, up or down. So the loss after one
+    exchange bounds all others by the sums of the epsilons between. The search goes next to the
+    exchange with the highest bound, and ends when no bound exceeds the largest loss found by more
+    than the gap. It visits each exchange at most once. Proof: docs/theory/filters.md.
     """
     lowers = np.array([sum_.lower for sum_ in sums])
     uppers = np.array([sum_.upper for sum_ in sums])
-    places = np.arange(len(sums))
+    counts = np.arange(len(sums))
 
-    def seen(bounds: NDArray[np.float64], place: int, upper: float) -> NDArray[np.float64]:
+    def tightened(bounds: NDArray[np.float64], count: int, upper: float) -> NDArray[np.float64]:
         with np.errstate(invalid="ignore"):
-            later, earlier = uppers - lowers[place], uppers[place] - lowers
-        between = np.where(places >= place, later, earlier)
+            later, earlier = uppers - lowers[count], uppers[count] - lowers
+        between = np.where(counts >= count, later, earlier)
         between = np.nextafter(np.where(np.isnan(between), np.inf, between), np.inf)
-        between[place] = 0.0
+        between[count] = 0.0
         return np.minimum(bounds, np.nextafter(upper + between, np.inf))
 
     end = len(sums) - 1
-    bounds, reached, highest = seen(uppers, end, last.upper), last.lower, end
+    bounds, reached, highest = tightened(uppers, end, last.upper), last.lower, end
     waiting = np.ones(len(sums), dtype=np.bool_)
     waiting[[0, end]] = False
     while waiting.any() and not used_up():
-        place = int(np.argmax(np.where(waiting, bounds, -np.inf)))
-        if bounds[place] <= reached + gap:
+        count = int(np.argmax(np.where(waiting, bounds, -np.inf)))
+        if bounds[count] <= reached + gap:
             break
-        waiting[place] = False
-        loss = loss_against(reached + gap, place)
+        waiting[count] = False
+        loss = loss_against(reached + gap, count)
         if loss.upper > reached + gap:
-            # It is the highest so far, so its height is worth knowing.
-            loss = loss_after(place)
+            # It is the highest so far, so a tighter enclosure is worth a search.
+            loss = loss_after(count)
         if loss.lower > reached:
-            reached, highest = loss.lower, place
-        bounds = seen(bounds, place, loss.upper)
+            reached, highest = loss.lower, count
+        bounds = tightened(bounds, count, loss.upper)
     return Enclosure(reached, max(reached, float(bounds.max()))), highest
 
 
 _ZERO = Enclosure(0.0, 0.0)
 
 EXCHANGE = 10
-"""How much work it is to go through an exchange, in small nodes, besides what is searched for."""
+"""The work of reading an exchange, in small nodes, not counting searches."""
 
-_AGAIN = 4
-"""How much it is to add it up again."""
+_SUM_AGAIN = 4
+"""The work of summing up an exchange again."""
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Odometer(Account):
-    """Tracks the realized loss along a transcript; it can fall (paper, section 4.2).
+    """The realized loss along a transcript; it can fall (paper, section 4.2).
 
     An odometer is immutable, and a function of the transcript and, over a box, of the effort.
     :meth:`add` costs one pass over a finite domain. Over a box, a loss is searched for when it is
@@ -135,14 +135,14 @@ class Odometer(Account):
             self._absorb(exchange)
 
     def add(self, query: Query, response: Any) -> Odometer:
-        """The odometer after one more exchange."""
-        return self._grown(self.transcript.add(query, response))
+        """Return the odometer after one more exchange."""
+        return self._extended(self.transcript.add(query, response))
 
-    def answered(self, query: Query, position: int) -> Odometer:
-        """The same, given the position of the response."""
-        return self._grown(self.transcript.answered(query, position))
+    def add_position(self, query: Query, position: int) -> Odometer:
+        """Return the odometer after one more exchange, given the position of the response."""
+        return self._extended(self.transcript.add_position(query, position))
 
-    def _grown(self, transcript: Transcript) -> Odometer:
+    def _extended(self, transcript: Transcript) -> Odometer:
         longer, domain = object.__new__(Odometer), self.transcript.domain
         longer._set("transcript", transcript)
         for name in ("log_likelihood", "basic_history", "_effort", "_passes"):
@@ -159,7 +159,7 @@ class Odometer(Account):
         return longer
 
     def total(self, rule: Rule) -> Total:
-        """The sums of a composition rule over the transcript; updated from the first use on."""
+        """Return the sums of a composition rule; they are updated from the first use on."""
         total = self._totals.get(rule)
         if total is None:
             total, domain = Total(), self.transcript.domain
@@ -205,7 +205,7 @@ class Odometer(Account):
 
     @property
     def tightest_loss(self) -> Enclosure:
-        """The same as closely as possible: the nearest doubles around it if it is exact."""
+        """The realized loss, enclosed by the nearest doubles if it is exact."""
         return self.loss if self.searched else self.exact_loss.enclosure
 
     @cached_property
@@ -217,19 +217,19 @@ class Odometer(Account):
         return Chain(shared.loss_after(count) for count in range(len(self) + 1))
 
     def loss_after(self, count: int) -> Enclosure:
-        """The realized loss after the first ``count`` exchanges."""
+        """Enclose the realized loss after the first ``count`` exchanges."""
         if not self.searched:
             return self._passes[count]
-        if not self.effort.limit(0, max(1, _AGAIN * count)):
+        if not self.effort.limit(0, max(1, _SUM_AGAIN * count)):
             return Enclosure(0.0, self.basic_history[count].upper)
         return self._after(count).loss(self.effort)
 
     def exact_loss_after(self, count: int) -> Nats:
-        """The same over a finite domain, exactly."""
+        """Return the exact loss after the first ``count`` exchanges, over a finite domain."""
         return self._after(count).exact_loss
 
     def loss_against(self, limit: float, count: int | None = None) -> Enclosure:
-        """The same, by default now, searched for until it is on one side of a limit.
+        """Enclose the loss, by default now; a search ends when it is on one side of a limit.
 
         The search ignores the gap, and is limited by nodes.
         """
@@ -241,14 +241,14 @@ class Odometer(Account):
     def _after(self, count: int) -> LogLikelihood:
         if count == len(self):
             return self.log_likelihood
-        self.effort.charge_work(_AGAIN * count)
+        self.effort.charge_work(_SUM_AGAIN * count)
         return log_likelihood(self.domain, self.transcript.exchanges.first(count))
 
     @property
     def peak(self) -> Enclosure:
-        """The largest realized loss on the way, start and end included.
+        """The largest realized loss at any point, start and end included.
 
-        It bounds what anybody has learned who saw only the first responses, however many.
+        It bounds what anyone who saw only the first responses, however many, has learned.
         """
         return self._peak_and_exchange[0]
 
@@ -269,30 +269,30 @@ class Odometer(Account):
         # All these searches share the limit of one.
         effort = self.effort.with_work_limit()
         shared = self.prefix(len(self), effort.sharing_nodes(effort.node_limit))
-        return largest_on_the_way(
+        return enclose_peak(
             self.basic_history, self.loss, shared.loss_after, shared.loss_against,
             self.effort.gap, lambda: shared.effort.used_up,
         )  # fmt: skip
 
     def prefix(self, count: int, effort: Effort | None = None) -> Odometer:
-        """The odometer after the first ``count`` exchanges, perhaps with another effort."""
-        same = object.__new__(Odometer)
+        """Return the odometer after the first ``count`` exchanges, perhaps with another effort."""
+        prefix = object.__new__(Odometer)
         for name in self.__dataclass_fields__:
-            same._set(name, getattr(self, name))
-        same._set("_effort", effort or self.effort)
+            prefix._set(name, getattr(self, name))
+        prefix._set("_effort", effort or self.effort)
         if count < len(self):
-            # What is known of the way there is not worked out again.
-            same._set("transcript", self.transcript.first(count))
-            same._set("log_likelihood", self._after(count))
-            same._set("basic_history", self.basic_history.first(count + 1))
-            same._set("_totals", {})
+            # The losses before are not computed again.
+            prefix._set("transcript", self.transcript.first(count))
+            prefix._set("log_likelihood", self._after(count))
+            prefix._set("basic_history", self.basic_history.first(count + 1))
+            prefix._set("_totals", {})
             if not self.searched:
-                same._set("_passes", self._passes.first(count + 1))
-        return same
+                prefix._set("_passes", self._passes.first(count + 1))
+        return prefix
 
     @property
     def spent(self) -> Enclosure:
-        """The sum of the epsilons now, which is what basic composition says."""
+        """The sum of the epsilons now: the bound of basic composition."""
         return self.basic_history[-1]
 
     @property
@@ -320,12 +320,12 @@ class Odometer(Account):
     def with_effort(self, effort: Effort) -> Odometer:
         return self.prefix(len(self), effort)
 
-    def with_known_losses(self, other: Odometer) -> Odometer:
-        """The same, where another one of the same transcript has found its loss and its peak."""
-        same = self.prefix(len(self))
-        for name in {"loss", "_peak_and_exchange"} & other.__dict__.keys():
-            same._set(name, getattr(other, name))
-        return same
+    def with_known_losses(self, source: Odometer) -> Odometer:
+        """Return this odometer with the loss and peak that one of the same transcript found."""
+        copy = self.prefix(len(self))
+        for name in {"loss", "_peak_and_exchange"} & source.__dict__.keys():
+            copy._set(name, getattr(source, name))
+        return copy
 
     def __len__(self) -> int:
         return len(self.transcript)
@@ -343,23 +343,23 @@ class Odometer(Account):
             facts["realized loss"] = self.loss.shown()
         if self.peak_is_known and self.loss_is_known:
             facts["at its peak"] = peak_text(self.peak, self.loss)
-        known = not self.searched or "history" in self.__dict__
+        history_is_known = not self.searched or "history" in self.__dict__
         return card(
             "Odometer",
             facts,
             columns=("", "response", "loss after it"),
-            items=self.transcript.exchanges if known else (),
-            row=lambda number, exchange: (
-                number, exchange.response, self.history[number].shown(),
+            items=self.transcript.exchanges if history_is_known else (),
+            row=lambda count, exchange: (
+                count, exchange.response, self.history[count].shown(),
             ),
         )  # fmt: skip
 
     @property
     def loss_is_known(self) -> bool:
-        """Whether the loss is already known; over a box it is searched for when first needed."""
+        """Whether the loss is known already; over a box the first use searches for it."""
         return not self.searched or "loss" in self.__dict__
 
     @property
     def peak_is_known(self) -> bool:
-        """The same for the peak."""
+        """Whether the peak is known already; over a box the first use searches for it."""
         return not self.searched or "_peak_and_exchange" in self.__dict__

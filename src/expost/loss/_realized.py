@@ -1,4 +1,4 @@
-"""The realized loss, the worst case, and the share of one in the other."""
+"""The realized loss of a transcript, the worst case of a query, and shares of basic composition."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["basic_loss", "realized_loss", "share_of_basic", "total_charge", "wor
 
 
 def realized_loss(
-    asked: object,
+    history: object,
     *,
     gap: float = GAP,
     nodes: int | None = None,
@@ -30,15 +30,22 @@ def realized_loss(
     group: int | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Enclosure:
-    r"""The most that an analyst can have learned from these responses, in nats.
+    r"""Bound what anyone who sees these responses can have learned, in nats.
 
     .. math:: \max_x \ell(x) - \min_x \ell(x), \quad \ell(x) = \sum_i \log P[Q_i(x) = y_i]
 
-    ``asked`` is a transcript, a session or an odometer. The loss is infinite if the responses rule
-    a value out. Over a finite domain the enclosure is the nearest doubles around the exact value.
-    Over a box it is as wide as ``gap``, or wider if that takes more than ``nodes`` nodes, by
-    default a few seconds of work; the other options are those of :class:`Effort`. Act on ``upper``.
-    Proofs: docs/theory/realized_loss.md, docs/theory/extrema.md.
+    The loss is infinite if the responses rule a value out. Act on ``upper``. Over a finite domain
+    the enclosure is the nearest doubles around the exact value. Proofs:
+    docs/theory/realized_loss.md, docs/theory/extrema.md.
+
+    Args:
+        history: A transcript, a session or an odometer.
+        gap: The width of the enclosure over a box, in nats.
+        nodes: The most nodes of the search over a box, by default a few seconds of work. If they
+            do not suffice, the enclosure is wider than ``gap``.
+        threads: See :class:`Effort`.
+        group: See :class:`Effort`.
+        progress: Called with the progress of the search.
 
     >>> import expost as xp
     >>> query = xp.randomized_response(epsilon=1)
@@ -48,13 +55,13 @@ def realized_loss(
     >>> round(xp.realized_loss(transcript.add(query, "no")).upper, 6)
     0.0
     """
-    transcript = transcript_of(asked)
+    transcript = transcript_of(history)
     total = log_likelihood(transcript.domain, transcript.exchanges)
     return tightest_loss(total, Effort(gap, nodes, threads, group, progress))
 
 
 def worst_case_loss(query: Query, domain: Domain) -> Enclosure:
-    r"""What a query guarantees before any response: its epsilon, from its probabilities.
+    r"""Enclose the worst case of a query before any response, from its probabilities.
 
     .. math:: \max_y \log \frac{\max_x P[Q(x) = y]}{\min_x P[Q(x) = y]}
 
@@ -69,26 +76,28 @@ def worst_case_loss(query: Query, domain: Domain) -> Enclosure:
 
 
 def basic_loss(transcript: Transcript) -> Nats:
-    """What basic composition charges: the sum of the epsilons, exactly."""
+    """Return the bound of basic composition: the sum of the epsilons, exactly."""
     return total_charge(
         (exchange.query.ceiling(transcript.domain), 1) for exchange in transcript.exchanges
     )
 
 
 def total_charge(charges: Iterable[tuple[Nats, int]]) -> Nats:
-    """The sum of charges with their multiplicities."""
+    """Return the sum of charges with their multiplicities."""
     return Nats.total(charges)
 
 
 @overload
-def share_of_basic(asked: Query, domain: Domain) -> Enclosure: ...
+def share_of_basic(query_or_transcript: Query, domain: Domain) -> Enclosure: ...
 
 
 @overload
-def share_of_basic(asked: Transcript) -> Enclosure: ...
+def share_of_basic(query_or_transcript: Transcript) -> Enclosure: ...
 
 
-def share_of_basic(asked: Query | Transcript, domain: Domain | None = None) -> Enclosure:
+def share_of_basic(
+    query_or_transcript: Query | Transcript, domain: Domain | None = None
+) -> Enclosure:
     """Return the realized loss as a share of basic composition (paper, section 3.3).
 
     For a query it is the smallest loss that one of its responses realizes, divided by its worst
@@ -102,11 +111,11 @@ def share_of_basic(asked: Query | Transcript, domain: Domain | None = None) -> E
     >>> round(share_of_basic(transcript).upper, 6)
     0.0
     """
-    if isinstance(asked, Transcript):
-        total = log_likelihood(asked.domain, asked.exchanges)
+    if isinstance(query_or_transcript, Transcript):
+        total = log_likelihood(query_or_transcript.domain, query_or_transcript.exchanges)
         return share_of_charges(total, tightest_loss(total, Effort()))
-    check_query(asked)
+    check_query(query_or_transcript)
     if domain is None:
         raise InvalidInput("the share of a query needs a domain")
     expect(domain, Domain, "a FiniteSet, Attributes or a Box")
-    return flat_log_likelihood(domain).least_share_of_basic(asked)
+    return flat_log_likelihood(domain).least_share_of_basic(query_or_transcript)

@@ -1,4 +1,4 @@
-"""Replay: every exchange of a transcript is decided again, on what came before it."""
+"""Replays: every exchange of a transcript is decided again, after those before it."""
 
 from __future__ import annotations
 
@@ -21,56 +21,55 @@ from expost.transcript import Transcript, transcript_of
 __all__ = ["Headroom", "Replay", "replay", "replay_with_effort"]
 
 
-_GLANCE = 16
-
-_AHEAD = 16
-
+_QUICK_NODES = 16
+_EXCHANGES_AHEAD = 16
 _LONGEST_WAIT = 64
 
 
 class Headroom:
-    """What bounds the loss of a replay so far, for a filter that compares the loss with a budget.
+    """An upper bound on the loss of a replay so far, which saves searches over a box.
 
-    Proof: docs/theory/filters.md.
+    No exchange changes the loss by more than its epsilon. So a search that finds the loss well
+    below the budget decides many exchanges to come. Proof: docs/theory/filters.md.
     """
 
     def __init__(self, filter_: Filter) -> None:
         self._budget = filter_.budget.enclosure
-        self._most = 0.0
+        self._upper = 0.0
         self._wait = 0
         self._patience = 1
 
     def fits(self, odometer: Odometer, query: Query) -> bool:
-        """Whether the loss so far and the epsilon of a query are surely within the budget."""
+        """Return whether the loss so far plus the epsilon of a query is surely within budget."""
         charge = query.ceiling(odometer.domain).enclosure.upper
-        if up(self._most + charge) <= self._budget.lower:
+        if up(self._upper + charge) <= self._budget.lower:
             return True
         if self._wait or odometer.effort.used_up:
             self._wait = max(0, self._wait - 1)
             return False
-        # A glance is enough to see that the budget is far away; near to it, it seldom is.
-        effort = replace(odometer.effort, nodes=min(_GLANCE, odometer.effort.node_limit))
-        far = down(self._budget.lower - _AHEAD * charge)
-        self._most = min(self._most, odometer.with_effort(effort).loss_against(far).upper)
-        fits = up(self._most + charge) <= self._budget.lower
+        # A quick search shows that the budget is not near; close to it, it seldom decides.
+        effort = replace(odometer.effort, nodes=min(_QUICK_NODES, odometer.effort.node_limit))
+        limit = down(self._budget.lower - _EXCHANGES_AHEAD * charge)
+        self._upper = min(self._upper, odometer.with_effort(effort).loss_against(limit).upper)
+        fits = up(self._upper + charge) <= self._budget.lower
         self._patience = 1 if fits else min(2 * self._patience, _LONGEST_WAIT)
         self._wait = 0 if fits else self._patience
         return fits
 
-    def answered(self, query: Query, odometer: Odometer, *, accepted: bool) -> None:
-        """An exchange more; what a pure filter accepts ends within the budget."""
-        self._most = up(self._most + query.ceiling(odometer.domain).enclosure.upper)
+    def record(self, query: Query, odometer: Odometer, *, accepted: bool) -> None:
+        """Record an exchange; one that a pure filter accepts ends within the budget."""
+        self._upper = up(self._upper + query.ceiling(odometer.domain).enclosure.upper)
         if accepted:
-            self._most = min(self._most, self._budget.upper)
+            self._upper = min(self._upper, self._budget.upper)
 
 
-# Shares of the work that is left: for the loss, then for the peak.
-_LOSS, _PEAK = 0.6, 0.6
+# Shares of the remaining work: for the loss, then for the peak.
+_LOSS_SHARE, _PEAK_SHARE = 0.6, 0.6
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """Whether a budget was respected at every exchange, and the largest loss on the way.
+    """A report on whether a budget was respected at every exchange, and on the largest loss.
 
     :func:`replay` returns it. ``respected`` is a fact about the transcript: whether the
     condition of its filter held at every exchange, given those before. It is None if a search could
@@ -79,16 +78,16 @@ class Replay:
 
     respected: bool | None
     first_refused: int | None
-    """The number of the first exchange, from 1, that the filter certainly refuses.
+    """The index of the first exchange, from 1, that the filter certainly refuses.
 
-    None also where the budget was not respected and the search for that exchange ran out of nodes.
+    None even if the budget was not respected, where the search for that exchange ran out of nodes.
     """
     loss: Enclosure
     """The realized loss at the end."""
     peak: Enclosure
-    """The largest realized loss on the way."""
+    """The largest realized loss at any point."""
     filter: Filter | None
-    """The filter that decided again: the one that the transcript names, unless another is given."""
+    """The filter that decided again: that of the transcript, unless another was passed."""
     odometer: Odometer = field(repr=False, compare=False)
     """The odometer at the end."""
     peak_exchange: int = field(default=0, repr=False, compare=False)
@@ -99,7 +98,7 @@ class Replay:
 
     @property
     def basic(self) -> Nats:
-        """What basic composition says: the sum of the epsilons."""
+        """The bound of basic composition: the sum of the epsilons."""
         return self.odometer.exact_spent
 
     @property
@@ -108,7 +107,7 @@ class Replay:
         return share_of_charges(self.odometer.log_likelihood, self.loss)
 
     def tree(self) -> dict[str, Any]:
-        """The loss, the budget and whether it was respected, as JSON."""
+        """Return the loss, the budget and whether it was respected as JSON."""
         transcript = self.odometer.transcript
         return plain_tree(
             {
@@ -123,7 +122,7 @@ class Replay:
         )
 
     def course_tree(self) -> dict[str, Any]:
-        """The part of it that is about the course, not the end."""
+        """Return the part of :meth:`tree` that is about the course, not the end."""
         return plain_tree(
             {
                 "budget_respected": self.respected,
@@ -147,7 +146,7 @@ class Replay:
 
 
 def replay(
-    asked: object,
+    history: object,
     *,
     filter: Filter | None = None,
     gap: float = GAP,
@@ -177,17 +176,17 @@ def replay(
     """
     with at("filter"):
         expect(filter, Filter | None, "a filter, such as BayesianFilter(epsilon=1)")
-    return replay_with_effort(transcript_of(asked), Effort(gap, nodes), progress, filter)
+    return replay_with_effort(transcript_of(history), Effort(gap, nodes), progress, filter)
 
 
 def replay_with_effort(
     transcript: Transcript,
     effort: Effort,
     progress: Callable[[int, int], None] | None = None,
-    other: Filter | None = None,
+    filter_: Filter | None = None,
 ) -> Replay:
-    """The same, with an :class:`Effort`."""
-    filter_, bounded = other or transcript.filter, effort.with_work_limit()
+    """Replay a transcript with an :class:`Effort`; see :func:`replay`."""
+    filter_, bounded = filter_ or transcript.filter, effort.with_work_limit()
     check_length(transcript.domain, transcript.exchanges)
     odometer = Odometer(transcript.first(0))
     deciding = (
@@ -197,20 +196,20 @@ def replay_with_effort(
     bounded.charge_work(EXCHANGE * len(transcript))
     respected, first_refused = True, None
     decide = None if filter_ is None else _decider(filter_, searched=odometer.searched)
-    for number, exchange in enumerate(transcript.exchanges, start=1):
+    for index, exchange in enumerate(transcript.exchanges, start=1):
         if progress is not None:
-            progress(number, len(transcript))
+            progress(index, len(transcript))
         if decide is not None and first_refused is None:
             accepted = decide(odometer, exchange.query)
-            first_refused = number if accepted is False else None
+            first_refused = index if accepted is False else None
             respected = respected and accepted is True
-        odometer = odometer.answered(exchange.query, exchange.position)
+        odometer = odometer.add_position(exchange.query, exchange.position)
     # The loss shares its nodes with nobody, and leaves some of the work.
-    odometer = odometer.with_effort(bounded.with_share(_LOSS))
+    odometer = odometer.with_effort(bounded.with_share(_LOSS_SHARE))
     loss = odometer.tightest_loss
     if filter_ is not None and odometer.searched:
         loss = filter_.realized(odometer)
-    highest = odometer.with_effort(bounded.with_share(_PEAK)).with_known_losses(odometer)
+    highest = odometer.with_effort(bounded.with_share(_PEAK_SHARE)).with_known_losses(odometer)
     peak, peak_exchange = highest.peak, highest.peak_exchange
     odometer = odometer.with_effort(effort).with_known_losses(odometer)
     if filter_ is None:
@@ -226,8 +225,8 @@ def replay_with_effort(
 
 
 def _decider(filter_: Filter, *, searched: bool) -> Callable[[Odometer, Query], bool | None]:
-    """Whether a filter accepts the exchanges of a replay, one after the other."""
-    room = Headroom(filter_) if filter_.pure and filter_.by_loss and searched else None
+    """Return a function that decides the exchanges of a replay, one after the other."""
+    headroom = Headroom(filter_) if filter_.pure and filter_.by_loss and searched else None
 
     def verdict(odometer: Odometer, query: Query) -> bool | None:
         if odometer.effort.used_up:
@@ -235,12 +234,12 @@ def _decider(filter_: Filter, *, searched: bool) -> Callable[[Odometer, Query], 
         return filter_.verdict(odometer.with_effort(odometer.effort.for_replayed_decision()), query)
 
     def decide(odometer: Odometer, query: Query) -> bool | None:
-        if room is None or query.approximate:
+        if headroom is None or query.approximate:
             return verdict(odometer, query)
-        accepted: bool | None = room.fits(odometer, query)
+        accepted: bool | None = headroom.fits(odometer, query)
         if not accepted:
             accepted = verdict(odometer, query)
-        room.answered(query, odometer, accepted=accepted is True)
+        headroom.record(query, odometer, accepted=accepted is True)
         return accepted
 
     return decide

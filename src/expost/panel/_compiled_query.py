@@ -247,7 +247,7 @@ class Questions:
         transcript = Transcript(self.domain)
         for question, position, times in self.in_order(packed):
             for _ in range(times):
-                transcript = transcript.answered(question.query, position)
+                transcript = transcript.add_position(question.query, position)
         return transcript
 
     def charge(self, question: Question) -> Charge:

@@ -242,7 +242,7 @@ class Panel:
         """What one subject was asked and answered, in order."""
         transcript = Transcript(self.domain, self.filter)
         for exchange in self._state.exact_exchanges(self._naming.place(subject)):
-            transcript = transcript.answered(exchange.query, exchange.position)
+            transcript = transcript.add_position(exchange.query, exchange.position)
         return transcript
 
     def answers(self) -> Answers:

@@ -272,7 +272,7 @@ def costs(
     prefix = Odometer(Transcript(transcript.domain), effort=odometer.effort)
     yield tuple(filter_.held(prefix) for filter_ in filters)
     for exchange in transcript.exchanges:
-        prefix = prefix.answered(exchange.query, exchange.position)
+        prefix = prefix.add_position(exchange.query, exchange.position)
         yield tuple(filter_.held(prefix) for filter_ in filters)
 
 

@@ -236,7 +236,7 @@ class Session:
         likelihood = query.on(self.transcript.domain)
         try:
             # No name for what was drawn: tools that report errors show local variables.
-            return self._odometer.answered(
+            return self._odometer.add_position(
                 query, draw(likelihood.pmf(self._value.position_at(query.step)), self._source)
             )
         except BaseException as error:

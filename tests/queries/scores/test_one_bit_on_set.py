@@ -52,7 +52,7 @@ def asked(generator: random.Random, domain: xp.FiniteSet) -> xp.Transcript:
     for query in generator.choices(queries, k=20):
         responses = query.on(domain).responses
         position = generator.choice([0, 1, len(responses) - 1, len(responses) // 2])
-        transcript = transcript.answered(query, position)
+        transcript = transcript.add_position(query, position)
     return transcript
 
 
