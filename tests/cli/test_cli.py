@@ -110,44 +110,6 @@ def test_what_is_no_loss_is_not_called_one(
         xp.Session.resume(transcript, "yes").ask(rr)
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("{", "expost: query.json: line 1 column 2: not JSON"),
-        ({"kind": "nonsense"}, "expost: query.json: kind: unknown query"),
-        ({"kind": "channel"}, "expost: query.json: 'responses' is missing"),
-        ({**RR, "epsilon": -1}, "expost: query.json: epsilon: must be greater than 0"),
-        ({"kind": "perturbation", "scores": [0], "range": [0, 1], "epsilon": 1},
-         "expost: query.json: scores: 1 scores for a domain of 2 values"),
-    ],
-)  # fmt: skip
-def test_a_bad_query_is_one_line_and_exit_code_2(
-    run: Run, transcript: Path, query: Callable[[Any], Path], content: Any, message: str
-) -> None:
-    code, out, err = run("decide", transcript, "--query", query(content))
-    assert (code, out) == (2, "")
-    assert err.replace(f"{transcript.parent}/", "").startswith(message)
-    assert err.count("\n") == 1
-
-
-def test_deciding_needs_a_filter(run: Run, tmp_path: Path, query: Callable[[Any], Path]) -> None:
-    path = tmp_path / "bare.json"
-    xp.Transcript(xp.FiniteSet([0, 1])).save(path)
-    code, _, err = run("decide", path, "--query", query(RR))
-    assert code == 2
-    assert err == f"expost: {path}: the transcript names no filter, so there is no budget\n"
-
-
-@pytest.mark.parametrize(
-    "arguments", [["loss"], ["loss", "missing.json"], ["decide", "x"], ["nonsense"], ["--nonsense"]]
-)
-def test_bad_usage_is_one_line_and_exit_code_2(run: Run, arguments: list[str]) -> None:
-    code, out, err = run(*arguments)
-    assert (code, out) == (2, "")
-    assert err.startswith("expost: ")
-    assert err.count("\n") == 1
-
-
 def test_the_demo_tells_the_story_and_saves_its_picture_where_it_was_sent(
     run: Run, tmp_path: Path
 ) -> None:
@@ -180,12 +142,6 @@ def test_the_demo_gains_over_basic_composition_at_its_best_and_loses_to_asking_o
     assert shares[-1] == pytest.approx(truth + (1 - truth) * 3 / 7)
     assert result["picture"] is None
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_picture_that_cannot_be_saved_is_bad_input(run: Run, tmp_path: Path) -> None:
-    code, _, err = run("demo", "--out", tmp_path / "missing" / "odometer.png", "--json")
-    assert code == 2
-    assert err.count("\n") == 1
 
 
 def test_help_is_instant_and_imports_nothing_heavy() -> None:

@@ -123,20 +123,6 @@ def test_answers_that_are_left_out_are_warned_of(run: Run, study: Any) -> None:
     assert planned["warning"] is None
 
 
-def test_a_name_that_is_not_there_is_one_line_that_says_which_are(run: Run, study: Any) -> None:
-    asked = study("smokes", "region")
-    for options, message in [
-        (["--about", "smoke"], "--about: nobody was asked about 'smoke'; they were asked about "),
-        (["--about", "smokes,smokes"], "--about: names an attribute twice"),
-        (["--about", "smokes", "--at", "2"], "--at: smokes does not change, so there are no steps"),
-        (["--about", "smokes,region", "--frequencies"], "queries.smokes: is about smokes alone; l"),
-    ]:
-        code, out, err = run(*asked, *options)
-        assert (code, out, err.count("\n")) == (2, "", 1)
-        assert err.startswith(f"expost: {message}"), err
-    assert "did you mean 'smokes'?" in run(*asked, "--about", "smoke")[2]
-
-
 def test_a_query_about_attributes_is_written(run: Run, tmp_path: Path) -> None:
     domain, file = tmp_path / "person.json", tmp_path / "query.json"
     xp.Transcript(PERSON).save(domain)

@@ -196,23 +196,6 @@ def test_a_secret_is_never_an_argument(run: Run, files: Files) -> None:
     assert files.recorded == []
 
 
-@pytest.mark.parametrize("name", ["query.json", "subject.json"])
-def test_bad_files_are_one_line(run: Run, files: Files, name: str) -> None:
-    (files.directory / name).write_text("{")
-    code, out, err = run(*files.arguments)
-    assert (code, out) == (2, "")
-    assert err.startswith(f"expost: {files.directory / name}: line 1 column 2: not JSON")
-    assert err.count("\n") == 1
-
-
-def test_a_transcript_without_a_filter_is_bad_input(run: Run, files: Files) -> None:
-    xp.Transcript(DOMAIN).save(files.transcript, overwrite=True)
-    code, _, err = run(*files.arguments)
-    assert code == 2
-    assert err.startswith(f"expost: {files.transcript}: the transcript names no filter")
-    assert err.count("\n") == 1
-
-
 def test_what_cannot_be_written_is_not_released(
     run: Run, files: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -125,52 +125,6 @@ def test_a_search_that_takes_long_shows_its_progress(run: Run, tmp_path: Path) -
     assert "nodes  lower " in err.splitlines()[0]
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--gap", "0"], "gap: must be at least 1e-06"),
-        (["--gap", "nan"], "gap: must be a finite number"),
-        (["--nodes", "0"], "nodes: must be an integer from 1 to 1000000000"),
-        (["--threads", "3"], "threads: must be an integer from 1 to 2"),
-    ],
-)
-def test_bad_options_are_one_line(
-    run: Run,
-    file: Path,
-    options: list[str],
-    message: str,
-) -> None:
-    code, out, err = run("loss", file, *options)
-    assert (code, out, err) == (2, "", f"expost: {message}\n")
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"box": {"age": [10, None]}}, "domain.box.age"),
-        ({"box": {"age": [10, 5]}}, "domain.box.age: the lower bound is above the upper one"),
-        ({"box": {"age": {"integers": [0.2, 0.8]}}}, "domain.box.age"),
-        ({"box": {}}, "domain.box: a box needs"),
-        (
-            {"box": {"size": [10, 100]}},
-            "weights.age: the domain has no such coordinate",
-        ),
-    ],
-)
-def test_bad_boxes_are_one_line(
-    run: Run,
-    tmp_path: Path,
-    change: dict[str, Any],
-    message: str,
-) -> None:
-    path = tmp_path / "bad.json"
-    path.write_text(json.dumps({**HEALTH, "domain": change}))
-    code, out, err = run("loss", path)
-    assert (code, out) == (2, "")
-    assert message in err
-    assert err.count("\n") == 1
-
-
 def test_a_finite_transcript_never_imports_the_compiler(tmp_path: Path) -> None:
     path = tmp_path / "finite.json"
     exchange = {"query": {"kind": "randomized_response", "epsilon": "1"}, "response": 1}

@@ -88,34 +88,6 @@ def test_coordinates_have_columns_of_their_own(run: Run) -> None:
     assert "age=34, region=n" in out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("missing.csv", *OPTIONS), "missing.csv: cannot be read: No such file or directory"),
-        (("right.csv", *OPTIONS, "--permanent"), "right.csv: column 'subject' is missing"),
-        (
-            ("right.csv", *OPTIONS, "--confidence", "2"),
-            "confidence: must be between 0 and 1, such as 0.95",
-        ),
-        (("right.csv", *OPTIONS, "--confidence", "x"), 'confidence: must be a decimal or "p/q"'),
-        (
-            ("right.csv", "--query", "claim.json", "--domain", "claim.json"),
-            "claim.json: kind: unknown field; known here: values, points, attributes, box",
-        ),
-        (
-            ("right.csv", "--query", "domain.json", "--domain", "domain.json"),
-            "domain.json: 'kind' is missing",
-        ),
-        (("bad.csv", *OPTIONS), "bad.csv: row 2: input: is not in the domain"),
-    ],
-)
-def test_bad_input_is_one_line(run: Run, arguments: tuple[str, ...], message: str) -> None:
-    write("bad.csv", "input,output", ["no,no", "secret,no"])
-    code, out, err = run("check-client", *arguments)
-    assert (code, out) == (2, "")
-    assert err == f"expost: {message}\n"
-
-
 def test_labels_that_steer_a_terminal_are_shown_without_it(run: Run) -> None:
     evil = "\x1b[2J\x9bH\u202eyes"
     Path("domain.json").write_text(json.dumps({"values": ["no", evil]}), encoding="utf-8")

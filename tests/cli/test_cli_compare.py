@@ -126,36 +126,12 @@ def test_what_tells_nothing_could_be_asked_for_ever(run: Run, tmp_path: Path) ->
     assert out.count("1,000,000 or more") == 7
 
 
-@pytest.mark.parametrize(
-    ("options", "reason"),
-    [
-        (["--delta", "0"], "delta: must be between 0 and 1"),
-        (["--delta", "1"], "delta: must be between 0 and 1"),
-        (["--delta", "-1e-6"], "delta: must be between 0 and 1"),
-        (["--delta", "nan"], "delta: must be a finite number"),
-        (["--delta", "small"], 'delta: must be a decimal or "p/q"'),
-        (["--epsilon-budget", "0"], "epsilon: must be greater than 0"),
-        (["--epsilon-budget", "nan"], "epsilon: must be a finite number"),
-        (["--epsilon-budget", "inf"], "epsilon: must be a finite number"),
-        (["--nodes", "0"], "nodes: must be an integer from 1 to 1000000000"),
-    ],
-)
-def test_bad_options_are_one_line(run: Run, file: Path, options: list[str], reason: str) -> None:
-    assert run("compare", file, *options) == (2, "", f"expost: {reason}\n")
-
-
 def test_without_a_budget_it_says_how_to_give_one(run: Run, tmp_path: Path) -> None:
     path = saved(tmp_path / "t.json", None, "yes")
     code, out, err = run("compare", path)
     assert (code, out) == (2, "")
     assert err.endswith("names no filter, so there is no budget; give --epsilon-budget\n")
     assert run("compare", path, "--epsilon-budget", "1")[0] == 0
-
-
-def test_an_empty_transcript_is_one_line(run: Run, tmp_path: Path) -> None:
-    path = saved(tmp_path / "t.json", xp.BayesianFilter(1))
-    reason = "nothing was asked, so there is no last query to ask again"
-    assert run("compare", path) == (2, "", f"expost: {reason}\n")
 
 
 def test_a_long_comparison_says_where_it_is(

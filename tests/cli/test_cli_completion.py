@@ -56,8 +56,3 @@ def test_a_script_names_the_function_that_completes(run: Run, name: str) -> None
     assert f"_EXPOST_COMPLETE={name}_complete" in out
     tree = json.loads(run("completion", name, "--json")[1])
     assert tree == {"shell": name, "script": out.strip()}
-
-
-def test_an_unknown_shell_is_bad_input(run: Run) -> None:
-    code, out, err = run("completion", "tcsh")
-    assert (code, out, err.count("\n")) == (2, "", 1)

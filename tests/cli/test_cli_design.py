@@ -94,24 +94,6 @@ def test_what_was_found_is_shown_where_the_page_cannot_be_written(
     assert "cannot write" in err
 
 
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"goals": ["value > 1"]}, "goals[0]"),
-        ({"epsilon": "-1"}, "epsilon"),
-        ({"subjects": "many"}, "subjects: must be an integer"),
-    ],
-)
-def test_bad_input_is_one_line(
-    run: Run, study: Path, changed: dict[str, Any], message: str
-) -> None:
-    study.write_text(json.dumps({**STUDY, **changed}), encoding="utf-8")
-    code, out, err = run("design", study)
-    assert (code, out) == (2, "")
-    assert message in err
-    assert err.count("\n") == 1
-
-
 def test_a_forecast_from_a_table(run: Run, tmp_path: Path) -> None:
     query = xp.randomized_response(epsilon="0.5")
     domain = xp.FiniteSet(["no", "yes"])
@@ -209,10 +191,3 @@ def test_a_forecast_of_what_is_not_there(
     assert (code, out, err.count("\n")) == (2, "", 1)
     reason = "opened: connection" if name.startswith("postgresql:") else "read: No such file"
     assert err.startswith(f"expost: {name}: cannot be {reason}")
-
-
-def test_a_table_without_its_queries_is_told_so(run: Run, tmp_path: Path) -> None:
-    answers = tmp_path / "answers.csv"
-    answers.write_text("subject,query,response\nann,q,yes\n")
-    code, _, err = run("forecast", answers, "--query", "query.json")
-    assert (code, err) == (2, f"expost: {answers}: a table needs --queries QUERIES too\n")

@@ -181,13 +181,6 @@ def test_an_estimate_from_a_part_of_the_responses_warns_and_points_to_nothing_be
     assert {**part, "warning": 0, "assumes": 0} == {**whole, "warning": 0, "assumes": 0}
 
 
-def test_what_was_planned_may_be_incomplete(run: Run, habits: Path, queries: Path) -> None:
-    asked = ["estimate", habits, "--queries", queries, "--planned", "--incomplete"]
-    code, out, err = run(*asked)
-    assert (code, out) == (2, "")
-    assert err == "expost: --incomplete: leave it out: what was planned does not depend on it\n"
-
-
 def test_intervals_at_an_end_of_what_is_possible_are_said_to_be_too_narrow(
     run: Run, tmp_path: Path, queries: Path
 ) -> None:
@@ -222,31 +215,6 @@ def test_on_a_box_there_are_means_only(run: Run, tmp_path: Path) -> None:
         code, out, err = run("estimate", data, "--queries", queries, *options)
         assert (code, out) == (2, "")
         assert "the domain is a box, which has means only: --mean ID, one of ill" in err
-
-
-def test_bad_input_is_one_line(run: Run, habits: Path, queries: Path, tmp_path: Path) -> None:
-    asked = ["estimate", habits, "--queries", queries]
-    together = "give --mean ID, perhaps with --likelihood, or --frequencies, or none"
-    for arguments, message in [
-        (["estimate", habits], f"{habits}: a table needs --queries QUERIES too"),
-        ([*asked, "--mean", "age"], "--mean: there is no query with this id; there are habit, am"),
-        (
-            [*asked, "--mean", "habit"],
-            "--mean: randomized_response is not about a score, so it has no mean; leave out --mean",
-        ),
-        ([*asked, "--mean", "amuont"], "--mean: there is no query with this id; there are habit, "),
-        ([*asked, "--about", "habit"], "--about: no query is about some attributes; leave it out"),
-        ([*asked, "--at", 1], "--at: no query is about some attributes; leave it out"),
-        ([*asked, "--mean", "amount"], "query: nobody answered it"),
-        ([*asked, "--likelihood"], together),
-        ([*asked, "--mean", "amount", "--frequencies"], together),
-        ([*asked, "--confidence", "2"], "confidence: must be"),
-        ([*asked, "--frequencies", "-o", habits], f"{habits}: would be written over"),
-        ([*asked, "--frequencies", "-o", tmp_path / "x.exe"], f"{tmp_path / 'x.exe'}: the name of"),
-    ]:
-        code, out, err = run(*arguments)
-        assert (code, out, err.count("\n")) == (2, "", 1), arguments
-        assert err.startswith(f"expost: {message}"), err
 
 
 def test_attributes_are_estimated_together_if_who_was_asked_may_depend_on_others(

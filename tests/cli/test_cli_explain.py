@@ -196,12 +196,6 @@ def test_points_and_subsets_as_responses(run: Run, file: Path) -> None:
     assert "0, 2 " in out
 
 
-def test_bad_input_is_one_line(run: Run, tmp_path: Path) -> None:
-    code, out, err = run("explain", tmp_path / "missing.json")
-    assert (code, out) == (2, "")
-    assert err.count("\n") == 1
-
-
 def test_a_long_transcript_shows_the_refused_exchange_and_the_peak(run: Run, file: Path) -> None:
     # The loss climbs from exchange 41 to the peak at 44. The filter refuses exchange 43.
     responses = [*[0, 1] * 20, 1, 1, 1, 1, 0, 0, 0, 0, *[0, 1] * 20]

@@ -148,17 +148,3 @@ def test_a_label_is_text_and_not_part_of_the_page(run: Run, tmp_path: Path) -> N
     assert run("explain", file, "--html", page, "--date", "<i>")[0] == 0
     text = page.read_text(encoding="utf-8")
     assert not re.search(r"<script|<b>|<i>|\x1b", text)
-
-
-def test_bad_input_is_one_line_and_nothing_is_lost(run: Run, file: Path) -> None:
-    before = file.read_bytes()
-    cases: list[tuple[list[object], str]] = [
-        (["--html", file], "would be written over"),
-        (["--date", "today"], "--date: goes with --html"),
-        (["--html", file.with_name("no") / "page.html"], "cannot write: No such file or directory"),
-    ]
-    for arguments, message in cases:
-        code, out, err = run("explain", file, *arguments)
-        assert (code, out, err.count("\n")) == (2, "", 1)
-        assert message in err
-    assert file.read_bytes() == before

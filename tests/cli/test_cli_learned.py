@@ -194,33 +194,6 @@ def test_the_drawing_says_allowed_only_of_a_budget_that_was_respected(
     assert ("allowed" in figure.text) == (words == "allowed")
 
 
-@pytest.mark.parametrize(
-    ("options", "line"),
-    [
-        (["--prior", "PRIOR"], "give --prior PRIOR and --statement TEXT together"),
-        (["--statement", "age > 1"], "give --prior PRIOR and --statement TEXT together"),
-        (["--prior", "PRIOR", "--statement", "agee > 1"],
-         "statement column 1: unknown name 'agee'; known here: age"),
-        (["--prior", "PRIOR", "--statement", "age >"],
-         "statement column 6: a number, a text or a name is missing before the end"),
-        (["--prior", "PRIOR", "--statement", "__import__('os')"],
-         "statement column 1: unknown name '__import__'; known here: age"),
-        (["--prior", "PRIOR", "--statement", "age\n>\x1b[31m 1"],
-         "statement column 6: is a character that statements do not have"),
-        (["--prior", "none.csv", "--statement", "age > 1"],
-         "none.csv: cannot be read: No such file or directory"),
-        (["--prior", "PRIOR", "--statement", "age > 1", "--html", "no/such/folder.html"],
-         "cannot write: No such file or directory: no/such/folder.html"),
-    ],
-)  # fmt: skip
-def test_bad_input_is_one_line_and_exit_code_2(
-    run: Run, file: Path, prior: Path, options: list[str], line: str
-) -> None:
-    options = [str(prior) if option == "PRIOR" else option for option in options]
-    code, out, err = run("explain", file, *options)
-    assert (code, out, err) == (2, "", f"expost: {line}\n")
-
-
 def test_whoever_saw_only_the_first_answers_is_told_of_the_peak(
     run: Run, file: Path, prior: Path
 ) -> None:

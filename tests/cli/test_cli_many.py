@@ -129,33 +129,6 @@ def test_bad_rows_are_one_line_and_nothing_is_lost(
     assert not picture.exists()
 
 
-def test_arguments_that_do_not_go_together_are_one_line(
-    run: Run, data: Path, queries: Path, tmp_path: Path
-) -> None:
-    message = "expost: give either FILE, or --many DATA with --queries QUERIES\n"
-    for arguments in [
-        [],
-        ["--many", data],
-        ["--queries", queries],
-        [queries, "--many", data, "--queries", queries],
-        [queries, "-o", tmp_path / "x.csv"],
-        [queries, "--plot", tmp_path / "x.png"],
-    ]:
-        assert run("loss", *arguments) == (2, "", message)
-    code, _, err = run("loss", "--many", data, "--queries", queries, "-o", tmp_path / "x.txt")
-    assert code == 2
-    assert err.endswith("x.txt: the name of a table ends in .csv, .jsonl, .parquet\n")
-    code, _, err = run(
-        "loss", "--many", data, "--queries", queries, "-o", tmp_path / "no" / "x.csv"
-    )
-    assert code == 2
-    assert err.startswith("expost: cannot write: No such file or directory: ")
-    code, _, err = run("loss", "--many", data, "--queries", queries, "--plot", tmp_path / "x.exe")
-    assert code == 2
-    assert "the name of a picture ends in .png, .svg or .pdf" in err
-    assert err.count("\n") == 1
-
-
 def test_many_subjects_who_take_long_get_a_bar(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

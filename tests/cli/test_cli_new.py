@@ -120,31 +120,6 @@ def test_no_file_is_written_over(run: Run, file: Path, tmp_path: Path) -> None:
     assert file.read_text("utf-8") == "what is known of a budget"
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--values", "a,a", "--budget", "1"], "--values[1]: repeats an earlier value"),
-        (["--values", "a,", "--budget", "1"], "--values: must be a list such as never,sometimes"),
-        (["--values", "0..9999999999", "--budget", "1"], "--values: a range has at most 1,000,000"),
-        (["--values", "0.5..2", "--budget", "1"], "--values: the ends must be integers"),
-        (["--values", "a,b", "--budget", "-1"], "--budget: must be greater than 0"),
-        (["--values", "a,b", "--budget", "1", "--delta", "2"], "--delta: must be between 0 and 1"),
-        (["--values", "a,b", "--budget", "1", "--delta", "0.1", "--filter", "basic"],
-         "--delta: goes with the filter bayesian only"),
-        (["--values", "a,b", "--coordinate", "a=0..1"], "give one of --values, --coordinate and"),
-        (["--coordinate", "10..100"], "--coordinate: must be a name and what it is, such as age="),
-        (["--coordinate", "a=0..1", "--coordinate", "a=0..2"], "--coordinate.a: is given twice"),
-        (["--coordinate", "a=2..1"], "--coordinate.box.a: the lower bound is above the upper"),
-        (["--coordinate", "a=x..1"], "--coordinate.a: must be a number"),
-    ],
-)  # fmt: skip
-def test_bad_options_are_one_line(run: Run, file: Path, options: list[str], message: str) -> None:
-    code, out, err = run("new", file, *options)
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert err.startswith(f"expost: {message}")
-    assert not file.exists()
-
-
 def test_what_was_read_as_numbers_is_said(run: Run, file: Path) -> None:
     out = run("new", file, "--values", '0.5,never,"7"', "--budget", "1")[1]
     assert out.splitlines()[1] == "Read as numbers: 0.5. What stands in quotes is a label."

@@ -48,16 +48,6 @@ def test_for_programs(run: Run, file: Path, tmp_path: Path) -> None:
     assert result["loss"]["lower"] <= 0.5
 
 
-@pytest.mark.parametrize("out", ["missing/odometer.png", "odometer.xyz", "."])
-def test_a_picture_that_cannot_be_saved_is_one_line(
-    run: Run, file: Path, tmp_path: Path, out: str
-) -> None:
-    code, shown, err = run("plot", file, "-o", tmp_path / out)
-    assert (code, shown) == (2, "")
-    assert err.startswith("expost: ")
-    assert err.count("\n") == 1
-
-
 def test_without_matplotlib_it_says_what_to_install(
     run: Run, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -125,20 +115,6 @@ def test_rules_are_drawn_where_there_is_a_delta(
                 xp.report.compare(xp.Odometer(beginning), delta=delta).standings if index else None
             )
             assert cost == (0 if said is None else pytest.approx(said["mixture"].spent))
-
-
-@pytest.mark.parametrize("delta", ["0", "1", "nan", "-1"])
-def test_a_bad_delta_is_one_line(run: Run, file: Path, delta: str) -> None:
-    code, out, err = run("plot", file, "--delta", delta)
-    assert (code, out) == (2, "")
-    assert err.startswith("expost: delta: must be")
-
-
-def test_rules_need_a_budget(run: Run, tmp_path: Path) -> None:
-    path = tmp_path / "t.json"
-    xp.Transcript(xp.FiniteSet(["no", "yes"])).add(YES, "no").save(path)
-    code, _, err = run("plot", path, "--delta", "1e-6")
-    assert (code, err) == (2, "expost: the transcript names no filter, so there is no budget\n")
 
 
 def test_an_empty_transcript_with_a_delta_is_drawn(run: Run, tmp_path: Path) -> None:

@@ -104,27 +104,6 @@ def test_a_query_is_saved_checked_and_not_written_over(run: Run, tmp_path: Path)
     }
 
 
-@pytest.mark.parametrize(
-    ("asked", "message"),
-    [
-        ("linear --epsilon 1", "--weight: linear needs it; it takes --weight, [--intercept], [-"),
-        ("linear --epsilon 1 --weight a=1 --grid 2", "--grid: linear does not take it; it takes "),
-        ("linear --epsilon 0 --weight a=1", "--epsilon: must be greater than 0"),
-        ("linear --epsilon 1 --weight a=x", "--weight: a: must be a number"),
-        ("linear --epsilon 1 --weight a=1 --weight a=2", "--weight: a: is given twice"),
-        ("linear --epsilon 1 --weight a=n:1,s", "--weight: a: must have a weight for each categ"),
-        ("linear --epsilon 1 --weight a=1 --range 3", "--range: must be two numbers with two do"),
-        ("perturbation --epsilon 1 --scores 0,2", "--scores[1]: is outside the range [0, 1]"),
-        ("channel --row 1/2,1/3 --row 1,0", "--row[0]: the row sums to 5/6, not to 1"),
-        ("sorcery", "there is no kind 'sorcery'; known: channel, randomized_"),
-    ],
-)
-def test_bad_options_are_one_line(run: Run, asked: str, message: str) -> None:
-    code, out, err = run("query", *shlex.split(asked))
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert err.startswith(f"expost: {message}")
-
-
 def test_a_query_that_does_not_fit_the_domain_is_refused(run: Run, tmp_path: Path) -> None:
     file, out = tmp_path / "subject.json", tmp_path / "query.json"
     xp.Transcript(xp.Box(age=(0, 1))).save(file)

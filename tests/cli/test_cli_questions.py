@@ -44,21 +44,6 @@ def test_a_file_may_have_such_a_name(run: Run, file: Path) -> None:
     assert tree["loss_at_worst"]["upper"] == pytest.approx(0.5)
 
 
-def test_what_is_no_query_is_one_line_that_says_what_would_be(run: Run, file: Path) -> None:
-    queries, other = file.with_name("queries.json"), file.with_name("other.json")
-    xp.audits.save_queries(xp.FiniteSet([1, 2]), QUERIES, other)
-    for query, message in [
-        (queries, f"{queries}: is a file of queries; name one of them, such as {queries}#smokes, "),
-        (f"{queries}#smoke", f"{queries}: there is no query with this id; there are smokes, rare;"),
-        (f"{other}#rare", f"{other}: domain: is not that of the subject"),
-        (f"{file}#rare", f"{file}: is no file of queries, so there is no 'rare' in it"),
-        (f"{queries}x#rare", f"{queries}x: cannot be read: No such file or directory"),
-    ]:
-        code, out, err = run("decide", file, "--query", query)
-        assert (code, out) == (2, "")
-        assert err.startswith(f"expost: {message}"), err
-
-
 def test_a_table_or_a_folder_is_for_many(run: Run, file: Path) -> None:
     file.with_name("answers.csv").write_text("subject,query,response\n")
     for given, options in [("answers.csv", " --queries QUERIES"), ("", "")]:

@@ -31,31 +31,6 @@ def test_json_is_what_the_file_of_results_holds(run: Run, tmp_path: Path) -> Non
     assert json.loads(text) == json.loads((tmp_path / "results.json").read_text("utf-8"))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "line"),
-    [
-        (("quadratic",), "experiment: must be one of linear, logistic, health, examples, all"),
-        (("linear", "--runs", "0"), "runs: must be at least 1"),
-        (("linear", "--jobs", "0"), "jobs: must be at least 1"),
-        (("linear", "--seed", "-1"), "seed: must be at least 0"),
-    ],
-)
-def test_bad_input_is_one_line(
-    run: Run, tmp_path: Path, arguments: tuple[str, ...], line: str
-) -> None:
-    code, text, err = run("reproduce", *arguments, "--out", str(tmp_path / "none"))
-    assert (code, text) == (2, "")
-    assert err.strip() == f"expost: {line}"
-    assert not (tmp_path / "none").exists()
-
-
-def test_a_directory_that_cannot_be_made_is_one_line(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    code, _, err = run("reproduce", "examples", "--out", str(tmp_path / "file"))
-    assert code == 2
-    assert len(err.splitlines()) == 1
-
-
 @pytest.mark.parametrize("name", ["results.json", "report.html"])
 def test_what_cannot_be_written_leaves_the_earlier_file_whole(
     run: Run, tmp_path: Path, name: str

@@ -186,19 +186,7 @@ def test_files_in_the_wrong_order_are_asked_about(run: Run, file: Path, tmp_path
     assert (alone.returncode, alone.stderr) == (1, f"verify: the proof fails at {place}\n")
 
 
-def test_what_cannot_be_read_is_bad_input_or_no_proof(run: Run, file: Path, tmp_path: Path) -> None:
-    code, _, err = run("verify", file, tmp_path / "nowhere.json")
-    assert (code, err.count("\n")) == (2, 1)
-    junk = tmp_path / "junk"
-    junk.write_bytes(b"\x1f\x8bxxxx")
-    assert run("verify", file, junk) == (2, "", f"expost: {junk}: is not UTF-8 text\n")
-    junk.write_text("")
-    told = (2, "", f"expost: {junk}: is empty; a proof is needed here\n")
-    assert run("verify", file, junk, "--json") == told
-    proof = tmp_path / "proof.json"
-    assert run("certify", file, "-o", proof)[0] == 0
-    told = (2, "", f"expost: {proof}: is a proof; a transcript is needed here\n")
-    assert run("verify", proof, file) == told
+def test_a_pipe_is_no_proof(run: Run, file: Path, tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     code, _, err = run("verify", file, pipe)

@@ -1,0 +1,762 @@
+"""One-line errors of every command: the line, the exit code, and that no file has changed."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import expost as xp
+from expost.cli.commands import COMMANDS
+from expost.cli.ledger import COMMANDS as LEDGER_COMMANDS
+
+Run = Callable[..., tuple[int, str, str]]
+
+SMOKING = xp.FiniteSet(["no", "yes"])
+BUDGET = xp.BayesianFilter(epsilon=1)
+QUERY = xp.randomized_response(epsilon="0.5")
+STUDY = {
+    "version": 1,
+    "domain": {"values": ["never", "often"]},
+    "goals": ["value == 'often'"],
+    "subjects": 1000,
+    "epsilon": "1",
+}
+BOXES = {
+    "no_end": {"age": [10, None]},
+    "reversed": {"age": [10, 5]},
+    "no_integer": {"age": {"integers": [0.2, 0.8]}},
+    "no_side": {},
+    "other_name": {"size": [10, 100]},
+}
+ABOUT_AGE = {"kind": "logistic", "weights": {"age": 1}, "epsilon": "1"}
+
+
+def write(name: str, content: Any) -> None:
+    text = content if isinstance(content, str) else json.dumps(content)
+    Path(name).write_text(text, encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The files of all commands in the table. None of the commands changes any."""
+    folder = tmp_path_factory.mktemp("errors")
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        _write_transcripts()
+        _write_queries_and_tables()
+        _write_other_files()
+    finally:
+        os.chdir(before)
+    return folder
+
+
+def _write_transcripts() -> None:
+    start = xp.Transcript(SMOKING, BUDGET)
+    start.save("empty.json")
+    start.add(QUERY, "yes").save("transcript.json")
+    xp.Transcript(SMOKING).add(QUERY, "yes").save("bare.json")
+    person = xp.Attributes(region=["north", "south"], smokes=xp.changing(["no", "yes"]))
+    xp.Transcript(person, BUDGET).save("changing.json")
+    box = xp.Transcript(xp.Box(age=(10, 100))).add(xp.logistic({"age": 1}, epsilon=1), 1)
+    box.save("box.json")
+    for name, sides in BOXES.items():
+        write(f"box_{name}.json", {**json.loads(box.to_json()), "domain": {"box": sides}})
+
+
+def _write_queries_and_tables() -> None:
+    QUERY.save("query.json")
+    amount = xp.perturbation([0, 1], range=(0, 1), epsilon=1)
+    queries = {"smokes": QUERY, "rare": QUERY, "amount": amount}
+    xp.audits.save_queries(SMOKING, queries, "queries.json")
+    xp.audits.save_queries(xp.FiniteSet([1, 2]), {"rare": QUERY}, "other.json")
+    for name, query in {
+        "not_json": "{",
+        "no_kind": {"kind": "nonsense"},
+        "no_field": {"kind": "channel"},
+        "no_budget": {"kind": "randomized_response", "epsilon": -1},
+        "one_score": {"kind": "perturbation", "scores": [0], "range": [0, 1], "epsilon": 1},
+    }.items():
+        write(f"query_{name}.json", query)
+    box = {"version": 1, "domain": {"box": {"age": [0, 1]}}, "queries": {"ill": ABOUT_AGE}}
+    write("box_queries.json", box)
+    write("box_answers.csv", "subject,query,response\n1,ill,0\n2,ill,1\n")
+    write("answers.csv", "subject,query,response\nann,smokes,no\nbob,smokes,yes\n")
+    write("unknown_query.csv", "subject,query,response\nann,smoke,no\n")
+    write("no_response.csv", "subject,query,response\nann,smokes,\n")
+    write("no_query.csv", "subject,response\nann,no\n")
+    write("blank.csv", "")
+    record = xp.Attributes(smokes=["no", "yes"], region=["north", "south"])
+    about = {name: QUERY.about(name) for name in ("smokes", "region")}
+    xp.audits.save_queries(record, about, "record_queries.json")
+    write("record.csv", "subject,query,response\nann,smokes,no\nann,region,north\n")
+    write("log.csv", "subject,order,query,response\nann,1,smokes,no\n")
+    write("gap.csv", "subject,order,query,response\nann,2,smokes,no\n")
+
+
+def _write_other_files() -> None:
+    xp.audits.save_filter(BUDGET, "filter.json")
+    write("no_filter.json", "{}")
+    write("prior.csv", "age,weight\n20,1\n70,1\n")
+    write("study.json", STUDY)
+    changes: dict[str, dict[str, Any]] = {
+        "goal": {"goals": ["value > 1"]},
+        "epsilon": {"epsilon": "-1"},
+        "subjects": {"subjects": "many"},
+    }
+    for name, change in changes.items():
+        write(f"study_{name}.json", {**STUDY, **change})
+    write("domain.json", {"values": ["no", "yes"]})
+    write("pairs.csv", "input,output\nno,no\nyes,no\n")
+    write("other_pairs.csv", "input,output\nno,no\nmaybe,no\n")
+    write("blank.json", "")
+    Path("junk").write_bytes(b"\x1f\x8bxxxx")
+    xp.proof.certificate(xp.load_transcript("transcript.json")).save("proof.json")
+    Path("folder").mkdir()
+    ledger = xp.Ledger.create("study.db", SMOKING, filter=BUDGET, queries={"smokes": QUERY})
+    with ledger:
+        ledger.register(["ann", "bob"])
+
+
+ERRORS = [
+    ("nonsense", "there is no command 'nonsense'"),
+    ("losss transcript.json", "there is no command 'losss'; did you mean 'loss'?"),
+    ("--nonsense", "No such option '--nonsense'."),
+    (
+        "demo --out nowhere/odometer.png --json",
+        "nowhere/odometer.png: the picture cannot be saved: [Errno 2] No such file or "
+        "directory: 'nowhere/odometer.png'",
+    ),
+    (
+        "demo --out transcript.json",
+        "transcript.json: already exists and is a transcript, not a picture; choose "
+        "another name, or remove the file first",
+    ),
+    (
+        "design study_goal.json",
+        "study_goal.json: goals[0].column 1: only numbers can be compared with >",
+    ),
+    ("design study_epsilon.json", "study_epsilon.json: epsilon: must be greater than 0"),
+    ("design study_subjects.json", "study_subjects.json: subjects: must be an integer"),
+    (
+        "design study.json --html study.json",
+        "study.json: would be written over: it is what is read here",
+    ),
+    (
+        "forecast nowhere.csv --query query.json",
+        "nowhere.csv: cannot be read: No such file or directory",
+    ),
+    ("forecast answers.csv --query query.json", "answers.csv: a table needs --queries QUERIES too"),
+    (
+        "forecast answers.csv --queries queries.json --query queries.json#smokes",
+        "give --filter FILTER too; DATA does not name one filter",
+    ),
+    (
+        "forecast study.db --filter filter.json --query smokes",
+        "a ledger has its own filter; leave --filter out",
+    ),
+    (
+        "new transcript.json --values no,yes --budget 1",
+        "transcript.json: is there already, and is not written over",
+    ),
+    ("new new.json --values a,a --budget 1", "--values[1]: repeats an earlier value"),
+    (
+        "new new.json --values a, --budget 1",
+        "--values: must be a list such as never,sometimes,often, with no empty entry",
+    ),
+    (
+        "new new.json --values no --budget 1",
+        "--values: there is only one value; commas are between values, as in no,yes",
+    ),
+    (
+        "new new.json --values 0..9999999999 --budget 1",
+        "--values: a range has at most 1,000,000 values",
+    ),
+    (
+        "new new.json --values 0.5..2 --budget 1",
+        "--values: the ends must be integers; list other numbers, such as 0.5,1.5",
+    ),
+    ("new new.json --values a,b --budget -1", "--budget: must be greater than 0"),
+    ("new new.json --values a,b --budget 1 --delta 2", "--delta: must be between 0 and 1"),
+    (
+        "new new.json --values a,b --budget 1 --delta 0.1 --filter basic",
+        "--delta: goes with the filter bayesian only",
+    ),
+    (
+        "new new.json --values a,b --coordinate a=0..1",
+        "give one of --values, --coordinate and --domain",
+    ),
+    (
+        "new new.json --coordinate 10..100",
+        "--coordinate: must be a name and what it is, such as age=10..100, "
+        "sex=integers:0..1 or region=north,south",
+    ),
+    ("new new.json --coordinate a=0..1 --coordinate a=0..2", "--coordinate.a: is given twice"),
+    (
+        "new new.json --coordinate a=2..1",
+        "--coordinate.box.a: the lower bound is above the upper one",
+    ),
+    ("new new.json --coordinate a=x..1", "--coordinate.a: must be a number"),
+    (
+        "query linear --epsilon 1",
+        "--weight: linear needs it; it takes --weight, [--intercept], [--range], "
+        "[--clip], --epsilon",
+    ),
+    (
+        "query linear --epsilon 1 --weight a=1 --grid 2",
+        "--grid: linear does not take it; it takes --weight, [--intercept], [--range], "
+        "[--clip], --epsilon",
+    ),
+    ("query linear --epsilon 0 --weight a=1", "--epsilon: must be greater than 0"),
+    ("query linear --epsilon 1 --weight a=x", "--weight: a: must be a number"),
+    ("query linear --epsilon 1 --weight age", "--weight: must be a number"),
+    ("query linear --epsilon 1 --weight a=1 --weight a=2", "--weight: a: is given twice"),
+    (
+        "query linear --epsilon 1 --weight a=n:1,s",
+        "--weight: a: must have a weight for each category, such as north:1,south:2",
+    ),
+    (
+        "query linear --epsilon 1 --weight a=1 --range 3",
+        "--range: must be two numbers with two dots between them, such as 0..12",
+    ),
+    ("query perturbation --epsilon 1 --scores 0,2", "--scores[1]: is outside the range [0, 1]"),
+    ("query channel --row 1/2,1/3 --row 1,0", "--row[0]: the row sums to 5/6, not to 1"),
+    (
+        "query randomised_response --epsilon 1",
+        "there is no kind 'randomised_response'; known: channel, randomized_response, "
+        "unary_encoding, …",
+    ),
+    ("query randomized_response --epsilon 1 --at 1", "--at: goes with --about"),
+    (
+        "query randomized_response --epsilon 1 --out query.json",
+        "query.json: is there already, and is not written over",
+    ),
+    (
+        "query randomized_response --epsilon 1 --for record_queries.json",
+        "--about: say about which attribute, of smokes, region",
+    ),
+    ("loss", "give either FILE, or --many DATA with --queries QUERIES"),
+    ("loss nowhere.json", "nowhere.json: cannot be read: No such file or directory"),
+    ("loss query.json", "query.json: is a query; a transcript is needed here"),
+    (
+        "loss answers.csv",
+        "answers.csv: is not the transcript of one subject; for many subjects it is "
+        "--many answers.csv --queries QUERIES",
+    ),
+    (
+        "loss folder",
+        "folder: is not the transcript of one subject; for many subjects it is --many folder",
+    ),
+    ("loss --many answers.csv", "give either FILE, or --many DATA with --queries QUERIES"),
+    ("loss --queries queries.json", "give either FILE, or --many DATA with --queries QUERIES"),
+    (
+        "loss transcript.json --many answers.csv --queries queries.json",
+        "give either FILE, or --many DATA with --queries QUERIES",
+    ),
+    (
+        "loss transcript.json -o losses.csv",
+        "give either FILE, or --many DATA with --queries QUERIES",
+    ),
+    (
+        "loss transcript.json --plot losses.png",
+        "give either FILE, or --many DATA with --queries QUERIES",
+    ),
+    (
+        "loss --many answers.csv --queries queries.json -o losses.txt",
+        "losses.txt: the name of a table ends in .csv, .jsonl, .parquet",
+    ),
+    (
+        "loss --many answers.csv --queries queries.json -o nowhere/losses.csv",
+        "cannot write: No such file or directory: nowhere/losses.csv",
+    ),
+    (
+        "loss --many answers.csv --queries queries.json -o answers.csv",
+        "answers.csv: would be written over: it is what is read here",
+    ),
+    (
+        "loss --many answers.csv --queries queries.json --plot losses.exe",
+        "losses.exe: the name of a picture ends in .png, .svg or .pdf",
+    ),
+    (
+        "loss --many answers.csv --queries queries.json --plot answers.csv",
+        "answers.csv: would be written over: it is what is read here",
+    ),
+    (
+        "loss --many answers.csv --queries queries.json --budget 0",
+        "--budget: must be greater than 0",
+    ),
+    (
+        "loss --many unknown_query.csv --queries queries.json",
+        "unknown_query.csv: row 1 below the header: query: there is no query with this "
+        "id; there are smokes, rare, amount; did you mean 'smokes'?",
+    ),
+    (
+        "loss --many no_response.csv --queries queries.json",
+        "no_response.csv: row 1 below the header: response: '' is not a response of query"
+        " 'smokes'; it has 'no', 'yes'",
+    ),
+    (
+        "loss --many no_query.csv --queries queries.json",
+        "no_query.csv: column 'query' is missing; there are 'subject', 'response'",
+    ),
+    ("loss --many blank.csv --queries queries.json", "blank.csv: is empty"),
+    ("loss box.json --gap 0", "gap: must be at least 1e-06"),
+    ("loss box.json --gap nan", "gap: must be a finite number"),
+    ("loss box.json --nodes 0", "nodes: must be an integer from 1 to 1000000000"),
+    ("loss box.json --threads 3", "threads: must be an integer from 1 to 2"),
+    ("loss box_no_end.json", "box_no_end.json: domain.box.age: must be a number"),
+    (
+        "loss box_reversed.json",
+        "box_reversed.json: domain.box.age: the lower bound is above the upper one",
+    ),
+    (
+        "loss box_no_integer.json",
+        "box_no_integer.json: domain.box.age: the bounds of integers must be integers",
+    ),
+    (
+        "loss box_no_side.json",
+        "box_no_side.json: domain.box: a box needs sides, either all named or all plain",
+    ),
+    (
+        "loss box_other_name.json",
+        "box_other_name.json: exchanges[0].query.weights.age: the domain has no such "
+        "coordinate; it has size",
+    ),
+    (
+        "audit nowhere.csv --queries queries.json --filter filter.json",
+        "nowhere.csv: cannot be read: No such file or directory",
+    ),
+    (
+        "audit log.csv --filter filter.json",
+        "give --queries QUERIES too; only a folder of transcripts needs none",
+    ),
+    ("audit log.csv --queries queries.json", "Missing option '--filter'."),
+    (
+        "audit log.csv --queries queries.json --filter no_filter.json",
+        "no_filter.json: 'version' is missing",
+    ),
+    (
+        "audit log.csv --queries queries.json --filter query.json",
+        "query.json: is a query; a filter file is needed here",
+    ),
+    (
+        "audit log.csv --queries queries.json --filter filter.json --memory much",
+        "--memory: must be a size, such as 500M or 2G",
+    ),
+    (
+        "audit log.csv --queries queries.json --filter filter.json -o log.csv",
+        "log.csv: is not a folder",
+    ),
+    (
+        "audit answers.csv --queries queries.json --filter filter.json",
+        "answers.csv: column 'order' is missing; there are subject, query, response",
+    ),
+    (
+        "audit log.csv --queries queries.json --filter filter.json --expect 2",
+        "log.csv: has 1 subject; expected 2 (--expect)",
+    ),
+    ("decide transcript.json", "Missing option '--query'."),
+    (
+        "decide bare.json --query query.json",
+        "bare.json: the transcript names no filter, so there is no budget",
+    ),
+    (
+        "decide transcript.json --query query_not_json.json",
+        "query_not_json.json: line 1 column 2: not JSON: Expecting property name enclosed"
+        " in double quotes",
+    ),
+    (
+        "decide transcript.json --query query_no_kind.json",
+        "query_no_kind.json: kind: unknown query; known: channel, randomized_response, "
+        "unary_encoding, …",
+    ),
+    (
+        "decide transcript.json --query query_no_field.json",
+        "query_no_field.json: 'responses' is missing",
+    ),
+    (
+        "decide transcript.json --query query_no_budget.json",
+        "query_no_budget.json: epsilon: must be greater than 0",
+    ),
+    (
+        "decide transcript.json --query query_one_score.json",
+        "query_one_score.json: scores: 1 scores for a domain of 2 values",
+    ),
+    (
+        "decide transcript.json --query queries.json",
+        "queries.json: is a file of queries; name one of them, such as "
+        "queries.json#smokes, queries.json#rare, queries.json#amount",
+    ),
+    (
+        "decide transcript.json --query queries.json#smoke",
+        "queries.json: there is no query with this id; there are smokes, rare, amount; "
+        "did you mean 'smokes'?",
+    ),
+    (
+        "decide transcript.json --query other.json#rare",
+        "other.json: domain: is not that of the subject",
+    ),
+    (
+        "decide transcript.json --query query.json#rare",
+        "query.json: is no file of queries, so there is no 'rare' in it",
+    ),
+    (
+        "decide transcript.json --query nowhere.json#rare",
+        "nowhere.json: cannot be read: No such file or directory",
+    ),
+    (
+        "ask bare.json --query query.json --secret domain.json",
+        "bare.json: the transcript names no filter, so there is no budget",
+    ),
+    (
+        "ask query_not_json.json --query query.json --secret domain.json",
+        "query_not_json.json: line 1 column 2: not JSON: Expecting property name enclosed"
+        " in double quotes",
+    ),
+    (
+        "ask transcript.json --query query_not_json.json --secret domain.json",
+        "query_not_json.json: line 1 column 2: not JSON: Expecting property name enclosed"
+        " in double quotes",
+    ),
+    (
+        "ask transcript.json --query query.json --secret nowhere.json",
+        "--secret: there is no such file (what was given is not shown); it takes the name"
+        " of a file",
+    ),
+    (
+        "ask changing.json --query query.json",
+        "query.json: about: which attributes is it about? Ask it .about(…) some of region, smokes",
+    ),
+    (
+        'next transcript.json --secret "34"',
+        "--secret: is a value (and is not shown); it takes the name of a file",
+    ),
+    (
+        "next changing.json --secret history.json",
+        "--secret: a history is a file of its own, whose name ends in .jsonl; the first "
+        "record and what changes go with --changes",
+    ),
+    ("estimate answers.csv", "answers.csv: a table needs --queries QUERIES too"),
+    (
+        "estimate answers.csv --queries queries.json --mean age",
+        "--mean: there is no query with this id; there are smokes, rare, amount",
+    ),
+    (
+        "estimate answers.csv --queries queries.json --mean smokes",
+        "--mean: randomized_response is not about a score, so it has no mean; leave out "
+        "--mean for the shares of its values",
+    ),
+    (
+        "estimate answers.csv --queries queries.json --about smokes",
+        "--about: no query is about some attributes; leave it out",
+    ),
+    (
+        "estimate answers.csv --queries queries.json --at 1",
+        "--at: no query is about some attributes; leave it out",
+    ),
+    ("estimate answers.csv --queries queries.json --mean amount", "query: nobody answered it"),
+    (
+        "estimate answers.csv --queries queries.json --likelihood",
+        "give --mean ID, perhaps with --likelihood, or --frequencies, or none",
+    ),
+    (
+        "estimate answers.csv --queries queries.json --mean smokes --frequencies",
+        "give --mean ID, perhaps with --likelihood, or --frequencies, or none",
+    ),
+    (
+        "estimate answers.csv --queries queries.json --planned --incomplete",
+        "--incomplete: leave it out: what was planned does not depend on it",
+    ),
+    (
+        "estimate answers.csv --queries queries.json --support prior.csv",
+        "--support: leave it out: it is for --mean ID --likelihood on a box",
+    ),
+    (
+        "estimate answers.csv --queries queries.json --confidence 2",
+        "confidence: must be between 0 and 1, such as 0.95",
+    ),
+    (
+        "estimate answers.csv --queries queries.json --frequencies -o answers.csv",
+        "answers.csv: would be written over: it is what is read here",
+    ),
+    (
+        "estimate answers.csv --queries queries.json --frequencies -o picture.exe",
+        "picture.exe: the name of a picture ends in .png, .svg or .pdf",
+    ),
+    (
+        "estimate box_answers.csv --queries box_queries.json",
+        "the domain is a box, which has means only: --mean ID, …",
+    ),
+    (
+        "estimate record.csv --queries record_queries.json",
+        "--about: say about which attribute, of smokes, region; or about some of them "
+        "together, such as smokes,region",
+    ),
+    (
+        "estimate record.csv --queries record_queries.json --about smoke",
+        "--about: nobody was asked about 'smoke'; they were asked about smokes, region; "
+        "did you mean 'smokes'?",
+    ),
+    (
+        "estimate record.csv --queries record_queries.json --about smokes,smokes",
+        "--about: names an attribute twice",
+    ),
+    (
+        "estimate record.csv --queries record_queries.json --about smokes --at 2",
+        "--at: smokes does not change, so there are no steps",
+    ),
+    (
+        "estimate record.csv --queries record_queries.json --about smokes,region --frequencies",
+        "queries.smokes: is about smokes alone; leave out --frequencies, for any mixture "
+        "of queries",
+    ),
+    ("explain nowhere.json", "nowhere.json: cannot be read: No such file or directory"),
+    (
+        "explain transcript.json --html transcript.json",
+        "transcript.json: would be written over: it is what is read here",
+    ),
+    ("explain transcript.json --date today", "--date: goes with --html"),
+    (
+        "explain transcript.json --html nowhere/page.html",
+        "cannot write: No such file or directory: nowhere/page.html",
+    ),
+    (
+        "explain transcript.json --prior prior.csv",
+        "give --prior PRIOR and --statement TEXT together",
+    ),
+    (
+        'explain transcript.json --statement "value > 1"',
+        "give --prior PRIOR and --statement TEXT together",
+    ),
+    (
+        'explain box.json --prior prior.csv --statement "agee > 1"',
+        "statement column 1: unknown name 'agee'; known here: age",
+    ),
+    (
+        'explain box.json --prior prior.csv --statement "age >"',
+        "statement column 6: a number, a text or a name is missing before the end",
+    ),
+    (
+        "explain box.json --prior prior.csv --statement \"__import__('os')\"",
+        "statement column 1: unknown name '__import__'; known here: age",
+    ),
+    (
+        'explain box.json --prior prior.csv --statement "age > 1" --html nowhere/page.html',
+        "cannot write: No such file or directory: nowhere/page.html",
+    ),
+    (
+        "explain box.json --prior prior.csv --statement 'age\n>\x1b[31m 1'",
+        "statement column 6: is a character that statements do not have",
+    ),
+    (
+        'explain box.json --prior nowhere.csv --statement "age > 1"',
+        "nowhere.csv: cannot be read: No such file or directory",
+    ),
+    (
+        "plot transcript.json -o nowhere/odometer.png",
+        "nowhere/odometer.png: the picture cannot be saved: there is no folder nowhere",
+    ),
+    (
+        "plot transcript.json -o odometer.xyz",
+        "odometer.xyz: the name of a picture ends in .png, .svg or .pdf",
+    ),
+    ("plot transcript.json -o folder", "folder: the name of a picture ends in .png, .svg or .pdf"),
+    ("plot transcript.json --delta 0", "delta: must be between 0 and 1"),
+    ("plot transcript.json --delta nan", "delta: must be a finite number"),
+    ("plot bare.json --delta 1e-6", "the transcript names no filter, so there is no budget"),
+    (
+        "compare bare.json",
+        "bare.json: the transcript names no filter, so there is no budget; give --epsilon-budget",
+    ),
+    ("compare empty.json", "nothing was asked, so there is no last query to ask again"),
+    ("compare transcript.json --delta 1", "delta: must be between 0 and 1"),
+    ("compare transcript.json --delta -1e-6", "delta: must be between 0 and 1"),
+    ("compare transcript.json --delta small", 'delta: must be a decimal or "p/q"'),
+    ("compare transcript.json --epsilon-budget 0", "epsilon: must be greater than 0"),
+    ("compare transcript.json --epsilon-budget inf", "epsilon: must be a finite number"),
+    ("compare transcript.json --nodes 0", "nodes: must be an integer from 1 to 1000000000"),
+    ("ledger nonsense", "there is no command 'nonsense'"),
+    (
+        "ledger create study.db --values no,yes --budget 1",
+        "study.db.checkpoint: already exists; checkpoints are never overwritten",
+    ),
+    (
+        "ledger create new.db --queries query.json --budget 1",
+        "query.json: is a query; a file of queries is needed here",
+    ),
+    (
+        "ledger create new.db --queries queries.json --values 1,2 --budget 1",
+        "queries.json: its domain differs from the one in the options",
+    ),
+    (
+        "ledger create new.db --queries queries.json --budget 1 --policy domain.json",
+        "domain.json: already exists; not overwritten",
+    ),
+    ("ledger register study.db", "no subjects; give FILE, --subject NAME or --subjects FILE"),
+    ("ledger register nowhere.db ann", "ann: cannot be read: No such file or directory"),
+    (
+        "ledger reserve study.db --query smoke",
+        "--query smoke: neither a file nor a query of the ledger, such as smokes; did you"
+        " mean 'smokes'?",
+    ),
+    (
+        "ledger reserve study.db --query smokes --subject zed",
+        "--subject zed: no subject 'zed' in this ledger",
+    ),
+    (
+        "ledger sync study.db nowhere.jsonl",
+        "nowhere.jsonl: cannot be read: No such file or directory",
+    ),
+    (
+        "ledger receive study.db nowhere.jsonl",
+        "nowhere.jsonl: cannot be read: No such file or directory",
+    ),
+    (
+        "ledger receive study.db answers.csv -o domain.json",
+        "domain.json: already exists and is not a file of receipts; choose another name, "
+        "or remove the file first",
+    ),
+    ("ledger record study.db answers.csv --query smokes", "Missing option '--key'."),
+    ("ledger record study.db blank.csv --query smokes --key a", "blank.csv: is empty"),
+    (
+        "ledger ask study.db --query smokes --values nowhere.csv",
+        "--values: there is no such file (what was given is not shown); it takes the name"
+        " of a file",
+    ),
+    ("ledger status nowhere.db", "nowhere.db: cannot be read: No such file or directory"),
+    ("ledger status study.db --subject zed", "--subject zed: no subject 'zed' in this ledger"),
+    (
+        "ledger answers study.db -o answers.csv --queries new.json",
+        "answers.csv: already exists; not overwritten",
+    ),
+    (
+        "ledger answers study.db -o new.txt --queries new.json",
+        "new.txt: the name of a table ends in .csv, .jsonl, .parquet",
+    ),
+    ("ledger transcript study.db zed -o new.json", "subject zed: no subject 'zed' in this ledger"),
+    (
+        "ledger transcript study.db ann -o transcript.json",
+        "transcript.json: is there already, and is not written over",
+    ),
+    ("ledger audit nowhere.db", "nowhere.db: cannot be read: No such file or directory"),
+    ("ledger report study.db -o page.txt", "page.txt: the name of a page ends in .html"),
+    (
+        "ledger report study.db -o page.html --subject zed",
+        "subject zed: no subject 'zed' in this ledger",
+    ),
+    (
+        "ledger export nowhere.db -o export.jsonl",
+        "nowhere.db: cannot be read: No such file or directory",
+    ),
+    (
+        "ledger export study.db -o transcript.json",
+        "transcript.json: already exists; not overwritten",
+    ),
+    ("ledger verify nowhere.db", "nowhere.db: cannot be read: No such file or directory"),
+    (
+        "ledger backup study.db transcript.json",
+        "transcript.json: already exists; ledgers are never overwritten",
+    ),
+    ("ledger recover nowhere.db", "nowhere.db: cannot be read: No such file or directory"),
+    ("ledger resolve study.db", "no subjects; give NAME, --subject NAME or --subjects FILE"),
+    ("ledger resolve study.db zed", "--subject zed: no subject 'zed' in this ledger"),
+    ("ledger end nowhere.db", "nowhere.db: cannot be read: No such file or directory"),
+    (
+        "check-client nowhere.csv --query query.json --domain domain.json",
+        "nowhere.csv: cannot be read: No such file or directory",
+    ),
+    (
+        "check-client pairs.csv --query query.json --domain domain.json --permanent",
+        "pairs.csv: column 'subject' is missing",
+    ),
+    (
+        "check-client pairs.csv --query query.json --domain domain.json --confidence 2",
+        "confidence: must be between 0 and 1, such as 0.95",
+    ),
+    (
+        "check-client pairs.csv --query query.json --domain domain.json --confidence x",
+        'confidence: must be a decimal or "p/q"',
+    ),
+    (
+        "check-client pairs.csv --query query.json --domain query.json",
+        "query.json: kind: unknown field; known here: values, points, attributes, box",
+    ),
+    (
+        "check-client pairs.csv --query domain.json --domain domain.json",
+        "domain.json: 'kind' is missing",
+    ),
+    (
+        "check-client other_pairs.csv --query query.json --domain domain.json",
+        "other_pairs.csv: row 2: input: is not in the domain",
+    ),
+    ("reproduce quadratic", "experiment: must be one of linear, logistic, health, examples, all"),
+    ("reproduce linear --runs 0", "runs: must be at least 1"),
+    ("reproduce linear --jobs 0", "jobs: must be at least 1"),
+    ("reproduce linear --seed -1", "seed: must be at least 0"),
+    ("reproduce examples --out query.json", "cannot write: Not a directory: query.json/figures"),
+    ("certify transcript.json", "Missing option '--out' / '-o'."),
+    (
+        "certify transcript.json -o query.json",
+        "query.json: already exists and is a query, not a proof; choose another name, or "
+        "remove the file first",
+    ),
+    ("certify nowhere.json -o new.json", "nowhere.json: cannot be read: No such file or directory"),
+    (
+        "verify transcript.json nowhere.json",
+        "nowhere.json: cannot be read: No such file or directory",
+    ),
+    ("verify transcript.json junk", "junk: is not UTF-8 text"),
+    ("verify transcript.json blank.json", "blank.json: is empty; a proof is needed here"),
+    ("verify proof.json transcript.json", "proof.json: is a proof; a transcript is needed here"),
+    (
+        "completion tcsh",
+        "Invalid value for '{bash|zsh|fish}': 'tcsh' is not one of 'bash', 'zsh', 'fish'.",
+    ),
+    (
+        "doctor transcript.json --secrets secret.json",
+        "No such option '--secrets'. Did you mean '--secret'?",
+    ),
+]
+"""Arguments, and the line that is printed; … stands for the rest of it. All exit with 2."""
+
+
+@pytest.mark.parametrize(("arguments", "line"), ERRORS, ids=[row[0] for row in ERRORS])
+def test_bad_input_is_one_line_and_changes_nothing(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch, arguments: str, line: str
+) -> None:
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr("expost.cli._outputs._PATIENCE", float("inf"))
+    before = _contents(folder)
+    code, out, err = run(*shlex.split(arguments))
+    assert (code, out) == (2, "")
+    start, dots, _ = f"expost: {line}\n".partition("…")
+    err = err.replace(f"{folder}/", "")
+    assert err.count("\n") == 1
+    assert err.startswith(start.rstrip()) if dots else err == start
+    assert _contents(folder) == before
+
+
+def _contents(folder: Path) -> dict[Path, bytes]:
+    files = (path for path in folder.rglob("*") if path.is_file())
+    # A ledger counts its writers.
+    return {path: path.read_bytes() for path in files if not path.name.startswith("study.db")}
+
+
+def test_a_file_that_is_no_ledger_is_an_error_of_the_ledger(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    reason = "query.json: the database cannot be read (file is not a database)"
+    assert run("ledger", "verify", "query.json") == (1, "", f"expost: {reason}\n")
+
+
+def test_every_command_is_in_the_table() -> None:
+    first, second = zip(*((*shlex.split(row[0]), "")[:2] for row in ERRORS), strict=True)
+    assert set(COMMANDS) <= set(first)
+    assert set(LEDGER_COMMANDS) <= set(second)
