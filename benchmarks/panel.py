@@ -112,7 +112,7 @@ def _panel(subjects: int, share: float) -> xp.Panel:
     domain, query = xp.FiniteSet(range(VALUES)), xp.randomized_response(epsilon="0.1")
     panel = xp.Panel(domain, filter=xp.BayesianFilter("0.4"), subjects=range(subjects))
     kernel, state = panel._kernel, panel._state
-    query_index = kernel.number(query)
+    query_index = kernel.query_index(query)
     for answer in range(48):  # which cancel
         kernel.fold(state, query_index, np.full(subjects, answer % VALUES))
     subject_indices = np.arange(subjects)

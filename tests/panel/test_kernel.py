@@ -12,10 +12,10 @@ import pytest
 import expost as xp
 from expost.filters import Account, Filter, WorstCase
 from expost.filters.rules import Declared, Renyi, Rogers, Sums, Whitehouse
-from expost.panel._compiled_query import FiniteQuestion
+from expost.panel._compiled_query import CompiledFiniteQuery
 from expost.panel._finite_state import FiniteState
 from expost.panel._kernel import Kernel
-from expost.panel._selection import Chosen
+from expost.panel._selection import Selection
 from expost.queries import Query
 from support import oracles, panel_cases
 
@@ -52,7 +52,7 @@ def test_decisions_are_those_of_exact_fractions() -> None:
     short = ("randomized_response", "local_hashing", "perturbation", "channel")
     queries = [query for query in panel_cases.families(3, "0.2") if query.kind in short]
     kernel = Kernel(domain, xp.BayesianFilter("0.6"))
-    numbers = [kernel.number(query) for query in queries]
+    numbers = [kernel.query_index(query) for query in queries]
     state = kernel.start(20)
     ratios = [[Fraction(1)] * 3 for _ in range(20)]
     for _ in range(8):
@@ -60,7 +60,7 @@ def test_decisions_are_those_of_exact_fractions() -> None:
         found = kernel.decide(state, asked)
         answered = np.empty(20, dtype=np.int64)
         for place, number in enumerate(asked.tolist()):
-            likelihood = kernel.questions[number].query.on(domain)
+            likelihood = kernel.registry[number].query.on(domain)
             columns = [
                 [likelihood.pmf(x).probability(y) for x in range(3)]
                 for y in range(len(likelihood.responses))
@@ -93,18 +93,18 @@ def test_ties_that_doubles_cannot_tell_are_told_in_words(guard: Filter) -> None:
     state = kernel.start(len(last))
     before = [(each, value) for each in (tenth, half, two) for value in range(3)] * 60
     for each, value in before:
-        kernel.fold(state, kernel.number(each), np.full(len(last), value))
+        kernel.fold(state, kernel.query_index(each), np.full(len(last), value))
     for place, exchanges in enumerate(last.values()):
         for each, value in exchanges:
-            kernel.fold(state, kernel.number(each), np.array([value]), np.array([place]))
-    found = kernel.decide(state, kernel.number(tenth))
+            kernel.fold(state, kernel.query_index(each), np.array([value]), np.array([place]))
+    found = kernel.decide(state, kernel.query_index(tenth))
     limit = guard.budget.enclosure.upper
     assert (found.lower <= limit).all()
     assert (found.upper[:3] > limit).all(), "no ties"
     # No rationals were needed: all that is close is on one side in words.
     assert isinstance(state, FiniteState)
-    question = kernel.questions[kernel.number(tenth)]
-    assert isinstance(question, FiniteQuestion)
+    question = kernel.registry[kernel.query_index(tenth)]
+    assert isinstance(question, CompiledFiniteQuery)
     simply = guard.kind == "simplified"
     compared = state.compare(question, simply, np.arange(3), guard.budget)
     assert (compared.within ^ compared.above).all()
@@ -118,7 +118,7 @@ def test_ties_that_doubles_cannot_tell_are_told_in_words(guard: Filter) -> None:
 
 def test_losses_and_peaks_enclose_the_exact_ones() -> None:
     _, state, odometers = panel_cases.play(xp.BayesianFilter("0.8"), 60, seed=3)
-    everybody = Chosen(state.count)
+    everybody = Selection(state.count)
     for (lower, upper), exact in (
         (state.losses(everybody), [each.exact_loss for each in odometers]),
         (
@@ -135,21 +135,21 @@ def test_what_rules_a_value_out_is_an_infinite_loss() -> None:
     domain, guard = xp.FiniteSet(["no", "yes"]), xp.BayesianFilter(1)
     certain = xp.channel([["1/2", "1/2"], ["1/4", "3/4"], ["0", "1"]][::2])
     kernel = Kernel(domain, guard)
-    number = kernel.number(certain)
+    number = kernel.query_index(certain)
     state = kernel.start(3)
     assert not kernel.decide(state, number).accepted.any()
     kernel.fold(state, number, np.array([0, 1]), np.array([0, 2]))
-    lower, upper = state.losses(Chosen(3))
+    lower, upper = state.losses(Selection(3))
     assert (lower[0], upper[0], upper[1]) == (np.inf, np.inf, 0)
     assert lower[2] <= mpmath.log(2) <= upper[2]
-    weak = kernel.number(xp.randomized_response("0.1"))
+    weak = kernel.query_index(xp.randomized_response("0.1"))
     assert kernel.decide(state, weak).accepted.tolist() == [False, True, True]
 
 
 def test_a_query_that_needs_a_delta_is_refused_without_one() -> None:
     kernel = Kernel(xp.FiniteSet([0, 1]), xp.BayesianFilter(50))
     noisy = xp.gaussian({"value": 1}, range=(0, 1), sigma="1", grid="0.5")
-    assert not kernel.decide(kernel.start(2), kernel.number(noisy)).accepted.any()
+    assert not kernel.decide(kernel.start(2), kernel.query_index(noisy)).accepted.any()
 
 
 class Half(Filter):
@@ -185,10 +185,10 @@ def test_ties_in_earnest_are_decided_by_exact_products(guard: Filter) -> None:
     pairs = xp.channel([["1/2", "1/2"], ["1/4", "3/4"], ["1/2", "1/2"]])
     kernel, state, _ = panel_cases.play_on(domain, [direct, pairs], guard, 60, seed=1, rounds=8)
     assert isinstance(state, FiniteState)
-    question = kernel.questions[kernel.number(direct)]
-    assert isinstance(question, FiniteQuestion)
+    question = kernel.registry[kernel.query_index(direct)]
+    assert isinstance(question, CompiledFiniteQuery)
     compared = state.compare(question, False, np.arange(60), guard.budget)
     assert (compared.within ^ compared.above).all()
-    found = kernel.decide(state, kernel.number(direct))
+    found = kernel.decide(state, kernel.query_index(direct))
     limit = guard.budget.enclosure
     assert ((found.lower <= limit.upper) & (found.upper > limit.lower)).sum() >= 3

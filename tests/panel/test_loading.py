@@ -10,7 +10,7 @@ import pytest
 import expost as xp
 from expost.filters import Filter
 from expost.panel._kernel import Kernel
-from expost.panel._selection import Chosen
+from expost.panel._selection import Selection
 from expost.panel._state import State
 from support.panel_cases import EPSILONS, families, play, play_on
 
@@ -32,7 +32,7 @@ def loaded(kernel: Kernel, state: State) -> State:
     """The same answers from their tallies."""
     again = kernel.start(state.count, track_peaks=False)
     rows = [
-        (question.number, position, place)
+        (question.index, position, place)
         for place in range(state.count)
         for question, position in state.log.exchanges(place)
     ]
@@ -54,10 +54,10 @@ def test_a_tally_decides_as_the_exchanges_do(guard: Filter, on: str) -> None:
     else:
         queries = list(ABOUT)
         kernel, state, _ = play_on(PERSON, queries, guard, subjects=24, seed=5, rounds=10)
-    again, everyone = loaded(kernel, state), Chosen(state.count)
+    again, everyone = loaded(kernel, state), Selection(state.count)
     assert (again.exchanges == state.exchanges).all()
     for query in queries:
-        number = kernel.number(query)
+        number = kernel.query_index(query)
         one, other = kernel.decide(state, number), kernel.decide(again, number)
         assert (one.accepted == other.accepted).all(), query
         assert (one.lower <= other.upper).all()
@@ -76,7 +76,7 @@ def test_ties_on_the_budget_are_decided_exactly() -> None:
     values = xp.FiniteSet(range(3))
     query = xp.randomized_response(epsilon="0.1")
     kernel = Kernel(values, xp.BayesianFilter(epsilon="0.3"))
-    number = kernel.number(query)
+    number = kernel.query_index(query)
     state = kernel.start(3, track_peaks=False)
     # Two, three and four more of one response than of each other: 0.2, 0.3, 0.4 in nats.
     counts = np.array([[1002, 1003, 1004], [1000, 1000, 1000], [1000, 1000, 1000]])
@@ -89,10 +89,10 @@ def test_ties_on_the_budget_are_decided_exactly() -> None:
 
 def test_a_tally_has_no_peak() -> None:
     kernel = Kernel(xp.FiniteSet(range(3)), xp.BayesianFilter(epsilon=1))
-    query = kernel.number(xp.randomized_response(epsilon="0.1"))
+    query = kernel.query_index(xp.randomized_response(epsilon="0.1"))
     state = kernel.start(1, track_peaks=False)
     owners = np.zeros(2, dtype=np.intp)
     state.load(np.full(2, query), np.arange(2), np.arange(2), owners, np.array([3, 1]))
     with pytest.raises(AssertionError, match="no order"):
-        state.peaks(Chosen(1))
+        state.peaks(Selection(1))
     assert len(list(state.exact_exchanges(0))) == 4

@@ -12,7 +12,7 @@ import pytest
 import expost as xp
 from expost.domains import freeze, freeze_columns
 from expost.panel._kernel import Kernel
-from expost.panel._selection import Chosen
+from expost.panel._selection import Selection
 from expost.sampling import InsecureSource
 from support import panel_cases, record_cases
 
@@ -25,7 +25,7 @@ def test_every_decision_about_records_is_that_of_the_subject_alone(seed: int) ->
     _, state, odometers = panel_cases.play_on(
         case.domain, [*asked, case.following], guard, subjects=8, seed=seed, rounds=6
     )
-    lower, upper = state.losses(Chosen(8))
+    lower, upper = state.losses(Selection(8))
     for low, high, odometer in zip(lower, upper, odometers, strict=True):
         exact = odometer.exact_loss.enclosure
         assert low <= exact.upper
@@ -128,12 +128,12 @@ def test_who_else_is_there_makes_no_difference_to_the_last_digit() -> None:
 
     def bounds(subjects: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         kernel = Kernel(domain, xp.BayesianFilter(2))
-        numbers = np.array([kernel.number(each) for each in queries])
+        numbers = np.array([kernel.query_index(each) for each in queries])
         state = kernel.start(len(subjects))
         for queried, responses in zip(asked, given, strict=True):
             kernel.fold(state, numbers[queried[subjects]], responses[subjects])
         found = kernel.decide(state, int(numbers[0]))
-        everybody = Chosen(len(subjects))
+        everybody = Selection(len(subjects))
         return np.array([*state.losses(everybody), *state.peaks(everybody), found.upper])
 
     together = bounds(np.arange(40))

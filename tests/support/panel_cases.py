@@ -53,7 +53,7 @@ def play_on(
     """Ask random queries of random subjects, and compare every decision with that of one alone."""
     generator = random.Random(seed)
     kernel = Kernel(domain, guard)
-    numbers = [kernel.number(query) for query in queries]
+    numbers = [kernel.query_index(query) for query in queries]
     state = kernel.start(subjects)
     odometers = [xp.Odometer(xp.Transcript(domain))] * subjects
     for _ in range(rounds):
@@ -62,7 +62,7 @@ def play_on(
         found = kernel.decide(state, asked, who)
         taken, positions = [], []
         for number, (place, which) in enumerate(zip(who.tolist(), asked.tolist(), strict=True)):
-            query = kernel.questions[which].query
+            query = kernel.registry[which].query
             alone = guard.decide(odometers[place], query)
             assert alone.accepted == found.accepted[number], (guard, query)
             assert alone.loss_at_worst.lower <= found.upper[number]

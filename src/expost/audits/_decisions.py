@@ -25,7 +25,7 @@ from expost.filters import Filter
 from expost.panel import Search
 from expost.panel._kernel import Kernel
 from expost.panel._query_costs import exact_spent_bounds
-from expost.panel._selection import Chosen
+from expost.panel._selection import Selection
 from expost.queries import Query
 
 if TYPE_CHECKING:
@@ -61,8 +61,8 @@ def verdicts(given: Given, codes: Codes, starts: Indices, plan: Plan, tell: Tell
     kernel = Kernel(plan.domain, plan.guard, Search(plan.effort, batched=False))
     # All queries, in the order of the plan: nothing depends on which of them occur here.
     for query in plan.queries.values():
-        kernel.number(query)
-    number = np.array([kernel.number(query) for query, _ in given], dtype=np.intp)
+        kernel.query_index(query)
+    number = np.array([kernel.query_index(query) for query, _ in given], dtype=np.intp)
     position = np.array([position for _, position in given])
     counts = np.diff(starts)
     # Those with the most exchanges come first, so that those who go on are in front.
@@ -107,7 +107,7 @@ def _block(
             refused[so_far[~(found.accepted | found.undecided)]] = step + 1
         kernel.fold(state, asked, answered, None if on == len(counts) else np.arange(on))
         report((step + 1) / (int(counts[0]) + 1))
-    everyone, guard = Chosen(len(counts)), kernel.filter
+    everyone, guard = Selection(len(counts)), kernel.filter
     lower, upper = state.losses(everyone)
     least, peak = state.peaks(everyone)
     spent = exact_spent_bounds(state)

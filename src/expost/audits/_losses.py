@@ -23,10 +23,10 @@ from expost.loss import Odometer, realized_loss
 from expost.loss._realized import basic_loss
 from expost.numbers import Enclosure
 from expost.panel import Search
-from expost.panel._compiled_query import Questions
-from expost.panel._kernel import start
+from expost.panel._compiled_query import QueryRegistry
+from expost.panel._kernel import start_state
 from expost.panel._query_costs import exact_spent_bounds
-from expost.panel._selection import Chosen
+from expost.panel._selection import Selection
 from expost.panel._state import State
 from expost.queries import Query
 from expost.solver import GAP, Effort
@@ -191,7 +191,7 @@ def _in_blocks(answers: Answers) -> Iterator[_Block]:
     # The registry has a table with the terms of all responses that occurred.
     registry = None
     if cells.sum() <= _LARGEST_TABLE:
-        registry = Questions(domain)
+        registry = QueryRegistry(domain)
         for key in sizes:
             registry.of(answers.queries[key])
     until = np.append(0, np.cumsum(cells[answers.codes]))[starts]
@@ -207,8 +207,8 @@ def _in_blocks(answers: Answers) -> Iterator[_Block]:
             bounds = np.array([loss.lower]), np.array([loss.upper])
             yield slice(first, end), bounds, np.array([spent])
         else:
-            state = _state(answers, slice(first, end), registry or Questions(domain), None)
-            everyone = Chosen(end - first)
+            state = _state(answers, slice(first, end), registry or QueryRegistry(domain), None)
+            everyone = Selection(end - first)
             yield slice(first, end), state.losses(everyone), exact_spent_bounds(state)
         first = end
 
@@ -232,21 +232,23 @@ def _on_box(
 
     subjects = slice(0, len(answers))
     search = Search(effort, progress=report)
-    state = _state(answers, subjects, Questions(answers.domain), search)
-    yield subjects, state.losses(Chosen(len(answers))), exact_spent_bounds(state)
+    state = _state(answers, subjects, QueryRegistry(answers.domain), search)
+    yield subjects, state.losses(Selection(len(answers))), exact_spent_bounds(state)
 
 
-def _state(answers: Answers, subjects: slice, registry: Questions, search: Search | None) -> State:
+def _state(
+    answers: Answers, subjects: slice, registry: QueryRegistry, search: Search | None
+) -> State:
     """Return the state of some subjects after their answers."""
     starts = answers.starts[subjects.start : subjects.stop + 1]
     codes = answers.codes[starts[0] : starts[-1]]
     counts = np.diff(starts)
     occurring, responses = distinct_integers(codes)
     given = [answers.responses[code] for code in occurring.tolist()]
-    numbers = np.array([registry.of(answers.queries[key]).number for key, _ in given])
+    numbers = np.array([registry.of(answers.queries[key]).index for key, _ in given])
     positions = [position for _, position in given]
     wide = any(position >= 1 << 63 for position in positions)
-    state = start(registry, len(counts), track_peaks=False, search=search)
+    state = start_state(registry, len(counts), track_peaks=False, search=search)
     owners = np.repeat(np.arange(len(counts)), counts)
     state.load(numbers, np.array(positions, object if wide else np.int64), responses, owners)
     return state

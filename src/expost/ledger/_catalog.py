@@ -77,7 +77,7 @@ class Catalog:
         self._append_query(row, query)
 
     def _append_query(self, row: QueryRow, query: Query) -> None:
-        self._kernel_indices.append(self._kernel.number(query))
+        self._kernel_indices.append(self._kernel.query_index(query))
         self.queries[row.name] = query
         self._by_id[row.content_id] = row.number
         self._query_rows.append(row)
@@ -132,7 +132,7 @@ class Catalog:
         query_number = self.query_number(query.content_id)
         if query_number:
             return query_number
-        self._kernel.number(query)  # refuses a query that cannot be asked on this domain
+        self._kernel.query_index(query)  # refuses a query that cannot be asked on this domain
         document = query_document(query)
         if len(document.encode()) > MAX_SIZE:
             raise InvalidInput(f"has more than {MAX_SIZE:,} bytes", "query")

@@ -209,7 +209,7 @@ class CommitEngine:
         """Refuse a query that cannot be asked in this study."""
         if self.policy.filter.pure and query.approximate:
             raise InvalidInput("requires a filter with a delta, such as ApproximateFilter")
-        self.kernel.number(query)
+        self.kernel.query_index(query)
 
     def check_usable(self) -> None:
         """Refuse to continue in a forked process, or after a write that failed."""

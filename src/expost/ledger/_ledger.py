@@ -65,7 +65,7 @@ from expost.ledger.tables import QuarantineRow, SubjectRow
 from expost.panel._box_state import Search
 from expost.panel._requests import check_name, subjects_of
 from expost.panel._results import Decisions, Replies
-from expost.panel._saturating import Wanted
+from expost.panel._saturating import SaturatingRequest
 from expost.panel._values import values_of
 from expost.queries import Query
 from expost.sampling import Source, SystemSource, uniform_bytes
@@ -263,7 +263,7 @@ class Ledger:
         names = subject_names(self._reader, subjects)
         with self._reader.reading() as engine:
             tallies = [row.tally for row in self._reader.rows(engine, names)]
-            wanted = Wanted.read(question, cap, seeds, engine.kernel, len(names))
+            wanted = SaturatingRequest.read(question, cap, seeds, engine.kernel, len(names))
             queries, query_indices = engine.saturating.queries(wanted, tallies)
 
         def job(batch: Batch) -> list[str | None]:

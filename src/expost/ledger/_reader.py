@@ -28,7 +28,7 @@ from expost.ledger._tallies import decide
 from expost.ledger.errors import LedgerDamaged
 from expost.ledger.tables import ACTIVE, ExchangeRow, StateRow, SubjectRow, check_seal
 from expost.panel._results import Bounds, Decisions
-from expost.panel._selection import Chosen
+from expost.panel._selection import Selection
 from expost.panel._state import State
 from expost.queries import Query
 from expost.transcript import Transcript
@@ -167,7 +167,9 @@ class LedgerReader:
         parts = [(np.zeros(0, bool), np.zeros(0, bool), *np.zeros((3, 0)))]
         with self.reading() as engine:
             # The last one stands for being asked nothing.
-            kernel_indices = np.array([*(engine.kernel.number(query) for query in queries), -1])
+            kernel_indices = np.array(
+                [*(engine.kernel.query_index(query) for query in queries), -1]
+            )
             for block in _blocks(len(names)):
                 rows = self.rows(engine, names[block])
                 state = engine.decider.state([row.tally for row in rows])
@@ -241,7 +243,7 @@ class LedgerReader:
     def _block_status(
         self, engine: CommitEngine, rows: Sequence[SubjectRow], suspended: set[str]
     ) -> tuple[Any, ...]:
-        filter_, everyone = engine.policy.filter, Chosen(len(rows))
+        filter_, everyone = engine.policy.filter, Selection(len(rows))
         state = engine.decider.state([row.tally for row in rows])
         # A filter that accepted every exchange bounds what they can have revealed.
         accepted = np.array([row.name not in suspended and not row.extras for row in rows])

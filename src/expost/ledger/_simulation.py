@@ -85,8 +85,8 @@ class SimulatedRound(NotCopyable):
         """Draw responses to open reservations, and receive them as messages."""
         drawn = np.empty(len(rows), dtype=object)
         for query_index, members in groups(query_indices[rows]):
-            question = self._engine.kernel.questions.of(self._queries[query_index])
-            member_values = Values.joined([self._values[query_index].some(rows[members])])
+            question = self._engine.kernel.registry.of(self._queries[query_index])
+            member_values = Values.joined([self._values[query_index].subset(rows[members])])
             drawn[members] = question.draw(member_values, source)
         queries = [self._queries[query_index] for query_index in query_indices[rows].tolist()]
         return self._engine.run_job(

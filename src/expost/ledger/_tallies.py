@@ -8,8 +8,8 @@ import numpy as np
 
 from expost._types import Indices, Ints
 from expost.ledger._catalog import Catalog
-from expost.panel._kernel import Kernel, Verdicts
-from expost.panel._saturating import Saturating, Wanted
+from expost.panel._kernel import FilterVerdicts, Kernel
+from expost.panel._saturating import SaturatingQueryCache, SaturatingRequest
 from expost.panel._state import State
 from expost.queries import Query
 from expost.tally import Summand, TallyIndex, unpack_counts
@@ -86,7 +86,7 @@ class Decider:
         return state
 
 
-def decide(kernel: Kernel, state: State, questions: Ints) -> Verdicts:
+def decide(kernel: Kernel, state: State, questions: Ints) -> FilterVerdicts:
     """Return what the filter says about one question per subject; -1 asks nothing."""
     uniform = len(questions) > 0 and (questions == questions[0]).all()
     return kernel.decide(state, int(questions[0]) if uniform else questions)
@@ -98,16 +98,19 @@ class SaturatingQueries:
     def __init__(self, kernel: Kernel, catalog: Catalog) -> None:
         self._kernel = kernel
         self._catalog = catalog
-        self._saturating = Saturating(kernel.questions)
+        self._saturating = SaturatingQueryCache(kernel.registry)
         self._tallies = TallyIndex()
         self._revision = catalog.revision
 
     def queries(
-        self, wanted: Wanted, tallies: Sequence[bytes]
+        self, wanted: SaturatingRequest, tallies: Sequence[bytes]
     ) -> tuple[list[Query | None], Indices]:
         """Return the distinct queries for these tallies, and which of them each subject gets."""
         if len(self._tallies) > _MAX_TALLIES or self._revision != self._catalog.revision:
-            self._saturating, self._tallies = Saturating(self._kernel.questions), TallyIndex()
+            self._saturating, self._tallies = (
+                SaturatingQueryCache(self._kernel.registry),
+                TallyIndex(),
+            )
             self._revision = self._catalog.revision
         indices = np.array([self._tallies.intern(tally) for tally in tallies], dtype=np.intp)
         return self._saturating.queries(wanted, indices, self._summands)

@@ -22,10 +22,10 @@ from expost.loss._components import link
 from expost.loss._elimination import eliminate, plan_elimination, rank
 from expost.loss._sweeps import StepState as Swept
 from expost.numbers import Nats
-from expost.panel._compiled_query import FiniteQuestion, Questions
+from expost.panel._compiled_query import CompiledFiniteQuery, QueryRegistry
 from expost.panel._finite_state import FiniteState
-from expost.panel._selection import Chosen
-from expost.panel._ties import Compared
+from expost.panel._selection import Selection
+from expost.panel._ties import TieComparison
 
 __all__ = ["AttributesState"]
 
@@ -43,89 +43,95 @@ class AttributesState(FiniteState):
     roundings = 4  # what a part adds to the whole is taken out and put in again
 
     def __init__(
-        self, domain: Attributes, questions: Questions, count: int, *, track_peaks: bool = True
+        self, domain: Attributes, registry: QueryRegistry, count: int, *, track_peaks: bool = True
     ) -> None:
-        super().__init__(domain, questions, count, track_peaks=track_peaks)
+        super().__init__(domain, registry, count, track_peaks=track_peaks)
         self._tables: dict[Scope, Floats] = {}
-        self._scopes: dict[int, _Scoped] = {}
+        self._scopes: dict[int, _QueryScope] = {}
         changes = [kind.change for kind in domain.kinds]
         # Where changes are limited by distance it matters which steps somebody was asked about.
-        self._apart = any(change is not None and change.max_step is not None for change in changes)
-        self._asked = np.zeros(count, dtype=np.int32)
-        self._collections: list[frozenset[Scope]] = [frozenset()]
-        self._numbers: dict[frozenset[Scope], int] = {frozenset(): 0}
+        self._by_scope_set = any(
+            change is not None and change.max_step is not None for change in changes
+        )
+        self._scope_set_of = np.zeros(count, dtype=np.int32)
+        self._scope_sets: list[frozenset[Scope]] = [frozenset()]
+        self._scope_set_indices: dict[frozenset[Scope], int] = {frozenset(): 0}
         # All at the start, so that who else is here makes no difference, not in the last digit.
-        for number in range(len(questions)):
-            question = questions[number]
-            assert isinstance(question, FiniteQuestion)
-            self._open(self._scoped(question))
+        for index in range(len(registry)):
+            compiled = registry[index]
+            assert isinstance(compiled, CompiledFiniteQuery)
+            self._open_table(self._scope_of(compiled))
 
-    def _scoped(self, question: FiniteQuestion) -> _Scoped:
-        if question.number not in self._scopes:
-            likelihood = question.query.on(self.domain)
-            self._scopes[question.number] = _Scoped(self.domain, likelihood.variables)
-        return self._scopes[question.number]
+    def _scope_of(self, compiled: CompiledFiniteQuery) -> _QueryScope:
+        if compiled.index not in self._scopes:
+            likelihood = compiled.query.on(self.domain)
+            self._scopes[compiled.index] = _QueryScope(self.domain, likelihood.variables)
+        return self._scopes[compiled.index]
 
-    def _open(self, scoped: _Scoped) -> None:
+    def _open_table(self, query_scope: _QueryScope) -> None:
         """Have a table for what a question is about."""
-        if scoped.scope not in self._tables:
-            self._check(scoped)
-            self._tables[scoped.scope] = np.zeros((scoped.size, self.count))
+        if query_scope.scope not in self._tables:
+            self._check(query_scope)
+            self._tables[query_scope.scope] = np.zeros((query_scope.size, self.count))
 
-    def _check(self, scoped: _Scoped) -> None:
+    def _check(self, query_scope: _QueryScope) -> None:
         """If all questions tie too much together, take subjects apart by what they were asked."""
-        if self._apart:
+        if self._by_scope_set:
             return
         try:
-            self._tied(scoped).check()
+            self._tied_scopes(query_scope).check()
         except InvalidInput:
-            self._apart = True
-            for asked, places, _ in self.log.turns:
-                assert isinstance(asked, FiniteQuestion)
-                self._ask_about(self._scoped(asked).scope, Chosen(self.count, places))
+            self._by_scope_set = True
+            for scope_set, indices, _ in self.log.single_responses:
+                assert isinstance(scope_set, CompiledFiniteQuery)
+                self._record_scope(self._scope_of(scope_set).scope, Selection(self.count, indices))
 
-    def _add(self, question: FiniteQuestion, codes: Indices, chosen: Chosen) -> None:
-        scoped = self._prepared(question, chosen)
-        change = -self._before(scoped, chosen)
-        self._ask_about(scoped.scope, chosen)
-        self._add_to_table(question, codes, chosen)
-        for rows, highs, lows in self._seen(scoped, chosen):
+    def _add(self, compiled: CompiledFiniteQuery, codes: Indices, selection: Selection) -> None:
+        query_scope = self._prepared(compiled, selection)
+        change = -self._spread_before(query_scope, selection)
+        self._record_scope(query_scope.scope, selection)
+        self._add_to_table(compiled, codes, selection)
+        for rows, highs, lows in self._marginal_extremes(query_scope, selection):
             change[rows] += highs.max(axis=0) - lows.min(axis=0)
         spread = self.spread
-        spread[chosen.index] = np.maximum(spread[chosen.index] + change, 0.0)
+        spread[selection.subscript] = np.maximum(spread[selection.subscript] + change, 0.0)
 
-    def _add_unmeasured(self, question: FiniteQuestion, codes: Indices, chosen: Chosen) -> None:
-        scoped = self._prepared(question, chosen)
-        self._ask_about(scoped.scope, chosen)
-        self._add_to_table(question, codes, chosen)
+    def _add_unmeasured(
+        self, compiled: CompiledFiniteQuery, codes: Indices, selection: Selection
+    ) -> None:
+        query_scope = self._prepared(compiled, selection)
+        self._record_scope(query_scope.scope, selection)
+        self._add_to_table(compiled, codes, selection)
 
-    def _add_counts(self, question: FiniteQuestion, codes: Indices, counts: Floats) -> None:
-        chosen = Chosen(self.count, np.flatnonzero(counts.any(axis=0)))
-        scoped = self._prepared(question, chosen)
-        self._ask_about(scoped.scope, chosen)
-        logs = question.logs[np.ix_(scoped.written, codes)]
-        self._tables[scoped.scope] += np.einsum("ij,jk->ik", logs, counts)
+    def _add_counts(self, compiled: CompiledFiniteQuery, codes: Indices, counts: Floats) -> None:
+        selection = Selection(self.count, np.flatnonzero(counts.any(axis=0)))
+        query_scope = self._prepared(compiled, selection)
+        self._record_scope(query_scope.scope, selection)
+        logs = compiled.logs[np.ix_(query_scope.written, codes)]
+        self._tables[query_scope.scope] += np.einsum("ij,jk->ik", logs, counts)
 
-    def _prepared(self, question: FiniteQuestion, chosen: Chosen) -> _Scoped:
+    def _prepared(self, compiled: CompiledFiniteQuery, selection: Selection) -> _QueryScope:
         """Have a table for a question, unless it ties too much together for one of the subjects."""
-        scoped = self._scoped(question)
-        self._open(scoped)
-        if self._apart:
-            for scopes, _ in self._by_scopes(chosen):
-                self._tied(scoped, scopes).check()
-        return scoped
+        query_scope = self._scope_of(compiled)
+        self._open_table(query_scope)
+        if self._by_scope_set:
+            for scopes, _ in self._by_scopes(selection):
+                self._tied_scopes(query_scope, scopes).check()
+        return query_scope
 
-    def _add_to_table(self, question: FiniteQuestion, codes: Indices, chosen: Chosen) -> None:
-        scoped = self._scoped(question)
-        table, logs = self._tables[scoped.scope], question.logs[scoped.written]
-        for rows, index in chosen.blocks(max(1, _BLOCK // scoped.size)):
+    def _add_to_table(
+        self, compiled: CompiledFiniteQuery, codes: Indices, selection: Selection
+    ) -> None:
+        query_scope = self._scope_of(compiled)
+        table, logs = self._tables[query_scope.scope], compiled.logs[query_scope.written]
+        for rows, index in selection.blocks(max(1, _BLOCK // query_scope.size)):
             table[:, index] += logs[:, codes[rows]]
 
     def _measured(self) -> Floats:
-        everyone, spread = Chosen(self.count), np.zeros(self.count)
-        for scopes, rows in self._by_scopes(everyone):
+        all_subjects, spread = Selection(self.count), np.zeros(self.count)
+        for scopes, rows in self._by_scopes(all_subjects):
             remaining = list(self._tables if scopes is None else scopes)
-            self._add_spreads(remaining, scopes, rows, everyone, spread)
+            self._add_spreads(remaining, scopes, rows, all_subjects, spread)
         return spread
 
     def _add_spreads(
@@ -133,109 +139,127 @@ class AttributesState(FiniteState):
         remaining: list[Scope],
         scopes: frozenset[Scope] | None,
         rows: Indices,
-        chosen: Chosen,
+        selection: Selection,
         spread: Floats,
     ) -> None:
         """Add max - min over each component of some scopes."""
         while remaining:
-            tied = self._tied(_Scoped(self.domain, remaining[0]), scopes)
-            remaining = [scope for scope in remaining if scope not in tied.scopes]
-            for block, highs, lows in self._blocks(tied, rows, chosen):
+            tied_scopes = self._tied_scopes(_QueryScope(self.domain, remaining[0]), scopes)
+            remaining = [scope for scope in remaining if scope not in tied_scopes.scopes]
+            for block, highs, lows in self._blocks(tied_scopes, rows, selection):
                 spread[block] += highs.max(axis=0) - lows.min(axis=0)
 
-    def worst(self, question: FiniteQuestion, chosen: Chosen) -> Floats:
-        if question.infinite:
-            return np.full(len(chosen), np.inf)
-        scoped = self._scoped(question)
-        self._check(scoped)
-        spread, result = self.spread[chosen.index], np.empty(len(chosen))
-        before = self._before(scoped, chosen) if self._apart else None
-        for own, highs, lows in self._seen(scoped, chosen):
+    def worst(self, compiled: CompiledFiniteQuery, selection: Selection) -> Floats:
+        if compiled.infinite:
+            return np.full(len(selection), np.inf)
+        query_scope = self._scope_of(compiled)
+        self._check(query_scope)
+        spread, result = self.spread[selection.subscript], np.empty(len(selection))
+        before = self._spread_before(query_scope, selection) if self._by_scope_set else None
+        for rows, highs, lows in self._marginal_extremes(query_scope, selection):
             inside = highs.max(axis=0) - lows.min(axis=0)
-            rest = np.maximum(spread[own] - (inside if before is None else before[own]), 0.0)
-            result[own] = question.differences.worst(highs, lows, inside) + rest
+            rest = np.maximum(spread[rows] - (inside if before is None else before[rows]), 0.0)
+            result[rows] = compiled.differences.worst(highs, lows, inside) + rest
         return result
 
     def compare(
-        self, question: FiniteQuestion | None, simply: bool, places: Indices, budget: Nats
-    ) -> Compared:
-        nobody = np.zeros(len(places), dtype=np.bool_)
-        return Compared(nobody, nobody)
+        self,
+        compiled: CompiledFiniteQuery | None,
+        plus_epsilon_only: bool,
+        indices: Indices,
+        budget: Nats,
+    ) -> TieComparison:
+        no_subjects = np.zeros(len(indices), dtype=np.bool_)
+        return TieComparison(no_subjects, no_subjects)
 
-    def _before(self, scoped: _Scoped, chosen: Chosen) -> Floats:
+    def _spread_before(self, query_scope: _QueryScope, selection: Selection) -> Floats:
         """max - min over all that a question is tied to, before it is asked."""
-        result = np.zeros(len(chosen))
-        if not self._apart:
-            for own, highs, lows in self._seen(scoped, chosen):
-                result[own] = highs.max(axis=0) - lows.min(axis=0)
+        result = np.zeros(len(selection))
+        if not self._by_scope_set:
+            for rows, highs, lows in self._marginal_extremes(query_scope, selection):
+                result[rows] = highs.max(axis=0) - lows.min(axis=0)
             return result
         # A step that is asked about for the first time can make a difference by itself.
-        for scopes, numbers in self._by_scopes(chosen):
-            tied = list(self._tied(scoped, scopes).scopes)
-            self._add_spreads(tied, scopes, numbers, chosen, result)
+        for scopes, row_indices in self._by_scopes(selection):
+            tied_scopes = list(self._tied_scopes(query_scope, scopes).scopes)
+            self._add_spreads(tied_scopes, scopes, row_indices, selection, result)
         return result
 
-    def _seen(self, scoped: _Scoped, chosen: Chosen) -> Iterator[tuple[Indices, Floats, Floats]]:
+    def _marginal_extremes(
+        self, query_scope: _QueryScope, selection: Selection
+    ) -> Iterator[tuple[Indices, Floats, Floats]]:
         """ℓ as a question sees it, for some subjects at a time: the largest and the smallest."""
-        for scopes, numbers in self._by_scopes(chosen):
-            yield from self._blocks(self._tied(scoped, scopes), numbers, chosen)
+        for scopes, row_indices in self._by_scopes(selection):
+            yield from self._blocks(self._tied_scopes(query_scope, scopes), row_indices, selection)
 
     def _blocks(
-        self, tied: _Tied, numbers: Indices, chosen: Chosen
+        self, tied_scopes: _TiedScopes, row_indices: Indices, selection: Selection
     ) -> Iterator[tuple[Indices, Floats, Floats]]:
-        size = max(1, _BLOCK // tied.width)
-        for start in range(0, len(numbers), size):
-            own = numbers[start : start + size]
-            places = chosen.of(own) if len(numbers) < chosen.total else slice(start, start + size)
-            yield own, *tied.extremes([self._tables[scope][:, places] for scope in tied.scopes])
+        size = max(1, _BLOCK // tied_scopes.width)
+        for start in range(0, len(row_indices), size):
+            rows = row_indices[start : start + size]
+            indices = (
+                selection.indices_of(rows)
+                if len(row_indices) < selection.total
+                else slice(start, start + size)
+            )
+            yield (
+                rows,
+                *tied_scopes.extremes(
+                    [self._tables[scope][:, indices] for scope in tied_scopes.scopes]
+                ),
+            )
 
-    def _tied(self, scoped: _Scoped, asked: frozenset[Scope] | None = None) -> _Tied:
+    def _tied_scopes(
+        self, query_scope: _QueryScope, scope_set: frozenset[Scope] | None = None
+    ) -> _TiedScopes:
         """All scopes that are tied to one, perhaps by way of others; perhaps only some of them."""
-        known = [scope for scope in self._tables if asked is None or scope in asked]
-        links = {link(self.domain, variable) for variable in scoped.scope}
-        tied: list[Scope] = []
+        open_scopes = [scope for scope in self._tables if scope_set is None or scope in scope_set]
+        links = {link(self.domain, variable) for variable in query_scope.scope}
+        tied_scopes: list[Scope] = []
         while True:
-            more = [
+            further = [
                 scope
-                for scope in known
-                if scope not in tied and links & {link(self.domain, each) for each in scope}
+                for scope in open_scopes
+                if scope not in tied_scopes
+                and links & {link(self.domain, variable) for variable in scope}
             ]
-            if not more:
+            if not further:
                 break
-            tied += more
-            links |= {link(self.domain, each) for scope in more for each in scope}
-        ordered = sorted(tied, key=lambda scope: [*map(rank, scope)])
-        return _Tied(self.domain, tuple(ordered), scoped)
+            tied_scopes += further
+            links |= {link(self.domain, variable) for scope in further for variable in scope}
+        ordered = sorted(tied_scopes, key=lambda scope: [*map(rank, scope)])
+        return _TiedScopes(self.domain, tuple(ordered), query_scope)
 
-    def _by_scopes(self, chosen: Chosen) -> Iterator[tuple[frozenset[Scope] | None, Indices]]:
+    def _by_scopes(self, selection: Selection) -> Iterator[tuple[frozenset[Scope] | None, Indices]]:
         """Some subjects by what they were asked about, if that matters."""
-        if not self._apart:
-            yield None, np.arange(len(chosen))
+        if not self._by_scope_set:
+            yield None, np.arange(len(selection))
             return
-        which = self._asked[chosen.index]
-        for number in np.unique(which).tolist():
-            yield self._collections[number], np.flatnonzero(which == number)
+        set_indices = self._scope_set_of[selection.subscript]
+        for index in np.unique(set_indices).tolist():
+            yield self._scope_sets[index], np.flatnonzero(set_indices == index)
 
-    def _ask_about(self, scope: Scope, chosen: Chosen) -> None:
-        if not self._apart:
+    def _record_scope(self, scope: Scope, selection: Selection) -> None:
+        if not self._by_scope_set:
             return
-        which = self._asked[chosen.index]
-        after = which.copy()
-        for number in np.unique(which).tolist():
-            scopes = self._collections[number] | {scope}
-            if scopes not in self._numbers:
-                self._numbers[scopes] = len(self._collections)
-                self._collections.append(scopes)
-            after[which == number] = self._numbers[scopes]
-        self._asked[chosen.index] = after
+        set_indices = self._scope_set_of[selection.subscript]
+        after = set_indices.copy()
+        for index in np.unique(set_indices).tolist():
+            scopes = self._scope_sets[index] | {scope}
+            if scopes not in self._scope_set_indices:
+                self._scope_set_indices[scopes] = len(self._scope_sets)
+                self._scope_sets.append(scopes)
+            after[set_indices == index] = self._scope_set_indices[scopes]
+        self._scope_set_of[selection.subscript] = after
 
 
-def _at(scope: Scope) -> int | None:
+def _step_of(scope: Scope) -> int | None:
     """The step that a scope is about, if any of its attributes changes."""
     return next((step for _, step in scope if step is not None), None)
 
 
-class _Scoped:
+class _QueryScope:
     """What a question depends on, and in which order it names it."""
 
     def __init__(self, domain: Attributes, variables: Scope) -> None:
@@ -244,19 +268,19 @@ class _Scoped:
         axes = [variables.index(variable) for variable in self.scope]
         self.size = math.prod(sizes)
         self.sizes = tuple(sizes[axis] for axis in axes)
-        self.step = _at(self.scope)
+        self.step = _step_of(self.scope)
         self.written = np.arange(self.size).reshape(sizes).transpose(axes).ravel()
         """Where each combination of the table is in the order in which the question names it."""
         self.sorted = np.argsort(self.written)
 
 
 @dataclass(frozen=True, eq=False)
-class _Tied:
+class _TiedScopes:
     """Scopes that are tied together, and the one that a question is about."""
 
     domain: Attributes
     scopes: tuple[Scope, ...]
-    asked: _Scoped
+    scope_set: _QueryScope
 
     def check(self) -> None:
         """Refuse what ties too much together."""
@@ -267,19 +291,21 @@ class _Tied:
     def width(self) -> int:
         """About how many doubles are looked at together, of one subject."""
         if self.alone:
-            return self.asked.size
-        own = max(math.prod(self._sizes(scope)) for scope in (*self.scopes, self.asked.scope))
-        return 4 * max(own, math.prod(self._state.shape) if self._follows else own)
+            return self.scope_set.size
+        rows = max(math.prod(self._sizes(scope)) for scope in (*self.scopes, self.scope_set.scope))
+        return 4 * max(rows, math.prod(self._state.shape) if self._follows else rows)
 
     @property
     def alone(self) -> bool:
         """Whether nothing else is tied to what the question is about."""
-        return set(self.scopes) <= {self.asked.scope}
+        return set(self.scopes) <= {self.scope_set.scope}
 
     @cached_property
     def _follows(self) -> bool:
-        variables = {each for scope in (*self.scopes, self.asked.scope) for each in scope}
-        return any(link(self.domain, each) != each for each in variables)
+        variables = {
+            variable for scope in (*self.scopes, self.scope_set.scope) for variable in scope
+        }
+        return any(link(self.domain, variable) != variable for variable in variables)
 
     def _sizes(self, scope: Scope) -> tuple[int, ...]:
         return tuple(len(self.domain[name].values) for name, _ in scope)
@@ -287,20 +313,20 @@ class _Tied:
     def extremes(self, tables: Sequence[Floats]) -> tuple[Floats, Floats]:
         """The largest and the smallest sums for what the question sees, a column per subject."""
         if self.alone:
-            (table,) = tables or [np.zeros((self.asked.size, 1))]
-            seen = table[self.asked.sorted]
+            (table,) = tables or [np.zeros((self.scope_set.size, 1))]
+            seen = table[self.scope_set.sorted]
             return seen, seen
-        both = [np.concatenate([table, -table], axis=1).T for table in tables]
-        sums = self._swept(both) if self._follows else self._eliminated(both)
-        highs, lows = np.split(sums.reshape(len(sums), -1).T[self.asked.sorted], 2, axis=1)
+        both_signs = [np.concatenate([table, -table], axis=1).T for table in tables]
+        sums = self._swept(both_signs) if self._follows else self._eliminated(both_signs)
+        highs, lows = np.split(sums.reshape(len(sums), -1).T[self.scope_set.sorted], 2, axis=1)
         return highs, -lows
 
     def _eliminated(self, tables: Sequence[Floats]) -> Floats:
-        return _sums(self.domain, self.scopes, tables, self.asked.scope)
+        return _sums(self.domain, self.scopes, tables, self.scope_set.scope)
 
     @cached_property
     def _state(self) -> Swept:
-        names = {name for scope in (*self.scopes, self.asked.scope) for name, _ in scope}
+        names = {name for scope in (*self.scopes, self.scope_set.scope) for name, _ in scope}
         changes = {name: self.domain[name].change for name in names}
         tying = (name for name, change in changes.items() if not change or change.limited)
         state = Swept(self.domain, tuple(sorted(tying)))
@@ -309,44 +335,46 @@ class _Tied:
 
     def _swept(self, tables: Sequence[Floats]) -> Floats:
         """The same where steps say something about each other: from both sides to the step."""
-        steps = sorted({step for step in map(_at, self.scopes) if step is not None})
-        here = self.asked.step
-        if here is None:
-            here = steps[-1] if steps else 1
-        before = self._side([step for step in steps if step < here], here, tables)
-        after = self._side([step for step in steps if step > here][::-1], here, tables)
+        steps = sorted({step for step in map(_step_of, self.scopes) if step is not None})
+        step_here = self.scope_set.step
+        if step_here is None:
+            step_here = steps[-1] if steps else 1
+        before = self._side([step for step in steps if step < step_here], step_here, tables)
+        after = self._side([step for step in steps if step > step_here][::-1], step_here, tables)
         state = self._state
         counters = tuple(range(1 + len(state.values), 1 + len(state.shape)))
-        both = before + np.flip(after, counters)
-        best = both.reshape(len(both), *state.values, -1).max(axis=-1)
-        front = state.front(here)
-        own = [number for number, scope in enumerate(self.scopes) if _at(scope) in (None, here)]
+        both_signs = before + np.flip(after, counters)
+        best = both_signs.reshape(len(both_signs), *state.values, -1).max(axis=-1)
+        front = state.front(step_here)
+        rows = [
+            index for index, scope in enumerate(self.scopes) if _step_of(scope) in (None, step_here)
+        ]
         return _sums(
             self.domain,
-            [*(_plain(self.scopes[number]) for number in own), _plain(front)],
-            [*(tables[number] for number in own), best],
-            _plain(self.asked.scope),
+            [*(_plain(self.scopes[index]) for index in rows), _plain(front)],
+            [*(tables[index] for index in rows), best],
+            _plain(self.scope_set.scope),
         )
 
-    def _side(self, steps: Sequence[int], here: int, tables: Sequence[Floats]) -> Floats:
+    def _side(self, steps: Sequence[int], step_here: int, tables: Sequence[Floats]) -> Floats:
         """All steps on one side, the farthest first, up to what reaches this one."""
         state, last = self._state, None
         sums = np.zeros((1, *state.shape))
-        for step in [*steps, here]:
+        for step in [*steps, step_here]:
             if last is not None:
                 for move in state.moves(abs(step - last)):
                     sums = move.apply(sums)
-            if step == here:
+            if step == step_here:
                 break
-            own = [number for number, scope in enumerate(self.scopes) if _at(scope) == step]
+            rows = [index for index, scope in enumerate(self.scopes) if _step_of(scope) == step]
             front = _plain(state.front(step))
-            at = _sums(
+            table_at = _sums(
                 self.domain,
-                [_plain(self.scopes[number]) for number in own],
-                [tables[number] for number in own],
+                [_plain(self.scopes[index]) for index in rows],
+                [tables[index] for index in rows],
                 front,
             )
-            sums = sums + at.reshape(-1, *state.values, *(1 for _ in state.counters))
+            sums = sums + table_at.reshape(-1, *state.values, *(1 for _ in state.counters))
             last = step
         return sums
 
@@ -355,8 +383,8 @@ def _sums(
     domain: Attributes, scopes: Sequence[Scope], tables: Sequence[Floats], target: Scope
 ) -> Floats:
     """The largest sums of tables for every combination of a target."""
-    variables = sorted({*target, *(each for scope in scopes for each in scope)}, key=rank)
-    sizes = tuple((each, len(domain[each[0]].values)) for each in variables)
+    variables = sorted({*target, *(variable for scope in scopes for variable in scope)}, key=rank)
+    sizes = tuple((variable, len(domain[variable[0]].values)) for variable in variables)
     flat = np.zeros((1, math.prod(len(domain[name].values) for name, _ in target)))
     planned = plan_elimination(sizes, (*scopes, target), target)
     return eliminate(planned, [*tables, flat]).sums[-1]

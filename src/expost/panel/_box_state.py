@@ -21,9 +21,9 @@ from expost.filters._account import WorstCase
 from expost.filters._many_accounts import Accounts, BudgetComparison, Case, LossBounds
 from expost.loss import Odometer
 from expost.numbers import Enclosure, Nats
-from expost.panel._compiled_query import Question, Questions
+from expost.panel._compiled_query import CompiledQuery, QueryRegistry
 from expost.panel._query_costs import by_queries, spent
-from expost.panel._selection import Chosen
+from expost.panel._selection import Selection
 from expost.panel._state import State
 from expost.queries import Query
 from expost.solver import Effort
@@ -42,37 +42,37 @@ class BoxState(State):
 
     domain: Box
 
-    def __init__(self, domain: Box, questions: Questions, count: int, search: Search) -> None:
-        super().__init__(domain, questions, count, track_peaks=False)
+    def __init__(self, domain: Box, registry: QueryRegistry, count: int, search: Search) -> None:
+        super().__init__(domain, registry, count, track_peaks=False)
         self.search = search
 
-    def _absorb(self, question: Question, codes: Indices, chosen: Chosen) -> None:
+    def _absorb(self, compiled: CompiledQuery, codes: Indices, selection: Selection) -> None:
         pass
 
     def _absorb_counts(
-        self, question: Question, codes: Indices, counts: Floats, total: Floats
+        self, compiled: CompiledQuery, codes: Indices, counts: Floats, total: Floats
     ) -> None:
         pass
 
-    def accounts(self, chosen: Chosen) -> Accounts:
-        return _BoxAccounts(self, chosen)
+    def accounts(self, selection: Selection) -> Accounts:
+        return _BoxAccounts(self, selection)
 
-    def losses(self, chosen: Chosen) -> tuple[Floats, Floats]:
-        lower, upper = self.bounds("loss", self.tallies.of_subject[chosen.index])
-        _, spent = self.spent.around(chosen, None)
+    def losses(self, selection: Selection) -> tuple[Floats, Floats]:
+        lower, upper = self.bounds("loss", self.tallies.of_subject[selection.subscript])
+        _, spent = self.spent.around(selection, None)
         return lower, np.maximum(lower, np.minimum(upper, spent))
 
-    def peaks(self, chosen: Chosen) -> tuple[Floats, Floats]:
+    def peaks(self, selection: Selection) -> tuple[Floats, Floats]:
         """Bounds of the largest realized losses on the way: one search for each tally."""
         assert self.log.counted is None, "a tally has no order"
         lower, upper = np.zeros((2, self.count))
         tallies = np.zeros(self.count, dtype=np.intp)
         wanted = np.zeros(self.count, dtype=np.bool_)
-        wanted[chosen.index] = True
+        wanted[selection.subscript] = True
         indices, prefixes = [np.zeros(0, dtype=np.intp)], [np.zeros(0, dtype=np.intp)]
-        for question, answering, codes in self.log.turns:
+        for compiled, answering, codes in self.log.single_responses:
             rows = np.flatnonzero(wanted[answering])
-            subjects, responses = answering[rows], question.response_indices[codes[rows]]
+            subjects, responses = answering[rows], compiled.response_indices[codes[rows]]
             tallies[subjects] = self.tallies.extended(tallies[subjects], responses)
             indices.append(subjects)
             prefixes.append(tallies[subjects])
@@ -80,8 +80,8 @@ class BoxState(State):
         ends = self.bounds("loss", np.concatenate(prefixes))
         np.maximum.at(lower, subjects, ends[0])
         np.maximum.at(upper, subjects, ends[1])
-        _, spent = self.spent.around(chosen, None)
-        lower, upper = lower[chosen.index], upper[chosen.index]
+        _, spent = self.spent.around(selection, None)
+        lower, upper = lower[selection.subscript], upper[selection.subscript]
         return lower, np.maximum(lower, np.minimum(upper, spent))
 
     def bounds(
@@ -93,14 +93,14 @@ class BoxState(State):
     ) -> tuple[Floats, Floats]:
         """Return bounds of what a method of odometers returns for these tallies."""
         distinct, index_of = distinct_integers(tallies)
-        asked = None if query is None else self.questions.of(query).number
-        known = self.tallies.results((method, asked))
+        query_index = None if query is None else self.registry.of(query).index
+        known = self.tallies.results((method, query_index))
         new = [tally for tally in distinct.tolist() if tally not in known]
         if self.search.batched and method in ("loss", "worst_after"):
             known.update(self._batched(new, query, budget))
             new = [tally for tally in new if tally not in known]
         tasks = [
-            Task(self.questions.transcript(self.tallies.packed[tally]), method, query, budget)
+            Task(self.registry.transcript(self.tallies.packed[tally]), method, query, budget)
             for tally in new
         ]
         known.update(zip(new, self.search.all(tasks), strict=True))
@@ -113,36 +113,36 @@ class BoxState(State):
         self, tallies: Sequence[int], query: Query | None, budget: Nats | None
     ) -> dict[int, Enclosure]:
         """Compute the bounds of all tallies of the same linear queries at once."""
-        found: dict[int, Enclosure] = {}
+        bounds_by_tally: dict[int, Enclosure] = {}
         by_queries: dict[tuple[int, ...], dict[int, list[int]]] = {}
         for tally in tallies:
             rows = [
-                (question.number, position)
-                for question, position, times in self.questions.in_order(self.tallies.packed[tally])
+                (compiled.index, position)
+                for compiled, position, times in self.registry.in_order(self.tallies.packed[tally])
                 for _ in range(times)
             ]
-            numbers = tuple(number for number, _ in rows)
-            by_queries.setdefault(numbers, {})[tally] = [position for _, position in rows]
+            query_indices = tuple(index for index, _ in rows)
+            by_queries.setdefault(query_indices, {})[tally] = [position for _, position in rows]
         limit = None if budget is None else budget.enclosure
-        for numbers, positions in by_queries.items():
-            if not numbers or len(positions) < _MIN_BATCH:
+        for query_indices, positions in by_queries.items():
+            if not query_indices or len(positions) < _MIN_BATCH:
                 continue
-            ends = self._spreads(numbers, list(positions.values()), query)
+            ends = self._spreads(query_indices, list(positions.values()), query)
             if ends is None:
                 continue
             for tally, lower, upper in zip(positions, *ends.tolist(), strict=True):
                 # Around the budget, a search goes on until it is on one side.
                 if limit is None or lower > limit.upper or upper <= limit.lower:
-                    found[tally] = Enclosure(lower, upper)
-        return found
+                    bounds_by_tally[tally] = Enclosure(lower, upper)
+        return bounds_by_tally
 
     def _spreads(
-        self, numbers: Sequence[int], positions: list[list[int]], query: Query | None
+        self, query_indices: Sequence[int], positions: list[list[int]], query: Query | None
     ) -> Floats | None:
         """Return bounds for tallies of the same queries, now or at worst after one more."""
         from expost.panel._concave import concave_spreads  # brings a compiler along
 
-        queries = [self.questions[number].query for number in numbers]
+        queries = [self.registry[index].query for index in query_indices]
         rows, gap = np.array(positions), self.search.effort.gap
         if query is None:
             return concave_spreads(self.domain, queries, rows, gap)
@@ -163,22 +163,22 @@ class _BoxAccounts(Accounts):
     """Some subjects of a state."""
 
     state: BoxState
-    chosen: Chosen
+    selection: Selection
 
     def __len__(self) -> int:
-        return len(self.chosen)
+        return len(self.selection)
 
     def subset(self, mask: Bools) -> _BoxAccounts:
-        return _BoxAccounts(self.state, self.chosen.some(np.flatnonzero(mask)))
+        return _BoxAccounts(self.state, self.selection.subset(np.flatnonzero(mask)))
 
     def loss(self) -> LossBounds:
-        return _searched(*self.state.losses(self.chosen))
+        return _searched_bounds(*self.state.losses(self.selection))
 
     def spent(self, query: Query | None = None) -> LossBounds:
-        return spent(self.state, self.chosen, query)
+        return spent(self.state, self.selection, query)
 
     def by_queries(self, key: Any, case: Case) -> LossBounds:
-        return by_queries(self.state, self.chosen, key, case)
+        return by_queries(self.state, self.selection, key, case)
 
     def worst_after(self, query: Query, budget: Nats) -> LossBounds:
         return self._unless_surely("worst_after", query, budget)
@@ -186,22 +186,24 @@ class _BoxAccounts(Accounts):
     def plus_epsilon(self, query: Query, budget: Nats) -> LossBounds:
         return self._unless_surely("plus_epsilon", query, budget)
 
-    def _unless_surely(self, what: str, query: Query, budget: Nats) -> LossBounds:
+    def _unless_surely(self, method: str, query: Query, budget: Nats) -> LossBounds:
         """No search for whose epsilons fit: neither number is above their sum."""
         basic = self.spent(query)
         surely = basic.against(budget).within
         if surely.all():
             return _at_most(basic)
-        tallies = self.state.tallies.of_subject[self.chosen.index][~surely]
-        searched = _searched(*self.state.bounds(what, tallies, query, budget))
+        tallies = self.state.tallies.of_subject[self.selection.subscript][~surely]
+        searched = _searched_bounds(*self.state.bounds(method, tallies, query, budget))
         return _at_most(basic).where(surely, searched)
 
     def one_by_one(self, case: Case) -> LossBounds:
         state = self.state
-        distinct, index_of = distinct_integers(state.tallies.of_subject[self.chosen.index])
+        distinct, index_of = distinct_integers(state.tallies.of_subject[self.selection.subscript])
         packed = [state.tallies.packed[tally] for tally in distinct.tolist()]
-        transcripts = map(state.questions.transcript, packed)
-        cases = [case(Odometer(each, effort=state.search.effort)) for each in transcripts]
+        transcripts = map(state.registry.transcript, packed)
+        cases = [
+            case(Odometer(transcript, effort=state.search.effort)) for transcript in transcripts
+        ]
         return _of_cases(cases, index_of)
 
 
@@ -210,36 +212,36 @@ def _at_most(amounts: LossBounds) -> LossBounds:
     return LossBounds(np.zeros(len(amounts.upper)), amounts.upper, amounts.settle)
 
 
-def _searched(lower: Floats, upper: Floats) -> LossBounds:
+def _searched_bounds(lower: Floats, upper: Floats) -> LossBounds:
     """What a search found: where the budget is between, nobody knows."""
 
-    def settle(places: Indices, budget: Nats) -> BudgetComparison:
+    def settle(rows: Indices, budget: Nats) -> BudgetComparison:
         cases = [
             WorstCase(Enclosure(float(lower[place]), float(upper[place])))
-            for place in places.tolist()
+            for place in rows.tolist()
         ]
-        return _settled(cases, budget)
+        return _compare_cases(cases, budget)
 
     return LossBounds(lower, upper, settle)
 
 
-def _of_cases(cases: Sequence[WorstCase], which: Indices) -> LossBounds:
-    def settle(places: Indices, budget: Nats) -> BudgetComparison:
-        return _settled([cases[number] for number in which[places].tolist()], budget)
+def _of_cases(cases: Sequence[WorstCase], index_of: Indices) -> LossBounds:
+    def settle(rows: Indices, budget: Nats) -> BudgetComparison:
+        return _compare_cases([cases[index] for index in index_of[rows].tolist()], budget)
 
     lower = np.array([case.loss.lower for case in cases], dtype=np.float64)
     upper = np.array([case.loss.upper for case in cases], dtype=np.float64)
-    return LossBounds(lower[which], upper[which], settle)
+    return LossBounds(lower[index_of], upper[index_of], settle)
 
 
-def _settled(cases: Sequence[WorstCase], budget: Nats) -> BudgetComparison:
+def _compare_cases(cases: Sequence[WorstCase], budget: Nats) -> BudgetComparison:
     within = np.array([case.within(budget) for case in cases], dtype=np.bool_)
     unknown = np.array([case.undecided(budget) for case in cases], dtype=np.bool_)
     return BudgetComparison(within, unknown)
 
 
 # With fewer searches than this another process takes longer to start than they do.
-_ENOUGH = 32
+_MIN_PARALLEL = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,15 +287,15 @@ class Search:
 
     def all(self, tasks: Sequence[Task]) -> list[Enclosure]:
         """What each of some searches found. They do not depend on each other."""
-        found = []
-        for number, each in enumerate(self._done(tasks), 1):
-            found.append(each)
+        bounds_by_tally = []
+        for index, transcript in enumerate(self._results(tasks), 1):
+            bounds_by_tally.append(transcript)
             if self.progress is not None:
-                self.progress(number, len(tasks))
-        return found
+                self.progress(index, len(tasks))
+        return bounds_by_tally
 
-    def _done(self, tasks: Sequence[Task]) -> Iterator[Enclosure]:
-        if self.processes == 1 or len(tasks) < _ENOUGH:
+    def _results(self, tasks: Sequence[Task]) -> Iterator[Enclosure]:
+        if self.processes == 1 or len(tasks) < _MIN_PARALLEL:
             return (task.run(self.effort) for task in tasks)
         size = 1 + len(tasks) // (8 * self.processes)
         pool = _pool(self.processes)

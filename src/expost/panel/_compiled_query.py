@@ -29,7 +29,15 @@ from expost.sampling import Source, draw, uniform_bytes
 from expost.tally import unpack_counts
 from expost.transcript import Transcript
 
-__all__ = ["TERM_ERROR", "TINY", "Drawing", "FiniteQuestion", "Question", "Questions", "one_by_one"]
+__all__ = [
+    "TERM_ERROR",
+    "TINY",
+    "CompiledFiniteQuery",
+    "CompiledQuery",
+    "Drawing",
+    "QueryRegistry",
+    "draw_each",
+]
 
 
 # Up to this many responses, where each is known is a table.
@@ -42,11 +50,11 @@ TINY = 2.0**-1069
 _ABOVE = 1 + 2.0**-40
 
 
-Responses = list[tuple["Question", int]]
+Responses = list[tuple["CompiledQuery", int]]
 """Responses to all queries, by their position."""
 
 
-class Question:
+class CompiledQuery:
     """A query, and those of its responses that occurred.
 
     Responses go by *codes*: 0 for the first one that occurred, and so on. Positions can be too
@@ -54,9 +62,9 @@ class Question:
     """
 
     def __init__(
-        self, number: int, query: Query, likelihood: Likelihood[Any], all_responses: Responses
+        self, index: int, query: Query, likelihood: Likelihood[Any], all_responses: Responses
     ) -> None:
-        self.number = number
+        self.index = index
         self._all_responses = all_responses
         self.response_indices = np.zeros(0, dtype=np.intp)
         """For each code, the index of the response among those to all queries."""
@@ -102,25 +110,25 @@ class Question:
             indices = np.arange(start, start + len(new))
             self.response_indices = np.append(self.response_indices, indices)
 
-    def draw(self, places: Any, source: Source) -> NDArray[Any]:
+    def draw(self, value_indices: Any, source: Source) -> NDArray[Any]:
         """Positions of fresh responses, one for each place of a value."""
-        return one_by_one(self.likelihood, places, source)
+        return draw_each(self.likelihood, value_indices, source)
 
 
-class FiniteQuestion(Question):
+class CompiledFiniteQuery(CompiledQuery):
     """The same on a finite set, with a column of doubles for each response that occurred."""
 
     def __init__(
-        self, number: int, query: Query, likelihood: FiniteLikelihood, all_responses: Responses
+        self, index: int, query: Query, likelihood: FiniteLikelihood, all_responses: Responses
     ) -> None:
-        super().__init__(number, query, likelihood, all_responses)
+        super().__init__(index, query, likelihood, all_responses)
         self.likelihood: FiniteLikelihood = likelihood
         self._logs = np.empty((len(likelihood.domain), 0))
         self._impossible = np.empty(0, dtype=np.bool_)
         self._fixed: dict[int, NDArray[np.int64]] = {}
 
-    def draw(self, places: Any, source: Source) -> NDArray[Any]:
-        return self._drawing.positions(places, source)
+    def draw(self, value_indices: Any, source: Source) -> NDArray[Any]:
+        return self._drawing.positions(value_indices, source)
 
     @cached_property
     def _drawing(self) -> Drawing:
@@ -137,8 +145,10 @@ class FiniteQuestion(Question):
         epsilon = self.likelihood.epsilon
         if not self.infinite:
             return epsilon.enclosure.upper * _ABOVE
-        every = range(len(self.likelihood.responses))
-        losses = (self.likelihood.term(position).loss.enclosure.upper for position in every)
+        positions_range = range(len(self.likelihood.responses))
+        losses = (
+            self.likelihood.term(position).loss.enclosure.upper for position in positions_range
+        )
         return max((loss for loss in losses if loss < math.inf), default=0.0) * _ABOVE
 
     @cached_property
@@ -156,10 +166,10 @@ class FiniteQuestion(Question):
         impossible = np.isneginf(columns).any(axis=0)
         # Whatever else was answered, the loss is infinite then, and no logarithm is looked at.
         columns[:, impossible] = 0.0
-        most = np.abs(columns).max(axis=0)
+        largest = np.abs(columns).max(axis=0)
         errors = np.array([term.error for term in terms])
         allowed = impossible | (errors <= TERM_ERROR * UNIT * self.size + TINY)
-        assert ((most <= self.size) & allowed).all(), "no term is larger than epsilon"
+        assert ((largest <= self.size) & allowed).all(), "no term is larger than epsilon"
         self._logs = np.hstack([self._logs, columns])
         self._impossible = np.append(self._impossible, impossible)
 
@@ -187,7 +197,7 @@ def _size(responses: Sequence[Any]) -> int:
     return size
 
 
-class Questions:
+class QueryRegistry:
     """Queries on one domain, numbered as they come."""
 
     def __init__(self, domain: Domain) -> None:
@@ -195,64 +205,64 @@ class Questions:
         self.grid = Grid()
         self.responses: Responses = []
         """All responses that occurred, each with its query."""
-        self._all: list[tuple[Question, Charge]] = []
+        self._entries: list[tuple[CompiledQuery, Charge]] = []
         self._lock = threading.Lock()
-        self._by_identity: dict[int, Question] = {}
-        self._by_content: dict[str, Question] = {}
+        self._by_identity: dict[int, CompiledQuery] = {}
+        self._by_content: dict[str, CompiledQuery] = {}
 
     def __len__(self) -> int:
-        return len(self._all)
+        return len(self._entries)
 
-    def __getitem__(self, number: int) -> Question:
-        return self._all[number][0]
+    def __getitem__(self, index: int) -> CompiledQuery:
+        return self._entries[index][0]
 
-    def of(self, query: Query) -> Question:
+    def of(self, query: Query) -> CompiledQuery:
         """The question with this query; equal queries are one."""
-        found = self._by_identity.get(id(query))
-        if found is not None and found.query is query:
-            return found
+        compiled = self._by_identity.get(id(query))
+        if compiled is not None and compiled.query is query:
+            return compiled
         check_query(query)
         with self._lock:  # two threads must not give one number to two queries
-            found = self._by_content.get(query.content_id)
-            if found is None:
-                found = self._posed(len(self._all), query)
+            compiled = self._by_content.get(query.content_id)
+            if compiled is None:
+                compiled = self._compile(len(self._entries), query)
                 ceiling = query.ceiling(self.domain)
                 charge = Charge(ceiling, self.grid.admit(ceiling))
-                self._all.append((found, charge))  # at once, whatever interrupts this
-                self._by_content[query.content_id] = found
-                self._by_identity[id(query)] = found
-        return found
+                self._entries.append((compiled, charge))  # at once, whatever interrupts this
+                self._by_content[query.content_id] = compiled
+                self._by_identity[id(query)] = compiled
+        return compiled
 
-    def _posed(self, number: int, query: Query) -> Question:
+    def _compile(self, index: int, query: Query) -> CompiledQuery:
         domain = self.domain
         match domain:
             case FiniteSet():
-                return FiniteQuestion(number, query, query.on(domain), self.responses)
+                return CompiledFiniteQuery(index, query, query.on(domain), self.responses)
             case Attributes():
-                return FiniteQuestion(number, query, query.on(domain).on_part, self.responses)
+                return CompiledFiniteQuery(index, query, query.on(domain).on_part, self.responses)
             case Box():
-                return Question(number, query, query.on(domain), self.responses)
+                return CompiledQuery(index, query, query.on(domain), self.responses)
             case _:
                 assert_never(domain)
 
-    def in_order(self, packed: bytes) -> list[tuple[Question, int, int]]:
+    def in_order(self, packed: bytes) -> list[tuple[CompiledQuery, int, int]]:
         """Return the responses of a tally and their counts, sorted by query and position."""
         counted = [
             (*self.responses[response], times) for response, times in unpack_counts(packed).items()
         ]
-        return sorted(counted, key=lambda row: (row[0].number, row[1]))
+        return sorted(counted, key=lambda row: (row[0].index, row[1]))
 
     def transcript(self, packed: bytes) -> Transcript:
         """Return a transcript with the responses of a tally, sorted by query and position."""
         transcript = Transcript(self.domain)
-        for question, position, times in self.in_order(packed):
+        for compiled, position, times in self.in_order(packed):
             for _ in range(times):
-                transcript = transcript.add_position(question.query, position)
+                transcript = transcript.add_position(compiled.query, position)
         return transcript
 
-    def charge(self, question: Question) -> Charge:
+    def charge(self, compiled: CompiledQuery) -> Charge:
         """What basic composition charges for it."""
-        return self._all[question.number][1]
+        return self._entries[compiled.index][1]
 
 
 Words = NDArray[np.uint64]
@@ -278,31 +288,36 @@ class Drawing:
         self._cumulative: list[list[int]] = []
         self._kind = np.dtype(np.intp)
 
-    def positions(self, places: NDArray[np.intp], source: Source) -> NDArray[Any]:
+    def positions(self, value_indices: NDArray[np.intp], source: Source) -> NDArray[Any]:
         """The position of a response for each subject, from where its value is."""
         if self._where is not None:
-            places = self._where[places]
+            value_indices = self._where[value_indices]
         if self._shares is None and not self._write():
-            pmfs = {place: self._likelihood.pmf(place) for place in np.unique(places).tolist()}
-            return _column([draw(pmfs[place], source) for place in places.tolist()])
+            pmfs = {
+                value_index: self._likelihood.pmf(value_index)
+                for value_index in np.unique(value_indices).tolist()
+            }
+            return _position_column(
+                [draw(pmfs[value_index], source) for value_index in value_indices.tolist()]
+            )
         assert self._shares is not None
-        result = np.empty(len(places), dtype=self._kind)
+        result = np.empty(len(value_indices), dtype=self._kind)
         below = _below if len(self._shares) < _FEW else _below_sorted
-        for start in range(0, len(places), _BLOCK):
-            own = places[start : start + _BLOCK]
-            words = np.frombuffer(uniform_bytes(source, 8 * len(own)), dtype="<u8")
-            drawn, equal = below(self._shares, own, words)
-            for number in equal.nonzero()[0].tolist():
-                drawn[number] = self._exactly(int(own[number]), int(words[number]), source)
+        for start in range(0, len(value_indices), _BLOCK):
+            block_values = value_indices[start : start + _BLOCK]
+            words = np.frombuffer(uniform_bytes(source, 8 * len(block_values)), dtype="<u8")
+            drawn, equal = below(self._shares, block_values, words)
+            for row in equal.nonzero()[0].tolist():
+                drawn[row] = self._exactly(int(block_values[row]), int(words[row]), source)
             result[start : start + _BLOCK] = drawn
         return result
 
     def _write(self) -> bool:
         """Write all weights out, unless they are too many."""
-        values, count = len(self._likelihood.domain), _count_of(self._likelihood)
+        values, count = len(self._likelihood.domain), _count_responses(self._likelihood)
         if values * count > _LARGEST_TABLE:
             return False
-        pmfs = [self._likelihood.pmf(place) for place in range(values)]
+        pmfs = [self._likelihood.pmf(value_index) for value_index in range(values)]
         self._cumulative = [list(accumulate(map(pmf.weight, range(count)))) for pmf in pmfs]
         shares = [
             [min((end << _WORD) // ends[-1], (1 << _WORD) - 1) for end in ends[:-1]]
@@ -312,9 +327,9 @@ class Drawing:
         self._kind = np.min_scalar_type(count)
         return True
 
-    def _exactly(self, place: int, word: int, source: Source) -> int:
+    def _exactly(self, value_index: int, word: int, source: Source) -> int:
         """The same for a word that does not decide, with as many more bits as it takes."""
-        ends, bits = self._cumulative[place], _WORD
+        ends, bits = self._cumulative[value_index], _WORD
         while True:
             least = word * ends[-1] >> bits
             most = (word + 1) * ends[-1] - 1 >> bits
@@ -324,39 +339,45 @@ class Drawing:
             word, bits = word << _WORD | source.below(1 << _WORD), bits + _WORD
 
 
-def one_by_one(likelihood: Likelihood[Any], places: Sequence[Any], source: Source) -> NDArray[Any]:
+def draw_each(
+    likelihood: Likelihood[Any], value_indices: Sequence[Any], source: Source
+) -> NDArray[Any]:
     """The same where there are no tables, as on a box."""
-    return _column([draw(likelihood.pmf(place), source) for place in places])
+    return _position_column(
+        [draw(likelihood.pmf(value_index), source) for value_index in value_indices]
+    )
 
 
 def _below(
-    shares: Words, places: NDArray[np.intp], words: Words
+    shares: Words, value_indices: NDArray[np.intp], words: Words
 ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
     """How many shares are below each word, and whether one of them equals it."""
-    own = shares.take(places, axis=1)
-    return (words > own).sum(axis=0), (words == own).any(axis=0)
+    block_values = shares.take(value_indices, axis=1)
+    return (words > block_values).sum(axis=0), (words == block_values).any(axis=0)
 
 
 def _below_sorted(
-    shares: Words, places: NDArray[np.intp], words: Words
+    shares: Words, value_indices: NDArray[np.intp], words: Words
 ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
     """The same value by value, for many shares."""
-    below = np.zeros(len(places), dtype=np.intp)
-    equal = np.zeros(len(places), dtype=np.bool_)
+    below = np.zeros(len(value_indices), dtype=np.intp)
+    equal = np.zeros(len(value_indices), dtype=np.bool_)
     for value in range(shares.shape[1]):
-        own, column = np.flatnonzero(places == value), shares[:, value]
-        below[own] = np.searchsorted(column, words[own])
-        equal[own] = column[np.minimum(below[own], len(column) - 1)] == words[own]
+        block_values, column = np.flatnonzero(value_indices == value), shares[:, value]
+        below[block_values] = np.searchsorted(column, words[block_values])
+        equal[block_values] = (
+            column[np.minimum(below[block_values], len(column) - 1)] == words[block_values]
+        )
     return below, equal
 
 
-def _column(positions: list[int]) -> NDArray[Any]:
+def _position_column(positions: list[int]) -> NDArray[Any]:
     """Positions as an array: of words, unless some are too large."""
     wide = any(position >= 1 << 63 for position in positions)
     return np.array(positions, dtype=object if wide else np.int64)
 
 
-def _count_of(likelihood: FiniteLikelihood) -> int:
+def _count_responses(likelihood: FiniteLikelihood) -> int:
     try:
         return len(likelihood.responses)
     except OverflowError:  # there are more than fit into a word

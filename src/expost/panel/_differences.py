@@ -79,7 +79,9 @@ class _ByClasses:
 
     @cached_property
     def _members(self) -> list[NDArray[np.intp]]:
-        return [np.flatnonzero(self._class_of == each) for each in range(max(self._class_of) + 1)]
+        return [
+            np.flatnonzero(self._class_of == tables) for tables in range(max(self._class_of) + 1)
+        ]
 
     def worst(self, highs: Floats, lows: Floats, spread: Floats) -> Floats:
         if len(self._members) == 1:
@@ -94,8 +96,8 @@ class _ByClasses:
         """The largest difference between values of different classes."""
         top, bottom = highs, lows
         if len(self._members) < len(highs):
-            top = np.array([highs[own].max(axis=0) for own in self._members])
-            bottom = np.array([lows[own].min(axis=0) for own in self._members])
+            top = np.array([highs[members].max(axis=0) for members in self._members])
+            bottom = np.array([lows[members].min(axis=0) for members in self._members])
         columns = np.arange(top.shape[1])
         first, last = top.argmax(axis=0), bottom.argmin(axis=0)
         highest, lowest = top[first, columns], bottom[last, columns]
@@ -104,8 +106,8 @@ class _ByClasses:
         if len(same):
             # Both extremes are in one class: one of them, and the next one outside of it.
             above, below = top[:, same], bottom[:, same]
-            each = np.arange(len(same))
-            above[first[same], each], below[last[same], each] = -np.inf, np.inf
+            tables = np.arange(len(same))
+            above[first[same], tables], below[last[same], tables] = -np.inf, np.inf
             result[same] = np.maximum(
                 highest[same] - below.min(axis=0), above.max(axis=0) - lowest[same]
             )
@@ -122,8 +124,8 @@ class _ByClasses:
         return len(self.likelihood.domain) ** 2
 
     def exact(self, first: int, other: int) -> Nats:
-        told = self._class_of[first] != self._class_of[other]
-        return self.likelihood.epsilon if told else Nats()
+        differ = self._class_of[first] != self._class_of[other]
+        return self.likelihood.epsilon if differ else Nats()
 
     @property
     def _apart(self) -> NDArray[np.bool_]:
@@ -155,8 +157,8 @@ class _ByTerms:
 
     def fixed(self) -> NDArray[np.int64]:
         likelihood = self.likelihood
-        each = [fixed_logs(likelihood, position) for position in likelihood.sufficient]
-        return wrapped(np.max([logs[:, None] - logs for logs in each], axis=0))
+        tables = [fixed_logs(likelihood, position) for position in likelihood.sufficient]
+        return wrapped(np.max([logs[:, None] - logs for logs in tables], axis=0))
 
     def exact(self, first: int, other: int) -> Nats:
         likelihood = self.likelihood
@@ -175,9 +177,9 @@ NEAR = 2.0**-20
 """Numbers below this, scaled, are well within 2^63."""
 
 
-def wrapped(number: Any) -> NDArray[np.int64]:
+def wrapped(integers: Any) -> NDArray[np.int64]:
     """Integers of any size modulo 2^64, as signed words."""
-    residues = np.asarray(number, dtype=object) & ((1 << 64) - 1)
+    residues = np.asarray(integers, dtype=object) & ((1 << 64) - 1)
     return np.asarray(residues, dtype=np.uint64).view(np.int64)
 
 
@@ -187,9 +189,9 @@ def fixed_logs(likelihood: FiniteLikelihood, position: int) -> NDArray[Any]:
     Integers of any size, each at most the exact number and less than two below. No weight is zero.
     """
     alike = likelihood.weight_labels(position)
-    _, some, place = np.unique(alike, return_index=True, return_inverse=True)
-    known = [_scaled(powers) for powers in likelihood.powers(position, some.tolist())]
-    return np.array(known, dtype=object)[place]
+    _, distinct, index_of = np.unique(alike, return_index=True, return_inverse=True)
+    scaled_logs = [_scaled(powers) for powers in likelihood.powers(position, distinct.tolist())]
+    return np.array(scaled_logs, dtype=object)[index_of]
 
 
 def ratio(above: Powers, below: Powers) -> Counter[int]:

@@ -18,12 +18,18 @@ from expost.domains import Domain, FiniteSet
 from expost.filters._many_accounts import Accounts, BudgetComparison, Case, LossBounds
 from expost.loss import LogLikelihood, Odometer, log_likelihood
 from expost.numbers import UNIT, Nats
-from expost.panel._compiled_query import TERM_ERROR, TINY, FiniteQuestion, Question, Questions
+from expost.panel._compiled_query import (
+    TERM_ERROR,
+    TINY,
+    CompiledFiniteQuery,
+    CompiledQuery,
+    QueryRegistry,
+)
 from expost.panel._differences import FIXED_BITS, wrapped
 from expost.panel._query_costs import by_queries, spent
-from expost.panel._selection import Chosen
+from expost.panel._selection import Selection
 from expost.panel._state import State
-from expost.panel._ties import Apart, Compared, compare
+from expost.panel._ties import PairGaps, TieComparison, compare
 from expost.queries import Query
 from expost.solver import Effort
 from expost.tally import distinct_integers
@@ -42,9 +48,9 @@ class FiniteState(State):
     """How often the sums of a subject are rounded for each of its responses."""
 
     def __init__(
-        self, domain: Domain, questions: Questions, count: int, *, track_peaks: bool = True
+        self, domain: Domain, registry: QueryRegistry, count: int, *, track_peaks: bool = True
     ) -> None:
-        super().__init__(domain, questions, count, track_peaks=track_peaks)
+        super().__init__(domain, registry, count, track_peaks=track_peaks)
         self._spread: Floats | None = np.zeros(count)
         self.peak = np.zeros(count)
         """The largest that ``spread`` was on the way, if peaks are tracked."""
@@ -59,78 +65,82 @@ class FiniteState(State):
             self._spread = self._measured()
         return self._spread
 
-    def accounts(self, chosen: Chosen) -> Accounts:
-        return FiniteAccounts(self, chosen)
+    def accounts(self, selection: Selection) -> Accounts:
+        return FiniteAccounts(self, selection)
 
-    def _absorb(self, question: Question, codes: Indices, chosen: Chosen) -> None:
-        assert isinstance(question, FiniteQuestion)
+    def _absorb(self, compiled: CompiledQuery, codes: Indices, selection: Selection) -> None:
+        assert isinstance(compiled, CompiledFiniteQuery)
         if self.track_peaks:
-            self._add(question, codes, chosen)
-            self.peak[chosen.index] = np.maximum(self.peak[chosen.index], self.spread[chosen.index])
+            self._add(compiled, codes, selection)
+            self.peak[selection.subscript] = np.maximum(
+                self.peak[selection.subscript], self.spread[selection.subscript]
+            )
         else:
-            self._add_unmeasured(question, codes, chosen)
+            self._add_unmeasured(compiled, codes, selection)
             self._spread = None
-        self._size[chosen.index] += question.size
-        if question.impossible.any():
-            self.impossible[chosen.index] |= question.impossible[codes]
+        self._size[selection.subscript] += compiled.size
+        if compiled.impossible.any():
+            self.impossible[selection.subscript] |= compiled.impossible[codes]
 
     def _absorb_counts(
-        self, question: Question, codes: Indices, counts: Floats, total: Floats
+        self, compiled: CompiledQuery, codes: Indices, counts: Floats, total: Floats
     ) -> None:
         # At most as many roundings as responses: a product for each different one, and a sum.
-        assert isinstance(question, FiniteQuestion)
-        self._add_counts(question, codes, counts)
+        assert isinstance(compiled, CompiledFiniteQuery)
+        self._add_counts(compiled, codes, counts)
         self._spread = None
-        self._size += question.size * total
-        impossible = question.impossible[codes]
+        self._size += compiled.size * total
+        impossible = compiled.impossible[codes]
         if impossible.any():
             self.impossible |= counts[impossible].any(axis=0)
 
-    def slack(self, chosen: Chosen, more: float = 0.0) -> Floats:
+    def slack(self, selection: Selection, added: float = 0.0) -> Floats:
         """What a difference of two sums may be off, perhaps with D of so much added to it."""
-        exchanges, size = self.exchanges[chosen.index], self._size[chosen.index]
+        exchanges, size = self.exchanges[selection.subscript], self._size[selection.subscript]
         # Each of the two ends is a sum of terms, in any order: their errors, and a rounding for
         # each of them. The odd thousandth covers the rounding of this bound.
-        slack = (self.roundings * exchanges + float(_ROUNDINGS)) * (size + more)
+        slack = (self.roundings * exchanges + float(_ROUNDINGS)) * (size + added)
         slack *= 2.001 * UNIT
         slack += TINY * (2.001 * exchanges + 2)
         return np.asarray(slack)
 
-    def around(self, amounts: Floats, slack: Floats, chosen: Chosen) -> tuple[Floats, Floats]:
+    def around(self, amounts: Floats, slack: Floats, selection: Selection) -> tuple[Floats, Floats]:
         """Lower and upper bounds of losses, from doubles and what they may be off."""
         lower, upper = np.maximum(amounts - slack, 0.0), amounts + slack
-        never = self.impossible[chosen.index]
-        if never.any():
-            lower[never] = upper[never] = np.inf
-        nothing = self.exchanges[chosen.index] == 0
-        if nothing.any():
-            upper[nothing & (amounts == 0)] = 0.0
+        ruled_out = self.impossible[selection.subscript]
+        if ruled_out.any():
+            lower[ruled_out] = upper[ruled_out] = np.inf
+        unanswered = self.exchanges[selection.subscript] == 0
+        if unanswered.any():
+            upper[unanswered & (amounts == 0)] = 0.0
         return lower, upper
 
-    def losses(self, chosen: Chosen) -> tuple[Floats, Floats]:
+    def losses(self, selection: Selection) -> tuple[Floats, Floats]:
         """Bounds of the realized losses now, which are never above the sum of the epsilons."""
-        return self._capped(self.spread[chosen.index], chosen)
+        return self._capped(self.spread[selection.subscript], selection)
 
-    def peaks(self, chosen: Chosen) -> tuple[Floats, Floats]:
+    def peaks(self, selection: Selection) -> tuple[Floats, Floats]:
         """Bounds of the largest realized losses on the way."""
         assert self.track_peaks, "a tally has no order"
-        return self._capped(self.peak[chosen.index], chosen)
+        return self._capped(self.peak[selection.subscript], selection)
 
-    def _capped(self, amounts: Floats, chosen: Chosen) -> tuple[Floats, Floats]:
-        lower, upper = self.around(amounts, self.slack(chosen), chosen)
-        _, most = self.spent.around(chosen, None)
-        return lower, np.maximum(lower, np.minimum(upper, most))
+    def _capped(self, amounts: Floats, selection: Selection) -> tuple[Floats, Floats]:
+        lower, upper = self.around(amounts, self.slack(selection), selection)
+        _, spent_upper = self.spent.around(selection, None)
+        return lower, np.maximum(lower, np.minimum(upper, spent_upper))
 
     @abstractmethod
-    def _add(self, question: FiniteQuestion, codes: Indices, chosen: Chosen) -> None:
+    def _add(self, compiled: CompiledFiniteQuery, codes: Indices, selection: Selection) -> None:
         """Add responses to ℓ, and update ``spread`` for these subjects."""
 
     @abstractmethod
-    def _add_unmeasured(self, question: FiniteQuestion, codes: Indices, chosen: Chosen) -> None:
+    def _add_unmeasured(
+        self, compiled: CompiledFiniteQuery, codes: Indices, selection: Selection
+    ) -> None:
         """Add responses to ℓ alone."""
 
     @abstractmethod
-    def _add_counts(self, question: FiniteQuestion, codes: Indices, counts: Floats) -> None:
+    def _add_counts(self, compiled: CompiledFiniteQuery, codes: Indices, counts: Floats) -> None:
         """Add counted responses to ℓ alone: a row for each code, a column for each subject."""
 
     @abstractmethod
@@ -138,16 +148,21 @@ class FiniteState(State):
         """Return max ℓ - min ℓ of every subject."""
 
     @abstractmethod
-    def worst(self, question: FiniteQuestion, chosen: Chosen) -> Floats:
+    def worst(self, compiled: CompiledFiniteQuery, selection: Selection) -> Floats:
         """max ℓ(x) - ℓ(x') + D(x, x') in doubles."""
 
     @abstractmethod
     def compare(
-        self, question: FiniteQuestion | None, simply: bool, places: Indices, budget: Nats
-    ) -> Compared:
+        self,
+        compiled: CompiledFiniteQuery | None,
+        plus_epsilon_only: bool,
+        indices: Indices,
+        budget: Nats,
+    ) -> TieComparison:
         """Compare losses with a budget that doubles cannot tell them from.
 
-        Losses now without a question; else after it, or if ``simply`` losses now plus its epsilon.
+        Without a query, losses now; else losses after it or, with ``plus_epsilon_only``, losses now
+        plus its epsilon.
         What is neither within nor above is left to rationals.
         """
 
@@ -157,21 +172,21 @@ class FiniteAccounts(Accounts):
     """Some subjects of a state."""
 
     state: FiniteState
-    chosen: Chosen
+    selection: Selection
 
     def __len__(self) -> int:
-        return len(self.chosen)
+        return len(self.selection)
 
     def subset(self, mask: Bools) -> FiniteAccounts:
-        return FiniteAccounts(self.state, self.chosen.some(np.flatnonzero(mask)))
+        return FiniteAccounts(self.state, self.selection.subset(np.flatnonzero(mask)))
 
-    def _question(self, query: Query) -> FiniteQuestion:
-        question = self.state.questions.of(query)
-        assert isinstance(question, FiniteQuestion)
-        return question
+    def _question(self, query: Query) -> CompiledFiniteQuery:
+        compiled = self.state.registry.of(query)
+        assert isinstance(compiled, CompiledFiniteQuery)
+        return compiled
 
     def loss(self) -> LossBounds:
-        lower, upper = self.state.losses(self.chosen)
+        lower, upper = self.state.losses(self.selection)
 
         def exact(total: LogLikelihood) -> Nats:
             return total.exact_loss
@@ -179,40 +194,40 @@ class FiniteAccounts(Accounts):
         return LossBounds(lower, upper, self._settled(None, False, exact))
 
     def worst_after(self, query: Query, budget: Nats) -> LossBounds:
-        question, state = self._question(query), self.state
-        slack = state.slack(self.chosen, question.size)
-        lower, upper = state.around(state.worst(question, self.chosen), slack, self.chosen)
+        compiled, state = self._question(query), self.state
+        slack = state.slack(self.selection, compiled.size)
+        lower, upper = state.around(state.worst(compiled, self.selection), slack, self.selection)
 
         def exact(total: LogLikelihood) -> Nats:
             worst = total.worst_after(query, 1, budget, Effort()).exact
             assert worst is not None, "over a finite domain everything is exact"
             return worst()
 
-        return LossBounds(lower, upper, self._settled(question, False, exact))
+        return LossBounds(lower, upper, self._settled(compiled, False, exact))
 
     def plus_epsilon(self, query: Query, budget: Nats) -> LossBounds:
-        question, state = self._question(query), self.state
-        epsilon = question.likelihood.epsilon.enclosure.upper
-        amounts = state.spread[self.chosen.index] + epsilon
-        slack = state.slack(self.chosen, question.size)
-        lower, upper = state.around(amounts, slack, self.chosen)
+        compiled, state = self._question(query), self.state
+        epsilon = compiled.likelihood.epsilon.enclosure.upper
+        amounts = state.spread[self.selection.subscript] + epsilon
+        slack = state.slack(self.selection, compiled.size)
+        lower, upper = state.around(amounts, slack, self.selection)
 
         def exact(total: LogLikelihood) -> Nats:
-            return total.exact_loss + question.likelihood.epsilon
+            return total.exact_loss + compiled.likelihood.epsilon
 
-        return LossBounds(lower, upper, self._settled(question, True, exact))
+        return LossBounds(lower, upper, self._settled(compiled, True, exact))
 
     def spent(self, query: Query | None = None) -> LossBounds:
-        return spent(self.state, self.chosen, query)
+        return spent(self.state, self.selection, query)
 
     def by_queries(self, key: Any, case: Case) -> LossBounds:
-        return by_queries(self.state, self.chosen, key, case)
+        return by_queries(self.state, self.selection, key, case)
 
     def one_by_one(self, case: Case) -> LossBounds:
         state = self.state
-        distinct, index_of = distinct_integers(state.tallies.of_subject[self.chosen.index])
+        distinct, index_of = distinct_integers(state.tallies.of_subject[self.selection.subscript])
         packed = [state.tallies.packed[tally] for tally in distinct.tolist()]
-        cases = [case(Odometer(state.questions.transcript(tally))) for tally in packed]
+        cases = [case(Odometer(state.registry.transcript(tally))) for tally in packed]
 
         def settle(rows: Indices, budget: Nats) -> BudgetComparison:
             within = [cases[index].within(budget) for index in index_of[rows].tolist()]
@@ -226,24 +241,27 @@ class FiniteAccounts(Accounts):
         return LossBounds(lower[index_of], upper[index_of], settle)
 
     def _settled(
-        self, question: FiniteQuestion | None, simply: bool, exact: Callable[[LogLikelihood], Nats]
+        self,
+        compiled: CompiledFiniteQuery | None,
+        plus_epsilon_only: bool,
+        exact: Callable[[LogLikelihood], Nats],
     ) -> Callable[[Indices, Nats], BudgetComparison]:
         """Ties in words, and what is left in rationals, once for every tally."""
 
-        def settle(numbers: Indices, budget: Nats) -> BudgetComparison:
+        def settle(rows: Indices, budget: Nats) -> BudgetComparison:
             state = self.state
-            places, each = state.different(self.chosen.of(numbers))
-            compared = state.compare(question, simply, places, budget)
+            indices, index_of = state.distinct_by_tally(self.selection.indices_of(rows))
+            compared = state.compare(compiled, plus_epsilon_only, indices, budget)
             within = compared.within.copy()
-            known: dict[Any, bool] = {}
-            for number in np.flatnonzero(~(within | compared.above)).tolist():
-                place = int(places[number])
-                key = state.tally(place)
-                if key not in known:
-                    total = log_likelihood(state.domain, state.exact_exchanges(place))
-                    known[key] = exact(total) <= budget
-                within[number] = known[key]
-            return BudgetComparison.decided(within[each])
+            within_by_tally: dict[Any, bool] = {}
+            for row in np.flatnonzero(~(within | compared.above)).tolist():
+                subject_index = int(indices[row])
+                key = state.tally(subject_index)
+                if key not in within_by_tally:
+                    total = log_likelihood(state.domain, state.exact_exchanges(subject_index))
+                    within_by_tally[key] = exact(total) <= budget
+                within[row] = within_by_tally[key]
+            return BudgetComparison.decided(within[index_of])
 
         return settle
 
@@ -261,81 +279,93 @@ class SetState(FiniteState):
     domain: FiniteSet
 
     def __init__(
-        self, domain: FiniteSet, questions: Questions, count: int, *, track_peaks: bool = True
+        self, domain: FiniteSet, registry: QueryRegistry, count: int, *, track_peaks: bool = True
     ) -> None:
-        super().__init__(domain, questions, count, track_peaks=track_peaks)
+        super().__init__(domain, registry, count, track_peaks=track_peaks)
         self.values = np.zeros((len(domain), count))
-        self._apart: dict[tuple[int, bool] | None, Apart | None] = {}
+        self._pair_gaps: dict[tuple[int, bool] | None, PairGaps | None] = {}
 
-    def _add(self, question: FiniteQuestion, codes: Indices, chosen: Chosen) -> None:
-        logs, size = question.logs, max(1, _BLOCK // len(self.values))
-        if chosen.places is not None and len(chosen) * _MOST > self.count:
+    def _add(self, compiled: CompiledFiniteQuery, codes: Indices, selection: Selection) -> None:
+        logs, size = compiled.logs, max(1, _BLOCK // len(self.values))
+        if selection.indices is not None and len(selection) * _MOST > self.count:
             # Nothing is added for all others, which takes less than picking these out.
-            everybody = np.full(self.count, logs.shape[1], dtype=np.intp)
-            everybody[chosen.places] = codes
-            logs, codes = np.hstack([logs, np.zeros((len(logs), 1))]), everybody
-            chosen = Chosen(self.count)
+            all_subjects = np.full(self.count, logs.shape[1], dtype=np.intp)
+            all_subjects[selection.indices] = codes
+            logs, codes = np.hstack([logs, np.zeros((len(logs), 1))]), all_subjects
+            selection = Selection(self.count)
         spread = self.spread
-        for own, index in chosen.blocks(size):
+        for rows, index in selection.blocks(size):
             block = self.values[:, index]
-            block += logs.take(codes[own], axis=1)
-            if chosen.places is not None:
+            block += logs.take(codes[rows], axis=1)
+            if selection.indices is not None:
                 self.values[:, index] = block
             spread[index] = block.max(axis=0) - block.min(axis=0)
 
-    def _add_unmeasured(self, question: FiniteQuestion, codes: Indices, chosen: Chosen) -> None:
-        self.values[:, chosen.index] += question.logs.take(codes, axis=1)
+    def _add_unmeasured(
+        self, compiled: CompiledFiniteQuery, codes: Indices, selection: Selection
+    ) -> None:
+        self.values[:, selection.subscript] += compiled.logs.take(codes, axis=1)
 
-    def _add_counts(self, question: FiniteQuestion, codes: Indices, counts: Floats) -> None:
+    def _add_counts(self, compiled: CompiledFiniteQuery, codes: Indices, counts: Floats) -> None:
         # By one thread: those of linear algebra would spend more than this on waiting.
-        self.values += np.einsum("ij,jk->ik", question.logs[:, codes], counts)
+        self.values += np.einsum("ij,jk->ik", compiled.logs[:, codes], counts)
 
     def _measured(self) -> Floats:
         return np.asarray(self.values.max(axis=0) - self.values.min(axis=0))
 
-    def worst(self, question: FiniteQuestion, chosen: Chosen) -> Floats:
-        spread = self.spread[chosen.index]
-        if question.infinite:
-            return np.full(len(chosen), np.inf)
-        result = np.empty(len(chosen))
-        for own, index in chosen.blocks(max(1, _BLOCK // len(self.values))):
+    def worst(self, compiled: CompiledFiniteQuery, selection: Selection) -> Floats:
+        spread = self.spread[selection.subscript]
+        if compiled.infinite:
+            return np.full(len(selection), np.inf)
+        result = np.empty(len(selection))
+        for rows, index in selection.blocks(max(1, _BLOCK // len(self.values))):
             block = self.values[:, index]
-            result[own] = question.differences.worst(block, block, spread[own])
+            result[rows] = compiled.differences.worst(block, block, spread[rows])
         return result
 
     def compare(
-        self, question: FiniteQuestion | None, simply: bool, places: Indices, budget: Nats
-    ) -> Compared:
-        apart = self._tables(question, simply)
-        if apart is None:
-            nobody = np.zeros(len(places), dtype=np.bool_)
-            return Compared(nobody, nobody)
-        chosen = Chosen(self.count, places)
-        more = 0.0 if question is None else question.size
-        slack = self.slack(chosen, more) + 4 * UNIT * budget.enclosure.upper
-        return compare(self.values.take(places, axis=1), slack, places, self.log, apart, budget)
+        self,
+        compiled: CompiledFiniteQuery | None,
+        plus_epsilon_only: bool,
+        indices: Indices,
+        budget: Nats,
+    ) -> TieComparison:
+        pair_gaps = self._tables(compiled, plus_epsilon_only)
+        if pair_gaps is None:
+            no_subjects = np.zeros(len(indices), dtype=np.bool_)
+            return TieComparison(no_subjects, no_subjects)
+        selection = Selection(self.count, indices)
+        added = 0.0 if compiled is None else compiled.size
+        slack = self.slack(selection, added) + 4 * UNIT * budget.enclosure.upper
+        return compare(
+            self.values.take(indices, axis=1), slack, indices, self.log, pair_gaps, budget
+        )
 
-    def _tables(self, question: FiniteQuestion | None, simply: bool) -> Apart | None:
+    def _tables(
+        self, compiled: CompiledFiniteQuery | None, plus_epsilon_only: bool
+    ) -> PairGaps | None:
         """What is added for every pair of values; None if that takes too many of them."""
-        key = None if question is None else (question.number, simply)
-        if key not in self._apart:
-            self._apart[key] = self._table(question, simply)
-        return self._apart[key]
+        key = None if compiled is None else (compiled.index, plus_epsilon_only)
+        if key not in self._pair_gaps:
+            self._pair_gaps[key] = self._table(compiled, plus_epsilon_only)
+        return self._pair_gaps[key]
 
-    def _table(self, question: FiniteQuestion | None, simply: bool) -> Apart | None:
+    def _table(
+        self, compiled: CompiledFiniteQuery | None, plus_epsilon_only: bool
+    ) -> PairGaps | None:
         shape = len(self.domain), len(self.domain)
-        if question is None:
-            return Apart(
-                np.zeros(shape), np.zeros(shape, dtype=np.int64), lambda one, other: Nats()
+        if compiled is None:
+            return PairGaps(
+                np.zeros(shape), np.zeros(shape, dtype=np.int64), lambda first, other: Nats()
             )
         if len(self.domain) ** 2 > _LARGEST_TABLE:
             return None
-        if simply:
-            epsilon = question.likelihood.epsilon
+        if plus_epsilon_only:
+            epsilon = compiled.likelihood.epsilon
             words = wrapped(epsilon.scaled(FIXED_BITS))
             doubles = np.full(shape, epsilon.enclosure.upper)
-            return Apart(doubles, np.full(shape, words), lambda one, other: epsilon)
-        if question.differences.size > _LARGEST_TABLE:
+            return PairGaps(doubles, np.full(shape, words), lambda first, other: epsilon)
+        if compiled.differences.size > _LARGEST_TABLE:
             return None
-        found = question.differences
-        return Apart(found.doubles(), found.fixed(), found.exact)
+        differences = compiled.differences
+        return PairGaps(differences.doubles(), differences.fixed(), differences.exact)

@@ -18,21 +18,21 @@ from expost.filters import Filter
 from expost.filters._many_accounts import LossBounds, held_loss_bounds, worst_loss_bounds
 from expost.panel._attributes_state import AttributesState
 from expost.panel._box_state import BoxState, Search
-from expost.panel._compiled_query import Questions
+from expost.panel._compiled_query import QueryRegistry
 from expost.panel._finite_state import SetState
-from expost.panel._selection import Chosen, groups
+from expost.panel._selection import Selection, groups
 from expost.panel._state import State
 from expost.queries import Query
 
-__all__ = ["Kernel", "Verdicts", "start"]
+__all__ = ["FilterVerdicts", "Kernel", "start_state"]
 
 
-Numbers = int | NDArray[np.integer[Any]]
+QueryIndices = int | NDArray[np.integer[Any]]
 """The number of the query that is asked, or one for each subject: -1 for none."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Verdicts:
+class FilterVerdicts:
     """Whether a filter accepts, for each of some subjects, in their order."""
 
     accepted: Bools
@@ -43,18 +43,18 @@ class Verdicts:
     """What counts against the budget after the query at worst is between these."""
 
 
-def start(
-    questions: Questions, count: int, *, track_peaks: bool = True, search: Search | None = None
+def start_state(
+    registry: QueryRegistry, count: int, *, track_peaks: bool = True, search: Search | None = None
 ) -> State:
     """Return the state of so many subjects who have answered nothing."""
-    domain = questions.domain
+    domain = registry.domain
     match domain:
         case FiniteSet():
-            return SetState(domain, questions, count, track_peaks=track_peaks)
+            return SetState(domain, registry, count, track_peaks=track_peaks)
         case Attributes():
-            return AttributesState(domain, questions, count, track_peaks=track_peaks)
+            return AttributesState(domain, registry, count, track_peaks=track_peaks)
         case Box():
-            return BoxState(domain, questions, count, search or Search())
+            return BoxState(domain, registry, count, search or Search())
         case _:
             assert_never(domain)
 
@@ -65,7 +65,7 @@ class Kernel:
     >>> import numpy as np
     >>> import expost as xp
     >>> kernel = Kernel(xp.FiniteSet(["no", "yes"]), xp.BayesianFilter(epsilon=1))
-    >>> query = kernel.number(xp.randomized_response(epsilon=1))
+    >>> query = kernel.query_index(xp.randomized_response(epsilon=1))
     >>> state = kernel.start(3)
     >>> kernel.fold(state, query, np.array([0, 1]), np.array([0, 2]))
     >>> kernel.decide(state, query).accepted.tolist()
@@ -76,73 +76,82 @@ class Kernel:
         self.domain = domain
         self.search = search or Search()
         self.filter = filter
-        self.questions = Questions(domain)
+        self.registry = QueryRegistry(domain)
 
-    def number(self, query: Query) -> int:
+    def query_index(self, query: Query) -> int:
         """The number of a query, which it keeps."""
-        return self.questions.of(query).number
+        return self.registry.of(query).index
 
     def start(self, count: int, *, track_peaks: bool = True) -> State:
         """Return the state of so many subjects who have answered nothing."""
-        return start(self.questions, count, track_peaks=track_peaks, search=self.search)
+        return start_state(self.registry, count, track_peaks=track_peaks, search=self.search)
 
-    def decide(self, state: State, numbers: Numbers, places: Indices | None = None) -> Verdicts:
+    def decide(
+        self, state: State, query_indices: QueryIndices, subject_indices: Indices | None = None
+    ) -> FilterVerdicts:
         """Decide about a query for some subjects, by default for all; or about one for each.
 
         Indices are in ascending order, and so are verdicts. Nothing is changed. A filter without a
         delta refuses every query that needs one.
         """
-        chosen = Chosen(state.count, places)
-        if isinstance(numbers, int):
-            return self._decide(state, numbers, chosen)
-        accepted, undecided = np.empty((2, len(chosen)), dtype=np.bool_)
-        lower, upper = np.empty((2, len(chosen)))
-        for number, own in groups(numbers):
-            found = self._decide(state, number, chosen.some(own))
-            accepted[own], undecided[own] = found.accepted, found.undecided
-            lower[own], upper[own] = found.lower, found.upper
-        return Verdicts(accepted, undecided, lower, upper)
+        selection = Selection(state.count, subject_indices)
+        if isinstance(query_indices, int):
+            return self._decide(state, query_indices, selection)
+        accepted, undecided = np.empty((2, len(selection)), dtype=np.bool_)
+        lower, upper = np.empty((2, len(selection)))
+        for query_index, rows in groups(query_indices):
+            verdicts = self._decide(state, query_index, selection.subset(rows))
+            accepted[rows], undecided[rows] = verdicts.accepted, verdicts.undecided
+            lower[rows], upper[rows] = verdicts.lower, verdicts.upper
+        return FilterVerdicts(accepted, undecided, lower, upper)
 
-    def _decide(self, state: State, number: int, chosen: Chosen) -> Verdicts:
-        if number < 0:
-            now = held_loss_bounds(self.filter, state.accounts(chosen))
-            nobody = np.zeros(len(chosen), dtype=np.bool_)
-            return Verdicts(nobody, nobody, now.lower, now.upper)
-        query = self.questions[number].query
+    def _decide(self, state: State, query_index: int, selection: Selection) -> FilterVerdicts:
+        if query_index < 0:
+            held = held_loss_bounds(self.filter, state.accounts(selection))
+            no_subjects = np.zeros(len(selection), dtype=np.bool_)
+            return FilterVerdicts(no_subjects, no_subjects, held.lower, held.upper)
+        query = self.registry[query_index].query
         if self.filter.pure and query.approximate:
-            never, nobody = np.full(len(chosen), np.inf), np.zeros(len(chosen), dtype=np.bool_)
-            return Verdicts(nobody, nobody, never, never)
-        worst = worst_loss_bounds(self.filter, state.accounts(chosen), query)
+            infinite, no_subjects = (
+                np.full(len(selection), np.inf),
+                np.zeros(len(selection), dtype=np.bool_),
+            )
+            return FilterVerdicts(no_subjects, no_subjects, infinite, infinite)
+        worst = worst_loss_bounds(self.filter, state.accounts(selection), query)
         settled = worst.against(self.filter.budget)
-        return Verdicts(settled.within, settled.unknown, worst.lower, worst.upper)
+        return FilterVerdicts(settled.within, settled.unknown, worst.lower, worst.upper)
 
-    def losses(self, state: State, places: Indices | None = None) -> LossBounds:
+    def losses(self, state: State, subject_indices: Indices | None = None) -> LossBounds:
         """What counts against the budget so far, as the filter counts."""
-        return held_loss_bounds(self.filter, state.accounts(Chosen(state.count, places)))
+        return held_loss_bounds(
+            self.filter, state.accounts(Selection(state.count, subject_indices))
+        )
 
-    def remaining(self, state: State, suspended: Bools, places: Indices | None = None) -> Floats:
+    def remaining(
+        self, state: State, suspended: Bools, subject_indices: Indices | None = None
+    ) -> Floats:
         """Budget minus what counts against it, rounded down; 0 for suspended subjects."""
-        upper = self.losses(state, places).upper
+        upper = self.losses(state, subject_indices).upper
         budget = self.filter.budget.enclosure.lower
-        left = np.maximum(0.0, np.nextafter(budget - upper, -np.inf))
-        left = np.where(upper == 0, budget, left)
-        left[suspended] = 0.0
-        return np.asarray(left)
+        remaining = np.maximum(0.0, np.nextafter(budget - upper, -np.inf))
+        remaining = np.where(upper == 0, budget, remaining)
+        remaining[suspended] = 0.0
+        return np.asarray(remaining)
 
     def fold(
         self,
         state: State,
-        numbers: Numbers,
+        query_indices: QueryIndices,
         positions: NDArray[Any],
-        places: Indices | None = None,
+        subject_indices: Indices | None = None,
     ) -> None:
         """Add what some subjects answered, by the positions of responses; everybody once.
 
         Nothing is decided here: what was seen counts.
         """
-        chosen = Chosen(state.count, places)
-        if isinstance(numbers, int):
-            state.fold(self.questions[numbers], positions, chosen)
+        selection = Selection(state.count, subject_indices)
+        if isinstance(query_indices, int):
+            state.fold(self.registry[query_indices], positions, selection)
             return
-        for number, own in groups(numbers):
-            state.fold(self.questions[number], positions[own], chosen.some(own))
+        for query_index, rows in groups(query_indices):
+            state.fold(self.registry[query_index], positions[rows], selection.subset(rows))

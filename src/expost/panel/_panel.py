@@ -18,11 +18,11 @@ from expost.domains import Domain
 from expost.errors import InvalidInput, at, expect
 from expost.filters import Filter
 from expost.panel._box_state import Search
-from expost.panel._kernel import Kernel, Verdicts
-from expost.panel._requests import Asking, Naming
+from expost.panel._kernel import FilterVerdicts, Kernel
+from expost.panel._requests import NameTable, QueryRequest
 from expost.panel._results import Bounds, Decisions, Replies
-from expost.panel._saturating import Saturating, Wanted
-from expost.panel._selection import Chosen
+from expost.panel._saturating import SaturatingQueryCache, SaturatingRequest
+from expost.panel._selection import Selection
 from expost.panel._values import Values, values_of
 from expost.queries import Query
 from expost.sampling import Source, SystemSource
@@ -77,10 +77,10 @@ class Panel:
         with at("search"):
             expect(search, Search | None, "a Search, such as Search(processes=2)")
         self._kernel = Kernel(domain, filter, search)
-        self._naming = Naming(subjects, {} if queries is None else queries, self._kernel)
-        self._state = self._kernel.start(len(self._naming.subjects))
-        self._saturating = Saturating(self._kernel.questions)
-        self._suspended = np.zeros(len(self._naming.subjects), dtype=np.bool_)
+        self._names = NameTable(subjects, {} if queries is None else queries, self._kernel)
+        self._state = self._kernel.start(len(self._names.subjects))
+        self._saturating_queries = SaturatingQueryCache(self._kernel.registry)
+        self._suspended = np.zeros(len(self._names.subjects), dtype=np.bool_)
         self._refusals: list[tuple[int, Indices]] = []
         self._source = source or SystemSource()
         self._lock = threading.Lock()
@@ -100,27 +100,27 @@ class Panel:
     @property
     def subjects(self) -> tuple[Subject, ...]:
         """The names of all subjects. Arrays are in their order."""
-        return self._naming.subjects
+        return self._names.subjects
 
     @property
     def queries(self) -> dict[str, Query]:
         """The queries that are known, by their ids."""
-        return self._naming.queries
+        return self._names.queries
 
     @property
     def loss(self) -> Bounds:
         """The realized loss of every subject now, in nats."""
-        return self._capped(*self._state.losses(Chosen(len(self))))
+        return self._capped(*self._state.losses(Selection(len(self))))
 
     @property
     def peak(self) -> Bounds:
         """The largest realized loss of every subject on the way."""
-        return self._capped(*self._state.peaks(Chosen(len(self))))
+        return self._capped(*self._state.peaks(Selection(len(self))))
 
     @property
     def spent(self) -> Bounds:
         """The sum of the epsilons of every subject, which is what basic composition says."""
-        lower, upper = self._state.spent.around(Chosen(len(self)), None)
+        lower, upper = self._state.spent.around(Selection(len(self)), None)
         return Bounds(lower, self.filter.cap_spent(lower, upper, ~self._suspended))
 
     @property
@@ -144,15 +144,17 @@ class Panel:
         ``query`` is a query, the id of one, or a column of ids with an entry for each subject.
         ``subjects`` are by default all of them.
         """
-        with self._turn():
-            asking = self._naming.asking(query, subjects)
-            found, remaining = self._verdicts(asking), self._remaining(asking.places)
+        with self._exclusively():
+            request = self._names.request(query, subjects)
+            verdicts, remaining = self._verdicts(request), self._remaining(request.subject_indices)
         return Decisions(
-            asking.names,
-            asking.as_given(found.accepted),
-            asking.as_given(found.undecided),
-            Bounds(asking.as_given(found.lower), asking.as_given(found.upper)),
-            asking.as_given(remaining),
+            request.names,
+            request.in_caller_order(verdicts.accepted),
+            request.in_caller_order(verdicts.undecided),
+            Bounds(
+                request.in_caller_order(verdicts.lower), request.in_caller_order(verdicts.upper)
+            ),
+            request.in_caller_order(remaining),
         )
 
     def ask(self, query: Any, values: Any, subjects: Any = None) -> Replies:
@@ -167,17 +169,17 @@ class Panel:
         """
         secret = Secret(values)
         del values  # so that no traceback that prints local variables can show it
-        with self._turn():
-            asking = self._naming.asking(query, subjects)
-            held = self._held(asking, secret)
-            accepted = self._verdicts(asking).accepted
-            drawn = self._drawn(asking, held, accepted)
+        with self._exclusively():
+            request = self._names.request(query, subjects)
+            values_by_query = self._read_values(request, secret)
+            accepted = self._verdicts(request).accepted
+            draws = self._draw(request, values_by_query, accepted)
             with self._recording():
-                for number, entries, positions in drawn:
-                    self._fold(number, asking.at(entries), positions)
-                for number, entries in asking.groups(np.flatnonzero(~accepted)):
-                    self._refusals.append((number, asking.at(entries)))
-            return self._replies(asking, accepted, drawn)
+                for query_index, entries, positions in draws:
+                    self._fold(query_index, request.at(entries), positions)
+                for query_index, entries in request.groups(np.flatnonzero(~accepted)):
+                    self._refusals.append((query_index, request.at(entries)))
+            return self._replies(request, accepted, draws)
 
     def record(self, query: Any, responses: Any, subjects: Any = None) -> NDArray[np.bool_]:
         """Take in responses that devices drew and sent themselves.
@@ -188,22 +190,22 @@ class Panel:
         refused, and the audit shows it. A subject may be named more than once, for one response
         after the other. If one of the responses is none of its query, nothing is recorded.
         """
-        with self._turn():
-            asking = self._naming.asking(query, subjects, repeated=True)
-            positions = self._naming.positions(asking, responses)
-            self._check(asking)
-            accepted = np.empty(len(asking), dtype=np.bool_)
+        with self._exclusively():
+            request = self._names.request(query, subjects, repeated=True)
+            positions = self._names.positions(request, responses)
+            self._check_deltas(request)
+            accepted = np.empty(len(request), dtype=np.bool_)
             # All of it has been seen, so an interruption between two decisions counts too.
             with self._recording():
-                for own, wave in asking.waves():
-                    accepted[own] = self._verdicts(wave).accepted
-                    for number, entries in wave.groups(np.arange(len(wave))):
-                        self._fold(number, wave.at(entries), positions[own[entries]])
-                    self._suspended[wave.at(np.flatnonzero(~accepted[own]))] = True
-            return asking.as_given(accepted)
+                for rows, part in request.without_repeats():
+                    accepted[rows] = self._verdicts(part).accepted
+                    for query_index, entries in part.groups(np.arange(len(part))):
+                        self._fold(query_index, part.at(entries), positions[rows[entries]])
+                    self._suspended[part.at(np.flatnonzero(~accepted[rows]))] = True
+            return request.in_caller_order(accepted)
 
     def saturating(
-        self, question: Any, *, cap: Any, seeds: Any = None, subjects: Any = None
+        self, compiled: Any, *, cap: Any, seeds: Any = None, subjects: Any = None
     ) -> NDArray[np.object_]:
         """The saturating query of every subject, as a column of ids for the other verbs.
 
@@ -229,25 +231,27 @@ class Panel:
         >>> panel.loss.upper.round(6).tolist(), len(panel.queries)
         ([2.0, 2.0, 2.0], 3)
         """
-        with self._turn():
-            numbers = self._state.tallies.of_subject
+        with self._exclusively():
+            tallies = self._state.tallies.of_subject
             if subjects is not None:
-                numbers = numbers[self._naming.places(subjects)]
-            wanted = Wanted.read(question, cap, seeds, self._kernel, len(numbers))
-            queries, which = self._saturating.queries(wanted, numbers, self._state.summands)
-            ids = [None if query is None else self._naming.id_of(query) for query in queries]
-            return np.array(ids, dtype=object)[which]
+                tallies = tallies[self._names.subject_indices(subjects)]
+            request = SaturatingRequest.read(compiled, cap, seeds, self._kernel, len(tallies))
+            queries, index_of = self._saturating_queries.queries(
+                request, tallies, self._state.summands
+            )
+            ids = [None if query is None else self._names.id_of(query) for query in queries]
+            return np.array(ids, dtype=object)[index_of]
 
     def transcript(self, subject: Subject) -> Transcript:
         """What one subject was asked and answered, in order."""
         transcript = Transcript(self.domain, self.filter)
-        for exchange in self._state.exact_exchanges(self._naming.place(subject)):
+        for exchange in self._state.exact_exchanges(self._names.subject_index(subject)):
             transcript = transcript.add_position(exchange.query, exchange.position)
         return transcript
 
     def answers(self) -> Answers:
         """What everybody answered, and who was refused what, for estimates and losses."""
-        return self._naming.answers(self._state.log, self._refusals)
+        return self._names.answers(self._state.log, self._refusals)
 
     def __len__(self) -> int:
         return len(self.subjects)
@@ -271,7 +275,7 @@ class Panel:
         raise TypeError("a copy of a panel would spend every budget again")
 
     @contextmanager
-    def _turn(self) -> Iterator[None]:
+    def _exclusively(self) -> Iterator[None]:
         """Decide and record one question while all others wait."""
         if os.getpid() != self._process:
             raise InvalidInput("this panel was started in another process, and only works there")
@@ -287,68 +291,83 @@ class Panel:
         yield
         self._broken = False
 
-    def _check(self, asking: Asking) -> None:
+    def _check_deltas(self, request: QueryRequest) -> None:
         """Whether the filter has a say about all that is asked."""
-        for number in asking.distinct:
-            if self.filter.pure and self._kernel.questions[number].query.approximate:
+        for query_index in request.distinct:
+            if self.filter.pure and self._kernel.registry[query_index].query.approximate:
                 message = "needs a filter with a delta, such as ApproximateFilter"
                 raise InvalidInput(message, "query")
 
-    def _verdicts(self, asking: Asking) -> Verdicts:
-        self._check(asking)
-        found = self._kernel.decide(self._state, asking.numbers, asking.places)
-        shut = self._suspended if asking.places is None else self._suspended[asking.places]
-        if shut.any():
-            found = Verdicts(
-                found.accepted & ~shut, found.undecided & ~shut, found.lower, found.upper
+    def _verdicts(self, request: QueryRequest) -> FilterVerdicts:
+        self._check_deltas(request)
+        verdicts = self._kernel.decide(self._state, request.query_indices, request.subject_indices)
+        closed = (
+            self._suspended
+            if request.subject_indices is None
+            else self._suspended[request.subject_indices]
+        )
+        if closed.any():
+            verdicts = FilterVerdicts(
+                verdicts.accepted & ~closed,
+                verdicts.undecided & ~closed,
+                verdicts.lower,
+                verdicts.upper,
             )
-        return found
+        return verdicts
 
     def _capped(self, lower: NDArray[np.float64], upper: NDArray[np.float64]) -> Bounds:
         """Bound losses by the budget too, for every subject who is not suspended."""
         return Bounds(lower, self.filter.cap_accepted(lower, upper, ~self._suspended))
 
-    def _remaining(self, places: Indices | None) -> NDArray[np.float64]:
-        suspended = self._suspended if places is None else self._suspended[places]
-        return self._kernel.remaining(self._state, suspended, places)
+    def _remaining(self, subject_indices: Indices | None) -> NDArray[np.float64]:
+        suspended = self._suspended if subject_indices is None else self._suspended[subject_indices]
+        return self._kernel.remaining(self._state, suspended, subject_indices)
 
-    def _held(self, asking: Asking, secret: Secret) -> dict[int, Values]:
+    def _read_values(self, request: QueryRequest, secret: Secret) -> dict[int, Values]:
         """What each question that is asked sees of the values."""
-        numbers = asking.distinct
-        queries = [self._kernel.questions[number].query for number in numbers]
-        held = values_of(self.domain, secret, len(asking), queries)
-        return dict(zip(numbers, held, strict=True))
+        query_indices = request.distinct
+        queries = [self._kernel.registry[query_index].query for query_index in query_indices]
+        values_by_query = values_of(self.domain, secret, len(request), queries)
+        return dict(zip(query_indices, values_by_query, strict=True))
 
-    def _drawn(
-        self, asking: Asking, held: dict[int, Values], accepted: NDArray[np.bool_]
+    def _draw(
+        self, request: QueryRequest, values_by_query: dict[int, Values], accepted: NDArray[np.bool_]
     ) -> list[tuple[int, Indices, NDArray[Any]]]:
         """Fresh responses that nobody has seen yet: to which question, whose, and which."""
         try:
             return [
                 (
-                    number,
+                    query_index,
                     entries,
-                    self._kernel.questions[number].draw(
-                        Values.joined([held[number].some(asking.rows(entries))]), self._source
+                    self._kernel.registry[query_index].draw(
+                        Values.joined([values_by_query[query_index].subset(request.rows(entries))]),
+                        self._source,
                     ),
                 )
-                for number, entries in asking.groups(np.flatnonzero(accepted))
+                for query_index, entries in request.groups(np.flatnonzero(accepted))
             ]
         except BaseException as error:
             raise without_frames(error) from None
 
-    def _fold(self, number: int, places: Indices, positions: NDArray[Any]) -> None:
-        everybody = len(places) == len(self)
-        self._kernel.fold(self._state, number, positions, None if everybody else places)
+    def _fold(self, query_index: int, subject_indices: Indices, positions: NDArray[Any]) -> None:
+        all_subjects = len(subject_indices) == len(self)
+        self._kernel.fold(
+            self._state, query_index, positions, None if all_subjects else subject_indices
+        )
 
     def _replies(
         self,
-        asking: Asking,
+        request: QueryRequest,
         accepted: NDArray[np.bool_],
-        drawn: list[tuple[int, Indices, NDArray[Any]]],
+        draws: list[tuple[int, Indices, NDArray[Any]]],
     ) -> Replies:
-        given = tuple(
-            (asking.rows(entries), self._kernel.questions[number].responses, positions)
-            for number, entries, positions in drawn
+        responses_by_query = tuple(
+            (request.rows(entries), self._kernel.registry[query_index].responses, positions)
+            for query_index, entries, positions in draws
         )
-        return Replies(asking.names, self._naming.ids(asking), asking.as_given(accepted), given)
+        return Replies(
+            request.names,
+            self._names.ids(request),
+            request.in_caller_order(accepted),
+            responses_by_query,
+        )

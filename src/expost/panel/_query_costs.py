@@ -23,7 +23,7 @@ from expost.filters._account import Account, WorstCase
 from expost.filters._many_accounts import BudgetComparison, Case, LossBounds
 from expost.filters.rules import Rule, Total
 from expost.numbers import Enclosure, Nats, RunningSum
-from expost.panel._selection import Chosen
+from expost.panel._selection import Selection
 from expost.queries import Query
 from expost.solver import Effort
 from expost.tally import distinct_integers
@@ -67,8 +67,8 @@ class Grid:
 
     def steps(self, amount: Fraction) -> int:
         """An amount in steps of the grid, if it is a whole number of them."""
-        finer, left = divmod(self.denominator, amount.denominator)
-        assert not left, "every amount was admitted"
+        finer, remainder = divmod(self.denominator, amount.denominator)
+        assert not remainder, "every amount was admitted"
         return amount.numerator * finer
 
 
@@ -87,7 +87,7 @@ class Spent:
         self._grid = grid
         self._denominator = grid.denominator
         self._steps = np.zeros(count, dtype=np.int64)
-        self._beside: Floats | None = None
+        self._off_grid: Floats | None = None
 
     def load(self, charge: Charge, times: NDArray[np.int64]) -> None:
         """Charge everybody for a query so many times."""
@@ -96,19 +96,19 @@ class Spent:
             self._steps += self._grid.steps(charge.amount.rational) * times
             return
         for turn in range(int(times.max(initial=0))):
-            self.add(charge, Chosen(len(times), np.flatnonzero(times > turn)))
+            self.add(charge, Selection(len(times), np.flatnonzero(times > turn)))
 
-    def add(self, charge: Charge, chosen: Chosen) -> None:
+    def add(self, charge: Charge, selection: Selection) -> None:
         """Charge some subjects for a query."""
         self._refine()
         if charge.on_grid:
-            self._steps[chosen.index] += self._grid.steps(charge.amount.rational)
+            self._steps[selection.subscript] += self._grid.steps(charge.amount.rational)
             return
-        if self._beside is None:
-            self._beside = np.zeros((2, len(self._steps)))
+        if self._off_grid is None:
+            self._off_grid = np.zeros((2, len(self._steps)))
         around = charge.amount.enclosure
-        lower, upper = self._beside[:, chosen.index]
-        self._beside[:, chosen.index] = _sum(lower, upper, around.lower, around.upper)
+        lower, upper = self._off_grid[:, selection.subscript]
+        self._off_grid[:, selection.subscript] = _sum(lower, upper, around.lower, around.upper)
 
     def _refine(self) -> None:
         if self._denominator != self._grid.denominator:
@@ -117,16 +117,16 @@ class Spent:
         if self._steps.max(initial=0) >= _MOST:
             raise InvalidInput("the epsilons of a subject add up to more than can be counted")
 
-    def around(self, chosen: Chosen, charge: Charge | None) -> tuple[Floats, Floats]:
+    def around(self, selection: Selection, charge: Charge | None) -> tuple[Floats, Floats]:
         """Doubles around the sums of some subjects, perhaps with one more query."""
         self._refine()
-        more = self._grid.steps(charge.amount.rational) if charge and charge.on_grid else 0
-        steps = self._steps[chosen.index] + more
-        near = steps / self._denominator
-        lower = np.where(near > 0, np.nextafter(near, -np.inf), 0.0)
-        upper = np.where(near > 0, np.nextafter(near, np.inf), 0.0)
-        if self._beside is not None:
-            lower, upper = _sum(lower, upper, *self._beside[:, chosen.index])
+        added_steps = self._grid.steps(charge.amount.rational) if charge and charge.on_grid else 0
+        steps = self._steps[selection.subscript] + added_steps
+        nearest = steps / self._denominator
+        lower = np.where(nearest > 0, np.nextafter(nearest, -np.inf), 0.0)
+        upper = np.where(nearest > 0, np.nextafter(nearest, np.inf), 0.0)
+        if self._off_grid is not None:
+            lower, upper = _sum(lower, upper, *self._off_grid[:, selection.subscript])
         if charge and not charge.on_grid:
             lower, upper = _sum(
                 lower, upper, charge.amount.enclosure.lower, charge.amount.enclosure.upper
@@ -134,48 +134,48 @@ class Spent:
         return lower, upper
 
     def exact(
-        self, chosen: Chosen, charge: Charge | None = None
+        self, selection: Selection, charge: Charge | None = None
     ) -> tuple[list[Fraction], Indices] | None:
         """Return the distinct exact sums and each subject's; None if some are not on the grid."""
-        if self._beside is not None or (charge and not charge.on_grid):
+        if self._off_grid is not None or (charge and not charge.on_grid):
             return None
         self._refine()
-        more = self._grid.steps(charge.amount.rational) if charge else 0
-        distinct, index_of = distinct_integers(self._steps[chosen.index] + more)
-        return [Fraction(each, self._denominator) for each in distinct.tolist()], index_of
+        added_steps = self._grid.steps(charge.amount.rational) if charge else 0
+        distinct, index_of = distinct_integers(self._steps[selection.subscript] + added_steps)
+        return [Fraction(total, self._denominator) for total in distinct.tolist()], index_of
 
 
 def _sum(
-    lower: Floats, upper: Floats, least: Floats | float, most: Floats | float
+    lower: Floats, upper: Floats, lowest: Floats | float, highest: Floats | float
 ) -> tuple[Floats, Floats]:
     """Two amounts added, rounded outward; nothing is added exactly, and so is infinity."""
-    low, high = lower + least, upper + most
-    exact = (np.asarray(most) == 0) | np.isinf(low)
+    low, high = lower + lowest, upper + highest
+    exact = (np.asarray(highest) == 0) | np.isinf(low)
     return (
         np.where(exact, low, np.nextafter(low, -np.inf)),
         np.where(exact, high, np.nextafter(high, np.inf)),
     )
 
 
-def spent(state: State, chosen: Chosen, query: Query | None) -> LossBounds:
+def spent(state: State, selection: Selection, query: Query | None) -> LossBounds:
     """The sums of the epsilons of some subjects, perhaps with one more query.
 
     On a grid they are compared exactly, each sum once; else each collection of queries once.
     """
     charge = None
     if query is not None:
-        charge = state.questions.charge(state.questions.of(query))
-    lower, upper = state.spent.around(chosen, charge)
+        charge = state.registry.charge(state.registry.of(query))
+    lower, upper = state.spent.around(selection, charge)
 
-    def settle(numbers: Indices, budget: Nats) -> BudgetComparison:
-        some = chosen.some(numbers)
-        exact = state.spent.exact(some, charge)
+    def settle(rows: Indices, budget: Nats) -> BudgetComparison:
+        subset = selection.subset(rows)
+        exact = state.spent.exact(subset, charge)
         if exact is not None:
             sums, index_of = exact
-            within = [Nats(each) <= budget for each in sums]
+            within = [Nats(total) <= budget for total in sums]
             return BudgetComparison.decided(np.array(within, dtype=np.bool_)[index_of])
         added = Nats() if charge is None else charge.amount
-        tallies, index_of = distinct_integers(state.query_tallies.of_subject[some.index])
+        tallies, index_of = distinct_integers(state.query_tallies.of_subject[subset.subscript])
         accounts = map(state.query_account, tallies.tolist())
         within = [account.exact_spent + added <= budget for account in accounts]
         return BudgetComparison.decided(np.array(within, dtype=np.bool_)[index_of])
@@ -183,19 +183,19 @@ def spent(state: State, chosen: Chosen, query: Query | None) -> LossBounds:
     return LossBounds(lower, upper, settle)
 
 
-def by_queries(state: State, chosen: Chosen, key: Any, case: Case) -> LossBounds:
+def by_queries(state: State, selection: Selection, key: Any, case: Case) -> LossBounds:
     """Return what a case makes of the queries of some subjects, remembered under its key."""
-    distinct, index_of = distinct_integers(state.query_tallies.of_subject[chosen.index])
-    known = state.query_tallies.results(key)
+    distinct, index_of = distinct_integers(state.query_tallies.of_subject[selection.subscript])
+    cases_by_tally = state.query_tallies.results(key)
     for tally in distinct.tolist():
-        if tally not in known:
-            known[tally] = case(state.query_account(tally))
-    cases: list[WorstCase] = [known[tally] for tally in distinct.tolist()]
+        if tally not in cases_by_tally:
+            cases_by_tally[tally] = case(state.query_account(tally))
+    cases: list[WorstCase] = [cases_by_tally[tally] for tally in distinct.tolist()]
 
-    def settle(numbers: Indices, budget: Nats) -> BudgetComparison:
-        needed, which = np.unique(index_of[numbers], return_inverse=True)
-        fits = [cases[number].within(budget) for number in needed.tolist()]
-        return BudgetComparison.decided(np.array(fits, dtype=np.bool_)[which])
+    def settle(rows: Indices, budget: Nats) -> BudgetComparison:
+        needed, needed_of = np.unique(index_of[rows], return_inverse=True)
+        within = [cases[number].within(budget) for number in needed.tolist()]
+        return BudgetComparison.decided(np.array(within, dtype=np.bool_)[needed_of])
 
     lower = np.array([worst.loss.lower for worst in cases])[index_of]
     return LossBounds(lower, np.array([worst.loss.upper for worst in cases])[index_of], settle)
@@ -203,14 +203,14 @@ def by_queries(state: State, chosen: Chosen, key: Any, case: Case) -> LossBounds
 
 def exact_spent_bounds(state: State) -> Floats:
     """Return the sum of the epsilons of every subject, rounded up once."""
-    exact = state.spent.exact(Chosen(state.count))
+    exact = state.spent.exact(Selection(state.count))
     if exact is not None:
-        sums = [Nats(each) for each in exact[0]]
+        sums = [Nats(total) for total in exact[0]]
         index_of = exact[1]
     else:
         tallies, index_of = distinct_integers(state.query_tallies.of_subject)
         sums = [state.query_account(tally).exact_spent for tally in tallies.tolist()]
-    return np.array([each.enclosure.upper for each in sums])[index_of]
+    return np.array([total.enclosure.upper for total in sums])[index_of]
 
 
 class QueryOnlyAccount(Account):
@@ -236,19 +236,19 @@ class QueryOnlyAccount(Account):
         total = self._totals.get(rule)
         if total is None:
             total = Total()
-            for before in reversed(list(self._back_to(rule))):
+            for before in reversed(list(self._uncounted_back_to(rule))):
                 if before._last is not None:
                     assert before._before is not None
                     total = before._before._totals[rule] + rule.price(before._last, self._domain)
                 before._totals[rule] = total
         return total
 
-    def _back_to(self, rule: Rule) -> Iterable[QueryOnlyAccount]:
+    def _uncounted_back_to(self, rule: Rule) -> Iterable[QueryOnlyAccount]:
         """This and what came before, as far as it is not known."""
-        each: QueryOnlyAccount | None = self
-        while each is not None and rule not in each._totals:
-            yield each
-            each = each._before
+        total: QueryOnlyAccount | None = self
+        while total is not None and rule not in total._totals:
+            yield total
+            total = total._before
 
     def exact_total(self, rule: Rule) -> Nats:
         return Nats.total((rule.charge(query, self._domain)[0], 1) for query in self._queries)
@@ -266,10 +266,10 @@ class QueryOnlyAccount(Account):
 
     @property
     def _queries(self) -> Iterable[Query]:
-        each: QueryOnlyAccount | None = self
-        while each is not None and each._last is not None:
-            yield each._last
-            each = each._before
+        total: QueryOnlyAccount | None = self
+        while total is not None and total._last is not None:
+            yield total._last
+            total = total._before
 
     @property
     def effort(self) -> Effort:

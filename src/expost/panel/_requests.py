@@ -23,11 +23,11 @@ from expost.answers import (
 from expost.errors import InvalidInput, at, expect
 from expost.files.reading import text
 from expost.panel._kernel import Kernel
-from expost.panel._log import Log
+from expost.panel._log import ResponseLog
 from expost.panel._selection import groups
 from expost.queries import Query
 
-__all__ = ["Asking", "Naming", "check_name", "column_values", "subjects_of"]
+__all__ = ["NameTable", "QueryRequest", "check_name", "column_values", "subjects_of"]
 
 
 _CONTENT_ID = re.compile("[0-9a-f]{64}")
@@ -44,7 +44,7 @@ def check_name(name: Any, query: Query) -> None:
             raise InvalidInput("has the form of a content id; choose another name")
 
 
-class Naming:
+class NameTable:
     """Which subject and which query is meant."""
 
     def __init__(self, subjects: Any, queries: Mapping[str, Query], kernel: Kernel) -> None:
@@ -52,8 +52,10 @@ class Naming:
         self.subjects = subjects_of(subjects)
         with at("subjects"):
             text("".join(name for name in self.subjects if isinstance(name, str)))
-        self._places = {subject: place for place, subject in enumerate(self.subjects)}
-        if len(self._places) < len(self.subjects):
+        self._subject_indices = {
+            subject: subject_index for subject_index, subject in enumerate(self.subjects)
+        }
+        if len(self._subject_indices) < len(self.subjects):
             raise InvalidInput("somebody is there twice", "subjects")
         self.queries: dict[str, Query] = {}
         self._ids: dict[int, str] = {}
@@ -65,68 +67,68 @@ class Naming:
                     self._name(key, query)
 
     def _name(self, key: str, query: Query) -> int:
-        number = self._kernel.number(query)
-        first = self._ids.setdefault(number, key)
-        if first != key:
-            raise InvalidInput(f"is a second name: this query is called {first!r}")
+        query_index = self._kernel.query_index(query)
+        first_codes = self._ids.setdefault(query_index, key)
+        if first_codes != key:
+            raise InvalidInput(f"is a second name: this query is called {first_codes!r}")
         self.queries[key] = query
-        return number
+        return query_index
 
-    def ids(self, asking: Asking) -> tuple[str | None, ...]:
+    def ids(self, request: QueryRequest) -> tuple[str | None, ...]:
         """The id of the query that is asked, for each row; None if none is."""
-        if isinstance(asking.numbers, int):
-            return (self._ids[asking.numbers],) * len(asking)
-        return tuple(map(self._ids.get, asking.as_given(asking.numbers).tolist()))
+        if isinstance(request.query_indices, int):
+            return (self._ids[request.query_indices],) * len(request)
+        return tuple(map(self._ids.get, request.in_caller_order(request.query_indices).tolist()))
 
     def id_of(self, query: Query) -> str:
         """The id of a query, which is its content id if it has no other."""
-        return self._ids[self._of(query)]
+        return self._ids[self._named_index(query)]
 
-    def place(self, subject: Any) -> int:
+    def subject_index(self, subject: Any) -> int:
         """Where a subject is."""
         try:
-            return self._places[subject]
+            return self._subject_indices[subject]
         except (KeyError, TypeError):
             raise InvalidInput("nobody in the panel is called so", "subject") from None
 
-    def asking(self, query: Any, subjects: Any, *, repeated: bool = False) -> Asking:
+    def request(self, query: Any, subjects: Any, *, repeated: bool = False) -> QueryRequest:
         """Who is asked what; ``repeated`` if somebody may be there more than once."""
         names = self.subjects if subjects is None else subjects_of(subjects)
-        numbers = self._numbers(query, len(names))
+        query_indices = self._query_indices(query, len(names))
         if subjects is None:
-            return Asking(names, None, None, numbers)
-        places = self.places(names)
+            return QueryRequest(names, None, None, query_indices)
+        subject_indices = self.subject_indices(names)
         order = None
-        if (np.diff(places) <= 0).any():
-            order = np.argsort(places, kind="stable")
-            places = places[order]
-            if not repeated and (np.diff(places) == 0).any():
+        if (np.diff(subject_indices) <= 0).any():
+            order = np.argsort(subject_indices, kind="stable")
+            subject_indices = subject_indices[order]
+            if not repeated and (np.diff(subject_indices) == 0).any():
                 raise InvalidInput("somebody is there twice", "subjects")
-        if order is not None and not isinstance(numbers, int):
-            numbers = numbers[order]
-        return Asking(names, places, order, numbers)
+        if order is not None and not isinstance(query_indices, int):
+            query_indices = query_indices[order]
+        return QueryRequest(names, subject_indices, order, query_indices)
 
-    def places(self, subjects: Any) -> Indices:
+    def subject_indices(self, subjects: Any) -> Indices:
         """Where some subjects are, in their order."""
         names = subjects_of(subjects)
-        found = [self._places.get(name, -1) for name in names]
-        if -1 in found:
+        indices = [self._subject_indices.get(name, -1) for name in names]
+        if -1 in indices:
             raise InvalidInput(
-                "nobody in the panel is called so", f"subjects: row {found.index(-1) + 1}"
+                "nobody in the panel is called so", f"subjects: row {indices.index(-1) + 1}"
             )
-        return np.array(found, dtype=np.intp)
+        return np.array(indices, dtype=np.intp)
 
-    def _of(self, query: Query) -> int:
-        number = self._kernel.number(query)
-        return number if number in self._ids else self._name(query.content_id, query)
+    def _named_index(self, query: Query) -> int:
+        query_index = self._kernel.query_index(query)
+        return query_index if query_index in self._ids else self._name(query.content_id, query)
 
-    def _numbers(self, query: Any, count: int) -> int | NDArray[np.intp]:
+    def _query_indices(self, query: Any, count: int) -> int | NDArray[np.intp]:
         """The number of a query, or of one for each row; -1 where there is none."""
         if isinstance(query, Query):
-            return self._of(query)
+            return self._named_index(query)
         if isinstance(query, str):
             with at("query"):
-                return self._number(query)
+                return self._query_index(query)
         with at("query"):
             try:
                 column = column_values(query)
@@ -134,68 +136,76 @@ class Naming:
                 raise InvalidInput("must be a query, the id of one, or a column of ids") from None
             if len(column) != count:
                 raise InvalidInput(f"{len(column):,} ids for {count:,} subjects")
-        each, numbers = encode_parsed_column(column, self._number, "query")
-        return np.array(numbers, dtype=np.intp)[each]
+        index_of, query_indices = encode_parsed_column(column, self._query_index, "query")
+        return np.array(query_indices, dtype=np.intp)[index_of]
 
-    def _number(self, key: Any) -> int:
+    def _query_index(self, key: Any) -> int:
         if key is None:
             return -1
         name = str(key) if isinstance(key, (str, int)) else ""
         if name not in self.queries:
             raise no_such_query(name, self.queries)
-        return self._kernel.number(self.queries[name])
+        return self._kernel.query_index(self.queries[name])
 
-    def positions(self, asking: Asking, responses: Any) -> NDArray[Any]:
+    def positions(self, request: QueryRequest, responses: Any) -> NDArray[Any]:
         """The positions of responses, which are in the order of rows; the result is in that too."""
         column = column_values(responses)
-        if len(column) != len(asking):
-            message = f"{len(column):,} responses for {len(asking):,} subjects"
+        if len(column) != len(request):
+            message = f"{len(column):,} responses for {len(request):,} subjects"
             raise InvalidInput(message, "responses")
-        nothing = np.flatnonzero(np.atleast_1d(asking.numbers) < 0)
-        if len(nothing):
-            row = int(asking.rows(nothing).min())
+        unasked = np.flatnonzero(np.atleast_1d(request.query_indices) < 0)
+        if len(unasked):
+            row = int(request.rows(unasked).min())
             raise InvalidInput("nothing was asked here", f"query: row {row + 1}")
-        found = np.empty(len(asking), dtype=object)
-        for number, entries in asking.groups(np.arange(len(asking))):
-            rows, question = asking.rows(entries), self._kernel.questions[number]
-            codes, known = encode_column([column[row] for row in rows.tolist()], "response")
-            likelihood = question.query.on(self._kernel.domain)
+        indices = np.empty(len(request), dtype=object)
+        for query_index, entries in request.groups(np.arange(len(request))):
+            rows, compiled = request.rows(entries), self._kernel.registry[query_index]
+            codes, distinct_responses = encode_column(
+                [column[row] for row in rows.tolist()], "response"
+            )
+            likelihood = compiled.query.on(self._kernel.domain)
             positions = []
-            for code, response in enumerate(known):
+            for code, response in enumerate(distinct_responses):
                 row = int(rows[np.argmax(codes == code)])
                 with at(f"row {row + 1}: response"):
-                    positions.append(response_position(likelihood, response, self._ids[number]))
-            found[entries] = np.array(positions, dtype=object)[codes]
-        return found
+                    positions.append(
+                        response_position(likelihood, response, self._ids[query_index])
+                    )
+            indices[entries] = np.array(positions, dtype=object)[codes]
+        return indices
 
-    def answers(self, log: Log, refusals: Iterable[tuple[int, Indices]]) -> Answers:
+    def answers(self, log: ResponseLog, refusals: Iterable[tuple[int, Indices]]) -> Answers:
         """What everybody answered, and who was refused what."""
-        rounds = [(each.question, *each.everybody) for each in log.rounds]
-        asked = list(dict.fromkeys(question for question, _, _ in rounds))
-        first, pairs = {}, list[tuple[str, int]]()
-        for question in sorted(asked, key=lambda question: question.number):
+        rounds = [(index_of.compiled, *index_of.all_answers) for index_of in log.rounds]
+        compiled_queries = list(dict.fromkeys(compiled for compiled, _, _ in rounds))
+        first_codes, response_keys = {}, list[tuple[str, int]]()
+        for compiled in sorted(compiled_queries, key=lambda compiled: compiled.index):
             # Answers are sorted by the position of the response, codes by when it first occurred.
-            order = np.argsort(np.array(question.positions, dtype=object))
-            first[question] = len(pairs) + np.argsort(order)
-            key = self._ids[question.number]
-            pairs += [(key, question.positions[place]) for place in order.tolist()]
-        places = np.concatenate([np.zeros(0, dtype=np.intp), *(each for _, each, _ in rounds)])
-        codes = [first[question][own] for question, _, own in rounds]
-        order = np.argsort(places, kind="stable")
-        whose, starts = np.unique(places[order], return_index=True)
-        whom: dict[int, list[Indices]] = {}
-        for number, own in refusals:
-            whom.setdefault(number, []).append(own)
+            order = np.argsort(np.array(compiled.positions, dtype=object))
+            first_codes[compiled] = len(response_keys) + np.argsort(order)
+            key = self._ids[compiled.index]
+            response_keys += [
+                (key, compiled.positions[subject_index]) for subject_index in order.tolist()
+            ]
+        subject_indices = np.concatenate(
+            [np.zeros(0, dtype=np.intp), *(index_of for _, index_of, _ in rounds)]
+        )
+        codes = [first_codes[compiled][rows] for compiled, _, rows in rounds]
+        order = np.argsort(subject_indices, kind="stable")
+        answering, starts = np.unique(subject_indices[order], return_index=True)
+        refused_by_query: dict[int, list[Indices]] = {}
+        for query_index, rows in refusals:
+            refused_by_query.setdefault(query_index, []).append(rows)
         refused = {
-            (self.subjects[place], self._ids[number])
-            for number, often in whom.items()
-            for place in np.unique(np.concatenate(often)).tolist()
+            (self.subjects[subject_index], self._ids[query_index])
+            for query_index, indices_refused in refused_by_query.items()
+            for subject_index in np.unique(np.concatenate(indices_refused)).tolist()
         }
         return Answers.of_codes(
             self._kernel.domain,
             self.queries,
-            tuple(self.subjects[place] for place in whose.tolist()),
-            pairs,
+            tuple(self.subjects[subject_index] for subject_index in answering.tolist()),
+            response_keys,
             np.concatenate([np.zeros(0, dtype=np.intp), *codes])[order],
             np.append(starts, len(order)),
             filter=self._kernel.filter,
@@ -203,10 +213,10 @@ class Naming:
         )
 
 
-def subjects_of(given: Any) -> tuple[Subject, ...]:
+def subjects_of(subjects: Any) -> tuple[Subject, ...]:
     """The names of subjects, which are texts or integers."""
     with at("subjects"):
-        names: Sequence[Any] = given if isinstance(given, range) else column_values(given)
+        names: Sequence[Any] = subjects if isinstance(subjects, range) else column_values(subjects)
         kinds = set(map(type, names))
         if not kinds <= {str, int} or "" in names:
             raise InvalidInput("must be texts or integers, and none of them empty")
@@ -217,16 +227,16 @@ T = TypeVar("T", bound=np.generic)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Asking:
+class QueryRequest:
     """Entries with a subject and a question each, in the order of the subjects' places."""
 
     names: tuple[Subject, ...]
     """The subjects as the caller gives them."""
-    places: Indices | None
+    subject_indices: Indices | None
     """Where they are, in ascending order; None if they are all."""
     order: Indices | None
     """For each entry its row as the caller gives it; None if that is the same order."""
-    numbers: int | NDArray[np.intp]
+    query_indices: int | NDArray[np.intp]
     """The number of the question for all of them, or for each; -1 for who is asked nothing."""
 
     def __len__(self) -> int:
@@ -238,9 +248,9 @@ class Asking:
 
     def at(self, entries: Indices) -> Indices:
         """The places of some entries."""
-        return entries if self.places is None else self.places[entries]
+        return entries if self.subject_indices is None else self.subject_indices[entries]
 
-    def as_given(self, column: NDArray[T]) -> NDArray[T]:
+    def in_caller_order(self, column: NDArray[T]) -> NDArray[T]:
         """A column with an entry each, in the order of the rows."""
         if self.order is None:
             return column
@@ -251,35 +261,43 @@ class Asking:
     @property
     def distinct(self) -> list[int]:
         """The numbers of the questions that are asked."""
-        if isinstance(self.numbers, int):
-            return [self.numbers]
-        asked: list[int] = np.unique(self.numbers[self.numbers >= 0]).tolist()
-        return asked
+        if isinstance(self.query_indices, int):
+            return [self.query_indices]
+        compiled_queries: list[int] = np.unique(
+            self.query_indices[self.query_indices >= 0]
+        ).tolist()
+        return compiled_queries
 
     def groups(self, entries: Indices) -> Iterator[tuple[int, Indices]]:
         """Some entries by the question that they are asked."""
-        if isinstance(self.numbers, int):
+        if isinstance(self.query_indices, int):
             if len(entries):
-                yield self.numbers, entries
+                yield self.query_indices, entries
             return
-        for number, own in groups(self.numbers[entries]):
-            if number >= 0:
-                yield number, entries[own]
+        for query_index, rows in groups(self.query_indices[entries]):
+            if query_index >= 0:
+                yield query_index, entries[rows]
 
-    def waves(self) -> Iterator[tuple[Indices, Asking]]:
+    def without_repeats(self) -> Iterator[tuple[Indices, QueryRequest]]:
         """Entries such that no subject is there twice, one such collection after the other."""
-        if self.places is None or (np.diff(self.places) > 0).all():
+        if self.subject_indices is None or (np.diff(self.subject_indices) > 0).all():
             yield np.arange(len(self)), self
             return
-        first = np.searchsorted(self.places, self.places)
-        turn = np.arange(len(self)) - first
-        for each in range(int(turn.max()) + 1):
-            entries = np.flatnonzero(turn == each)
-            yield entries, self._some(entries)
+        first_codes = np.searchsorted(self.subject_indices, self.subject_indices)
+        repeat_of = np.arange(len(self)) - first_codes
+        for index_of in range(int(repeat_of.max()) + 1):
+            entries = np.flatnonzero(repeat_of == index_of)
+            yield entries, self._subset(entries)
 
-    def _some(self, entries: Indices) -> Asking:
-        numbers: Any = self.numbers
-        if not isinstance(numbers, int):
-            numbers = numbers[entries]
+    def _subset(self, entries: Indices) -> QueryRequest:
+        query_indices: Any = self.query_indices
+        if not isinstance(query_indices, int):
+            query_indices = query_indices[entries]
         names = tuple(self.names[row] for row in self.rows(entries).tolist())
-        return replace(self, names=names, places=self.at(entries), order=None, numbers=numbers)
+        return replace(
+            self,
+            names=names,
+            subject_indices=self.at(entries),
+            order=None,
+            query_indices=query_indices,
+        )

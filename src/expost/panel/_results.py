@@ -31,9 +31,9 @@ class Bounds:
     def __len__(self) -> int:
         return len(self.upper)
 
-    def shown(self, place: int) -> str:
+    def shown(self, row: int) -> str:
         """One of them for people."""
-        return Enclosure(float(self.lower[place]), float(self.upper[place])).shown()
+        return Enclosure(float(self.lower[row]), float(self.upper[row])).shown()
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -69,11 +69,11 @@ class Decisions(ResultTable):
         }
 
     def _view(self) -> View:
-        def row(place: int) -> tuple[object, ...]:
-            accepted, undecided = bool(self.accepted[place]), bool(self.undecided[place])
+        def row(row: int) -> tuple[object, ...]:
+            accepted, undecided = bool(self.accepted[row]), bool(self.undecided[row])
             outcome = outcome_text(accepted=accepted, undecided=undecided)
-            left = format_nats(float(self.remaining[place]))
-            return self.subjects[place], outcome, self.loss_at_worst.shown(place), left
+            remaining = format_nats(float(self.remaining[row]))
+            return self.subjects[row], outcome, self.loss_at_worst.shown(row), remaining
 
         title = f"Decisions({len(self):,} subjects, {int(self.accepted.sum()):,} accepted)"
         names = ("subject", "outcome", "loss at worst", "remaining")
@@ -89,7 +89,7 @@ class Replies(ResultTable):
     """The id of the query that each was asked; None for who was asked nothing."""
     answered: Bools
     """Who was asked and not refused."""
-    _given: tuple[tuple[NDArray[np.intp], Sequence[Any], NDArray[Any]], ...] = field(repr=False)
+    _drawn: tuple[tuple[NDArray[np.intp], Sequence[Any], NDArray[Any]], ...] = field(repr=False)
     """Rows, the responses of their query, and the positions of theirs."""
 
     def __len__(self) -> int:
@@ -99,32 +99,32 @@ class Replies(ResultTable):
     def responses(self) -> tuple[Any, ...]:
         """The response of each subject; None for who was refused, or asked nothing."""
         result = np.empty(len(self), dtype=object)
-        for rows, responses, positions in self._given:
-            known = {position: responses[position] for position in set(positions.tolist())}
-            result[rows] = [known[position] for position in positions.tolist()]
+        for rows, responses, positions in self._drawn:
+            by_position = {position: responses[position] for position in set(positions.tolist())}
+            result[rows] = [by_position[position] for position in positions.tolist()]
         return tuple(result.tolist())
 
     @property
     def refused(self) -> tuple[Subject, ...]:
         """Who was refused."""
-        places = np.flatnonzero(~self.answered).tolist()
-        return tuple(self.subjects[place] for place in places if self.queries[place] is not None)
+        rows = np.flatnonzero(~self.answered).tolist()
+        return tuple(self.subjects[row] for row in rows if self.queries[row] is not None)
 
     def columns(self) -> dict[str, Any]:
         """The columns of a table of those who answered, as :class:`Answers` takes it."""
-        own = np.flatnonzero(self.answered).tolist()
+        answering = np.flatnonzero(self.answered).tolist()
         return {
-            "subject": [self.subjects[place] for place in own],
-            "query": [self.queries[place] for place in own],
-            "response": [self.responses[place] for place in own],
+            "subject": [self.subjects[row] for row in answering],
+            "query": [self.queries[row] for row in answering],
+            "response": [self.responses[row] for row in answering],
         }
 
     def _view(self) -> View:
-        own = np.flatnonzero(self.answered)
+        answering = np.flatnonzero(self.answered)
 
-        def row(number: int) -> tuple[object, ...]:
-            place = int(own[number])
-            return self.subjects[place], self.queries[place], self.responses[place]
+        def row(table_row: int) -> tuple[object, ...]:
+            row = int(answering[table_row])
+            return self.subjects[row], self.queries[row], self.responses[row]
 
-        title = f"Replies({len(own):,} answered, {len(self.refused):,} refused)"
-        return View(title, {}, ("subject", "query", "response"), len(own), row)
+        title = f"Replies({len(answering):,} answered, {len(self.refused):,} refused)"
+        return View(title, {}, ("subject", "query", "response"), len(answering), row)

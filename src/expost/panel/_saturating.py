@@ -16,7 +16,7 @@ import numpy as np
 from expost._types import Indices
 from expost.answers import column_values, encode_parsed_column
 from expost.errors import InvalidInput, at
-from expost.panel._compiled_query import Questions
+from expost.panel._compiled_query import QueryRegistry
 from expost.panel._kernel import Kernel
 from expost.queries import Query
 from expost.saturation._question import AnswerPartition, read_question
@@ -24,19 +24,19 @@ from expost.saturation._saturating import TableCache, read_cap, saturating_query
 from expost.saturation._value_classes import ValueLikelihoods, likelihoods_after
 from expost.tally import Summand
 
-__all__ = ["Saturating", "Wanted"]
+__all__ = ["SaturatingQueryCache", "SaturatingRequest"]
 
 
 T = TypeVar("T", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Wanted:
+class SaturatingRequest:
     """What some subjects are to be asked, and where their losses are to end."""
 
     questions: Sequence[AnswerPartition]
     """One for everybody, or one for each public order of the answers."""
-    which: Indices
+    question_of: Indices
     """Which of the questions, for each subject."""
     caps: Sequence[Fraction]
     cap_of: Indices
@@ -45,72 +45,74 @@ class Wanted:
     @classmethod
     def read(cls, question: Any, cap: Any, seeds: Any, kernel: Kernel, count: int) -> Self:
         """What a person wants to ask so many subjects."""
-        cap_of, caps = _each(cap, lambda each: read_cap(each, kernel.filter), count, "cap")
-        which, orders = _each(seeds, lambda each: each, count, "seeds")
+        cap_of, caps = _read_column(cap, lambda value: read_cap(value, kernel.filter), count, "cap")
+        question_of, orders = _read_column(seeds, lambda value: value, count, "seeds")
         questions = [read_question(kernel.domain, question, seed) for seed in orders]
-        return cls(questions, which, caps, cap_of)
+        return cls(questions, question_of, caps, cap_of)
 
 
-def _each(
-    given: Any, read: Callable[[Any], T], count: int, name: str
+def _read_column(
+    column_or_value: Any, read: Callable[[Any], T], count: int, name: str
 ) -> tuple[Indices, Sequence[T]]:
     """One for all of so many subjects, or a column of them: which it is for each, and all."""
-    if isinstance(given, str) or not hasattr(given, "__len__"):
-        return np.zeros(count, dtype=np.intp), [read(given)]
+    if isinstance(column_or_value, str) or not hasattr(column_or_value, "__len__"):
+        return np.zeros(count, dtype=np.intp), [read(column_or_value)]
     with at(name):
-        column = column_values(given)
+        column = column_values(column_or_value)
         if len(column) != count:
             raise InvalidInput(f"there are {len(column):,} for {count:,} subjects")
     return encode_parsed_column(column, read, name)
 
 
-class Saturating:
+class SaturatingQueryCache:
     """The queries that were made so far, by the state, the question and the cap."""
 
-    def __init__(self, questions: Questions) -> None:
-        self._questions = questions
+    def __init__(self, questions: QueryRegistry) -> None:
+        self._registry = questions
         self._states: dict[tuple[object, ...], ValueLikelihoods] = {}
         self._of_tally: dict[int, ValueLikelihoods | None] = {}
-        self._made: dict[tuple[object, ...], Query | None] = {}
+        self._queries: dict[tuple[object, ...], Query | None] = {}
         self._tables: TableCache = {}
 
     def queries(
-        self, wanted: Wanted, numbers: Indices, summands: Callable[[int], list[Summand]]
+        self, request: SaturatingRequest, tallies: Indices, summands: Callable[[int], list[Summand]]
     ) -> tuple[list[Query | None], Indices]:
         """The different queries for subjects with these tallies, and which of them is whose.
 
         It is None where none ends at the cap. ``summands`` returns the responses of a tally.
         """
-        shape = int(numbers.max(initial=0)) + 1, len(wanted.questions), len(wanted.caps)
-        code = np.ravel_multi_index((numbers, wanted.which, wanted.cap_of), shape)
-        different, first, each = np.unique(code, return_index=True, return_inverse=True)
-        found: list[Query | None] = []
-        for own, row in zip(different.tolist(), first.tolist(), strict=True):
-            number, which, cap = (int(part) for part in np.unravel_index(own, shape))
+        shape = int(tallies.max(initial=0)) + 1, len(request.questions), len(request.caps)
+        code = np.ravel_multi_index((tallies, request.question_of, request.cap_of), shape)
+        distinct, first, value = np.unique(code, return_index=True, return_inverse=True)
+        queries: list[Query | None] = []
+        for code, row in zip(distinct.tolist(), first.tolist(), strict=True):
+            tally, question_of, cap = (int(part) for part in np.unravel_index(code, shape))
             try:
-                known = self._known(number, summands)
-                found.append(self._query(known, wanted.questions[which], wanted.caps[cap]))
+                state = self._state_of(tally, summands)
+                queries.append(
+                    self._query(state, request.questions[question_of], request.caps[cap])
+                )
             except InvalidInput as error:
                 raise error.within(f"row {row + 1}", ": ") from None
-        return found, each
+        return queries, value
 
-    def _known(
-        self, number: int, summands: Callable[[int], list[Summand]]
+    def _state_of(
+        self, tally: int, summands: Callable[[int], list[Summand]]
     ) -> ValueLikelihoods | None:
-        if number not in self._of_tally:
-            known = likelihoods_after(self._questions.domain, summands(number))
-            if known is not None:
-                known = self._states.setdefault(known.key, known)
-            self._of_tally[number] = known
-        return self._of_tally[number]
+        if tally not in self._of_tally:
+            state = likelihoods_after(self._registry.domain, summands(tally))
+            if state is not None:
+                state = self._states.setdefault(state.key, state)
+            self._of_tally[tally] = state
+        return self._of_tally[tally]
 
     def _query(
-        self, known: ValueLikelihoods | None, question: AnswerPartition, cap: Fraction
+        self, state: ValueLikelihoods | None, question: AnswerPartition, cap: Fraction
     ) -> Query | None:
-        if known is None:
+        if state is None:
             return None
-        key = (id(known), question.key, cap)  # states are kept, so identities are not used twice
-        if key not in self._made:
-            domain = self._questions.domain
-            self._made[key] = saturating_query(domain, known, question, cap, self._tables)
-        return self._made[key]
+        key = (id(state), question.key, cap)  # states are kept, so identities are not used twice
+        if key not in self._queries:
+            domain = self._registry.domain
+            self._queries[key] = saturating_query(domain, state, question, cap, self._tables)
+        return self._queries[key]

@@ -9,51 +9,51 @@ import numpy as np
 
 from expost._types import Codes, Indices
 
-__all__ = ["Chosen", "groups"]
+__all__ = ["Selection", "groups"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Chosen:
-    """Some of so many subjects, in the order of their places; ``places`` is None for all."""
+class Selection:
+    """Some of so many subjects, in the order of their places; ``indices`` is None for all."""
 
     total: int
-    places: Indices | None = None
+    indices: Indices | None = None
 
     def __len__(self) -> int:
-        return self.total if self.places is None else len(self.places)
+        return self.total if self.indices is None else len(self.indices)
 
     @property
-    def index(self) -> slice | Indices:
+    def subscript(self) -> slice | Indices:
         """What takes their entries out of an array: a view of it if they are all."""
-        return slice(None) if self.places is None else self.places
+        return slice(None) if self.indices is None else self.indices
 
-    def of(self, numbers: Indices) -> Indices:
-        """The places of some of them by their numbers."""
-        return numbers if self.places is None else self.places[numbers]
+    def indices_of(self, rows: Indices) -> Indices:
+        """The places of some of them by their rows."""
+        return rows if self.indices is None else self.indices[rows]
 
-    def some(self, numbers: Indices) -> Chosen:
-        """Some of them by their numbers, in order."""
-        return Chosen(self.total, self.of(numbers))
+    def subset(self, rows: Indices) -> Selection:
+        """Some of them by their rows, in order."""
+        return Selection(self.total, self.indices_of(rows))
 
     def blocks(self, size: int) -> Iterator[tuple[slice, slice | Indices]]:
-        """So many of them at a time: their numbers, and what takes their entries out."""
+        """So many of them at a time: their rows, and what takes their entries out."""
         for start in range(0, len(self), size):
-            own = slice(start, min(start + size, len(self)))
-            yield own, own if self.places is None else self.places[own]
+            rows = slice(start, min(start + size, len(self)))
+            yield rows, rows if self.indices is None else self.indices[rows]
 
 
-def groups(numbers: Codes) -> Iterator[tuple[int, Indices]]:
+def groups(integers: Codes) -> Iterator[tuple[int, Indices]]:
     """Return the integers that occur, each with the indices where it does."""
-    if len(numbers) == 0:
+    if len(integers) == 0:
         return
-    least, most = int(numbers.min()), int(numbers.max())
+    least, most = int(integers.min()), int(integers.max())
     if least == most:
-        yield least, np.arange(len(numbers))
+        yield least, np.arange(len(integers))
         return
     # Integers of 16 bits or less are sorted by counting.
-    small = (numbers - least).astype(np.min_scalar_type(most - least))
+    small = (integers - least).astype(np.min_scalar_type(most - least))
     order = np.argsort(small, kind="stable")
     distinct, starts = np.unique(small[order], return_index=True)
     ends = [*starts[1:].tolist(), len(order)]
-    for number, start, end in zip(distinct.tolist(), starts.tolist(), ends, strict=True):
-        yield number + least, order[start:end]
+    for integer, start, end in zip(distinct.tolist(), starts.tolist(), ends, strict=True):
+        yield integer + least, order[start:end]

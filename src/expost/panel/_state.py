@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from expost._types import Codes, Floats, Indices, Ints
 from expost.domains import Domain
 from expost.filters._many_accounts import Accounts
-from expost.panel._compiled_query import Question, Questions
-from expost.panel._log import Counted, Log
+from expost.panel._compiled_query import CompiledQuery, QueryRegistry
+from expost.panel._log import Counted, ResponseLog
 from expost.panel._query_costs import QueryOnlyAccount, Spent
-from expost.panel._selection import Chosen, groups
+from expost.panel._selection import Selection, groups
 from expost.tally import Summand, TallyIndex, pack_counts
 from expost.transcript import Exchange
 
@@ -36,15 +36,15 @@ class State(ABC):
     """The answers of so many subjects. It grows by :meth:`fold`, and is never made smaller."""
 
     def __init__(
-        self, domain: Domain, questions: Questions, count: int, *, track_peaks: bool = True
+        self, domain: Domain, registry: QueryRegistry, count: int, *, track_peaks: bool = True
     ) -> None:
         self.domain = domain
-        self.questions = questions
+        self.registry = registry
         self.count = count
         self.exchanges = np.zeros(count, dtype=np.int32)
         """How many responses each subject gave."""
-        self.spent = Spent(count, questions.grid)
-        self.log = Log()
+        self.spent = Spent(count, registry.grid)
+        self.log = ResponseLog()
         self.track_peaks = track_peaks
         """Whether the loss is computed after every exchange, without which there are no peaks."""
 
@@ -52,9 +52,9 @@ class State(ABC):
     def tallies(self) -> TallyIndex:
         """The responses of each subject; maintained from the first use on."""
         responses, owners = [np.zeros(0, dtype=np.intp)], [np.zeros(0, dtype=np.intp)]
-        for question, places, codes in self.log.turns:
-            responses.append(question.response_indices[codes])
-            owners.append(places)
+        for compiled, indices, codes in self.log.single_responses:
+            responses.append(compiled.response_indices[codes])
+            owners.append(indices)
         owner_of = np.concatenate(owners)
         order = np.argsort(owner_of, kind="stable")
         starts = np.searchsorted(owner_of[order], np.arange(self.count + 1))
@@ -64,8 +64,8 @@ class State(ABC):
     def query_tallies(self) -> TallyIndex:
         """The queries that each subject was asked; maintained from the first use on."""
         tallies = TallyIndex(self.count)
-        for question, places, _ in self.log.turns:
-            tallies.extend(places, question.number)
+        for compiled, indices, _ in self.log.single_responses:
+            tallies.extend(indices, compiled.index)
         return tallies
 
     @cached_property
@@ -75,53 +75,53 @@ class State(ABC):
     def query_account(self, tally: int) -> QueryOnlyAccount:
         """Return the account of a tally of queries."""
         accounts, tallies = self._query_accounts, self.query_tallies
-        for parent, number in tallies.parents[len(accounts) :]:
-            query = self.questions[number].query
+        for parent, query_index in tallies.parents[len(accounts) :]:
+            query = self.registry[query_index].query
             accounts.append(QueryOnlyAccount(self.domain, accounts[parent], query))
         return accounts[tally]
 
-    def tally(self, place: int) -> bytes:
+    def tally(self, subject_index: int) -> bytes:
         """Return the tally of one subject, packed."""
         if "tallies" in self.__dict__:
-            return self.tallies.packed[int(self.tallies.of_subject[place])]
+            return self.tallies.packed[int(self.tallies.of_subject[subject_index])]
         responses = Counter(
-            int(question.response_indices[question.code(position)])
-            for question, position in self.log.exchanges(place)
+            int(compiled.response_indices[compiled.code(position)])
+            for compiled, position in self.log.exchanges(subject_index)
         )
         return pack_counts(responses)
 
     def summands(self, tally: int) -> list[Summand]:
         """Return the responses of a tally, sorted by query and position."""
-        counted = self.questions.in_order(self.tallies.packed[tally])
-        return [Summand(question.query, position, times) for question, position, times in counted]
+        counted = self.registry.in_order(self.tallies.packed[tally])
+        return [Summand(compiled.query, position, times) for compiled, position, times in counted]
 
-    def different(self, places: Indices) -> tuple[Indices, Indices]:
+    def distinct_by_tally(self, indices: Indices) -> tuple[Indices, Indices]:
         """Return one of these subjects for each tally, and for each subject which one.
 
         Before tallies are maintained, every subject counts as different.
         """
         if "tallies" not in self.__dict__:
-            return places, np.arange(len(places))
+            return indices, np.arange(len(indices))
         _, first, index_of = np.unique(
-            self.tallies.of_subject[places], return_index=True, return_inverse=True
+            self.tallies.of_subject[indices], return_index=True, return_inverse=True
         )
-        return places[first], index_of
+        return indices[first], index_of
 
-    def fold(self, question: Question, positions: NDArray[Any], chosen: Chosen) -> None:
+    def fold(self, compiled: CompiledQuery, positions: NDArray[Any], selection: Selection) -> None:
         """Add the responses of some subjects, by their positions; everybody is there once."""
-        codes = question.codes(positions)
-        self._absorb(question, codes, chosen)
-        self.exchanges[chosen.index] += 1
-        self.spent.add(self.questions.charge(question), chosen)
-        self.log.add(question, codes, chosen)
+        codes = compiled.codes(positions)
+        self._absorb(compiled, codes, selection)
+        self.exchanges[selection.subscript] += 1
+        self.spent.add(self.registry.charge(compiled), selection)
+        self.log.add(compiled, codes, selection)
         if "query_tallies" in self.__dict__:
-            self.query_tallies.extend(chosen.index, question.number)
+            self.query_tallies.extend(selection.subscript, compiled.index)
         if "tallies" in self.__dict__:
-            self.tallies.extend(chosen.index, question.response_indices[codes])
+            self.tallies.extend(selection.subscript, compiled.response_indices[codes])
 
     def load(
         self,
-        numbers: Indices,
+        query_indices: Indices,
         positions: NDArray[Any],
         responses: Codes,
         owners: Indices,
@@ -138,49 +138,49 @@ class State(ABC):
         """
         assert not self.log.rounds, "tallies come before anything else"
         assert not self.track_peaks, "tallies have no order"
-        codes = np.empty(len(numbers), dtype=np.intp)
-        for number, rows in groups(numbers):
-            codes[rows] = self.questions[number].codes(positions[rows])
-        questions = [self.questions[number] for number in numbers.tolist()]
-        self.log.counted = counted = Counted(questions, codes, responses, owners, times)
+        codes = np.empty(len(query_indices), dtype=np.intp)
+        for query_index, rows in groups(query_indices):
+            codes[rows] = self.registry[query_index].codes(positions[rows])
+        compiled_queries = [self.registry[query_index] for query_index in query_indices.tolist()]
+        self.log.counted = counted = Counted(compiled_queries, codes, responses, owners, times)
         if len(codes) * self.count > _LARGEST_COUNTS:
-            for question, places, given in counted.turns:
-                chosen = Chosen(self.count, places)
-                self._absorb(question, given, chosen)
-                self.exchanges[places] += 1
-                self.spent.add(self.questions.charge(question), chosen)
+            for compiled, indices, codes_given in counted.single_responses:
+                selection = Selection(self.count, indices)
+                self._absorb(compiled, codes_given, selection)
+                self.exchanges[indices] += 1
+                self.spent.add(self.registry.charge(compiled), selection)
             return
         table = counted.table(self.count)
-        for number, rows in groups(numbers):
-            question, counts = self.questions[number], table[rows]
-            total = counts.sum(axis=0)
-            self._absorb_counts(question, codes[rows], counts, total)
-            self.exchanges += total.astype(np.int32)
-            self.spent.load(self.questions.charge(question), total.astype(np.int64))
+        for query_index, rows in groups(query_indices):
+            compiled, counts = self.registry[query_index], table[rows]
+            totals = counts.sum(axis=0)
+            self._absorb_counts(compiled, codes[rows], counts, totals)
+            self.exchanges += totals.astype(np.int32)
+            self.spent.load(self.registry.charge(compiled), totals.astype(np.int64))
 
     @abstractmethod
     def _absorb_counts(
-        self, question: Question, codes: Indices, counts: Floats, total: Floats
+        self, compiled: CompiledQuery, codes: Indices, counts: Floats, totals: Floats
     ) -> None:
-        """Add counts to what is known of ℓ, with a row for each code; ``total`` is their sum."""
+        """Add counts to what is known of ℓ, with a row for each code; ``totals`` is their sum."""
 
-    def exact_exchanges(self, place: int) -> Iterator[Exchange]:
+    def exact_exchanges(self, subject_index: int) -> Iterator[Exchange]:
         """What one subject was asked and answered, in order."""
-        for question, position in self.log.exchanges(place):
-            yield Exchange(question.query, question.responses[position], position)
+        for compiled, position in self.log.exchanges(subject_index):
+            yield Exchange(compiled.query, compiled.responses[position], position)
 
     @abstractmethod
-    def accounts(self, chosen: Chosen) -> Accounts:
+    def accounts(self, selection: Selection) -> Accounts:
         """What filters ask about some subjects."""
 
     @abstractmethod
-    def losses(self, chosen: Chosen) -> tuple[Floats, Floats]:
+    def losses(self, selection: Selection) -> tuple[Floats, Floats]:
         """Bounds of the realized losses now, which are never above the sum of the epsilons."""
 
     @abstractmethod
-    def peaks(self, chosen: Chosen) -> tuple[Floats, Floats]:
+    def peaks(self, selection: Selection) -> tuple[Floats, Floats]:
         """Bounds of the largest realized losses on the way, if peaks are tracked."""
 
     @abstractmethod
-    def _absorb(self, question: Question, codes: Indices, chosen: Chosen) -> None:
+    def _absorb(self, compiled: CompiledQuery, codes: Indices, selection: Selection) -> None:
         """Add responses to what is known of ℓ."""

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from expost._types import Bools, Floats, Indices
 from expost.numbers import ExactSum, Nats
-from expost.panel._compiled_query import FiniteQuestion
+from expost.panel._compiled_query import CompiledFiniteQuery
 from expost.panel._differences import FIXED_BITS, NEAR, ratio, wrapped
-from expost.panel._log import Log
+from expost.panel._log import ResponseLog
 
-__all__ = ["Apart", "Compared", "compare"]
+__all__ = ["PairGaps", "TieComparison", "compare"]
 
 
 Words = NDArray[np.int64]
@@ -28,7 +28,7 @@ _BLOCK = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class Apart:
+class PairGaps:
     """What is added to the difference of ℓ for every pair of values: doubles, and words."""
 
     doubles: Floats
@@ -38,7 +38,7 @@ class Apart:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class TieComparison:
     """Where the largest sum over pairs of values is within a budget, and where it is above."""
 
     within: Bools
@@ -46,8 +46,8 @@ class Compared:
 
 
 def compare(
-    values: Floats, slack: Floats, places: Indices, log: Log, apart: Apart, budget: Nats
-) -> Compared:
+    values: Floats, slack: Floats, indices: Indices, log: ResponseLog, gaps: PairGaps, budget: Nats
+) -> TieComparison:
     """Compare max ℓ(x) - ℓ(x') + D(x, x') with a budget, for subjects who are close to it.
 
     ``values`` has a column of doubles for each subject, and ``slack`` is what a difference of two
@@ -55,25 +55,25 @@ def compare(
     the distance from the budget is worked out in words; it is exact to a few units of 2^-80. Where
     that is not enough, products of exact weights decide.
     """
-    count, goal = len(places), wrapped(budget.scaled(FIXED_BITS))
+    count, goal = len(indices), wrapped(budget.scaled(FIXED_BITS))
     within = np.ones(count, dtype=np.bool_)
     size = max(1, _BLOCK // len(values))
     for start in range(0, count, size):
-        own = slice(start, start + size)
-        tallies = _tallies(log, places[own])
-        close = _close(values[:, own], slack[own], apart, budget.enclosure.upper)
-        words, exchanges = _words(len(values), tallies, len(places[own]))
+        members = slice(start, start + size)
+        tallies = _tallies(log, indices[members])
+        close_pairs = _close_pairs(values[:, members], slack[members], gaps, budget.enclosure.upper)
+        words, exchanges = _words(len(values), tallies, len(indices[members]))
         # Every word is less than two below, for a response, for D and for the budget.
-        blur = (4 * exchanges + 8).take(close.whose)
-        distance = _cells(words, close.first, close.whose)
-        distance -= _cells(words, close.other, close.whose)
-        distance += _cells(apart.words - goal, close.first, close.other)
-        over = close.surely | (distance > blur)
-        open_ = np.flatnonzero(~over & (distance > -blur))
-        over[open_] = ~_exactly(tallies, close, open_, apart, budget)
-        within[own][close.whose[over]] = False
-    far = slack >= NEAR
-    return Compared(within & ~far, ~within & ~far)
+        blur = (4 * exchanges + 8).take(close_pairs.subject_of)
+        distance = _cells(words, close_pairs.first, close_pairs.subject_of)
+        distance -= _cells(words, close_pairs.second, close_pairs.subject_of)
+        distance += _cells(gaps.words - goal, close_pairs.first, close_pairs.second)
+        over = close_pairs.surely_above | (distance > blur)
+        undecided = np.flatnonzero(~over & (distance > -blur))
+        over[undecided] = ~_decide_exactly(tallies, close_pairs, undecided, gaps, budget)
+        within[members][close_pairs.subject_of[over]] = False
+    too_uncertain = slack >= NEAR
+    return TieComparison(within & ~too_uncertain, ~within & ~too_uncertain)
 
 
 def _cells(table: Words, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Words:
@@ -82,82 +82,88 @@ def _cells(table: Words, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> W
 
 
 @dataclass(frozen=True, slots=True)
-class _Close:
+class _ClosePairs:
     """Pairs of values that are not surely within the budget, and whose they are."""
 
     first: NDArray[np.intp]
-    other: NDArray[np.intp]
-    whose: NDArray[np.intp]
-    surely: Bools
+    second: NDArray[np.intp]
+    subject_of: NDArray[np.intp]
+    surely_above: Bools
     """Where the pair is surely above it."""
 
 
-def _close(values: Floats, slack: Floats, apart: Apart, limit: float) -> _Close:
+def _close_pairs(values: Floats, slack: Floats, gaps: PairGaps, limit: float) -> _ClosePairs:
     count = len(slack)
     # Most values are too far below all others, whatever is added to their difference.
     reach = values - values.min(axis=0)
-    reach += (apart.doubles.max(axis=1) - limit)[:, None]
-    first, whose = np.divmod(np.flatnonzero(reach >= -2 * slack), count)
-    over = values.ravel().take(first * count + whose) - values.take(whose, axis=1)
-    over += (apart.doubles.T - limit).take(first, axis=1)
-    near = np.flatnonzero(over >= -slack.take(whose))
-    other, pair = np.divmod(near, max(1, len(whose)))
-    first, whose = first.take(pair), whose.take(pair)
-    return _Close(first, other, whose, over.ravel().take(near) > slack.take(whose))
+    reach += (gaps.doubles.max(axis=1) - limit)[:, None]
+    first, subject_of = np.divmod(np.flatnonzero(reach >= -2 * slack), count)
+    over = values.ravel().take(first * count + subject_of) - values.take(subject_of, axis=1)
+    over += (gaps.doubles.T - limit).take(first, axis=1)
+    near_rows = np.flatnonzero(over >= -slack.take(subject_of))
+    second, pair = np.divmod(near_rows, max(1, len(subject_of)))
+    first, subject_of = first.take(pair), subject_of.take(pair)
+    return _ClosePairs(
+        first, second, subject_of, over.ravel().take(near_rows) > slack.take(subject_of)
+    )
 
 
-def _exactly(
-    tallies: _Tallies, close: _Close, pairs: NDArray[np.intp], apart: Apart, budget: Nats
+def _decide_exactly(
+    tallies: _Tallies,
+    close_pairs: _ClosePairs,
+    pairs: NDArray[np.intp],
+    gaps: PairGaps,
+    budget: Nats,
 ) -> Bools:
     """Whether pairs are within a budget, by products of weights; equal products are compared once.
 
     Nearly all that gets here are ties in earnest, and those have few different products.
     """
     within = np.empty(len(pairs), dtype=np.bool_)
-    values = close.first[pairs] * len(apart.doubles) + close.other[pairs]
+    values = close_pairs.first[pairs] * len(gaps.doubles) + close_pairs.second[pairs]
     for pair in np.unique(values).tolist():
-        own = np.flatnonzero(values == pair)
-        first, other = divmod(pair, len(apart.doubles))
-        powers = _powers(tallies, first, other, close.whose[pairs[own]])
+        members = np.flatnonzero(values == pair)
+        first, second = divmod(pair, len(gaps.doubles))
+        powers = _powers(tallies, first, second, close_pairs.subject_of[pairs[members]])
         bases = list(powers)
-        rows = np.array([powers[base] for base in bases]).reshape(len(bases), len(own))
-        different, which = np.unique(rows, axis=1, return_inverse=True)
-        added = apart.exact(first, other)
+        rows = np.array([powers[base] for base in bases]).reshape(len(bases), len(members))
+        distinct, index_of = np.unique(rows, axis=1, return_inverse=True)
+        gap = gaps.exact(first, second)
         fits = []
-        for column in different.T.tolist():
-            product = Counter(dict(zip(bases, column, strict=True)))
-            fits.append(Nats.of(ExactSum.product(product)) + added <= budget)
-        within[own] = np.array(fits, dtype=np.bool_)[which.ravel()]
+        for exponent_column in distinct.T.tolist():
+            product = Counter(dict(zip(bases, exponent_column, strict=True)))
+            fits.append(Nats.of(ExactSum.product(product)) + gap <= budget)
+        within[members] = np.array(fits, dtype=np.bool_)[index_of.ravel()]
     return within
 
 
 def _powers(
-    tallies: _Tallies, first: int, other: int, whose: NDArray[np.intp]
+    tallies: _Tallies, first: int, second: int, subject_of: NDArray[np.intp]
 ) -> dict[int, NDArray[np.int64]]:
     """By how much the likelihood of one value exceeds that of another: exponents by base."""
     powers: dict[int, NDArray[np.int64]] = {}
-    for question, (codes, tally) in tallies.items():
-        for code, counts in zip(codes.tolist(), tally[:, whose], strict=True):
-            position = question.positions[code]
-            net = ratio(*question.likelihood.powers(position, [first, other]))
+    for compiled, (codes, response_counts) in tallies.items():
+        for code, counts in zip(codes.tolist(), response_counts[:, subject_of], strict=True):
+            position = compiled.positions[code]
+            net = ratio(*compiled.likelihood.powers(position, [first, second]))
             for base, power in net.items():
                 if power:
                     powers[base] = powers.get(base, 0) + power * counts
     return powers
 
 
-_Tallies = dict[FiniteQuestion, tuple[NDArray[np.intp], NDArray[np.int64]]]
+_Tallies = dict[CompiledFiniteQuery, tuple[NDArray[np.intp], NDArray[np.int64]]]
 """For each question the codes that occur, and how often each subject gave each of them."""
 
 
-def _tallies(log: Log, places: Indices) -> _Tallies:
+def _tallies(log: ResponseLog, indices: Indices) -> _Tallies:
     """How often some subjects gave which response."""
     result: _Tallies = {}
-    for question, tally in log.tallies(places).items():
-        assert isinstance(question, FiniteQuestion)
-        known = np.flatnonzero(tally.any(axis=1))
-        if len(known):
-            result[question] = known, tally[known]
+    for compiled, response_counts in log.tallies(indices).items():
+        assert isinstance(compiled, CompiledFiniteQuery)
+        occurring = np.flatnonzero(response_counts.any(axis=1))
+        if len(occurring):
+            result[compiled] = occurring, response_counts[occurring]
     return result
 
 
@@ -168,8 +174,8 @@ def _words(size: int, tallies: _Tallies, count: int) -> tuple[Words, NDArray[np.
     """
     words = np.zeros((size, count), dtype=np.int64)
     exchanges = np.zeros(count, dtype=np.int64)
-    for question, (codes, tally) in tallies.items():
-        exchanges += tally.sum(axis=0)
-        for column, own in zip(question.fixed(codes).T, tally, strict=True):
-            words += column[:, None] * own
+    for compiled, (codes, response_counts) in tallies.items():
+        exchanges += response_counts.sum(axis=0)
+        for exponent_column, members in zip(compiled.fixed(codes).T, response_counts, strict=True):
+            words += exponent_column[:, None] * members
     return words, exchanges

@@ -32,43 +32,51 @@ _OUTSIDE = "the value is outside the domain (and is not shown here)"
 class Values(NotCopyable):
     """Where the values of some subjects are, as a query sees them: places of its likelihood."""
 
-    __slots__ = ("_places",)
+    __slots__ = ("_value_indices",)
 
-    def __init__(self, places: Any) -> None:
-        self._places = places
+    def __init__(self, value_indices: Any) -> None:
+        self._value_indices = value_indices
 
-    def some(self, numbers: NDArray[np.intp]) -> Values:
+    def subset(self, rows: NDArray[np.intp]) -> Values:
         """Those of some of the subjects."""
-        places = self._places
-        array = isinstance(places, np.ndarray)
-        return Values(places[numbers] if array else [places[n] for n in numbers])
+        value_indices = self._value_indices
+        array = isinstance(value_indices, np.ndarray)
+        return Values(value_indices[rows] if array else [value_indices[n] for n in rows])
 
     @staticmethod
     def joined(parts: Sequence[Values]) -> Any:
         """The places of all, for the draw of their responses."""
-        every = [each._places for each in parts]
-        if len(every) == 1:
-            return every[0]
-        array = isinstance(every[0], np.ndarray)
-        return np.concatenate(every) if array else [place for own in every for place in own]
+        joined_parts = [columns._value_indices for columns in parts]
+        if len(joined_parts) == 1:
+            return joined_parts[0]
+        array = isinstance(joined_parts[0], np.ndarray)
+        return (
+            np.concatenate(joined_parts)
+            if array
+            else [
+                value_index
+                for indices_by_attribute in joined_parts
+                for value_index in indices_by_attribute
+            ]
+        )
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._value_indices)
 
 
 @scrub_traceback
 def values_of(domain: Domain, secret: Secret, count: int, queries: Sequence[Query]) -> list[Values]:
     """The values of so many subjects, as each of these queries sees them."""
     try:
-        seen = _seen(domain, secret, count)
-        return [Values(seen(query)) for query in queries]
+        locate = _value_locator(domain, secret, count)
+        return [Values(locate(query)) for query in queries]
     except ExpostError:
         raise
     except Exception:  # whatever is wrong with values, an error could show them
         raise InvalidInput("cannot be read (they are not shown here)", "values") from None
 
 
-def _seen(domain: Domain, secret: Secret, count: int) -> Callable[[Query], Any]:
+def _value_locator(domain: Domain, secret: Secret, count: int) -> Callable[[Query], Any]:
     """Return what locates the values as a query sees them."""
     match domain:
         case FiniteSet():
@@ -88,20 +96,20 @@ def _seen(domain: Domain, secret: Secret, count: int) -> Callable[[Query], Any]:
 def _seen_records(
     domain: Attributes, secret: Secret, count: int
 ) -> Callable[[Query], NDArray[np.intp]]:
-    given, known = secret.taken(), dict[tuple[str, int], NDArray[np.intp]]()
-    columns = is_frame(given) or isinstance(given, Mapping)
-    read = _Columns(domain, given, count) if columns else _Records(domain, given, count)
+    table, index_by_value = secret.taken(), dict[tuple[str, int], NDArray[np.intp]]()
+    columns = is_frame(table) or isinstance(table, Mapping)
+    reader = _Columns(domain, table, count) if columns else _Records(domain, table, count)
 
-    def seen(query: Query) -> NDArray[np.intp]:
+    def locate(query: Query) -> NDArray[np.intp]:
         likelihood, step = query.on(domain), query.step or 1
         for name, _ in likelihood.variables:
-            if (name, step) not in known:
-                places = read.steps(name, step if domain[name].change else 1)
-                known[name, step] = freeze_columns(domain[name], places)[-1]
-        own = [known[name, step] for name, _ in likelihood.variables]
-        return np.ravel_multi_index(own, likelihood.part.sizes).astype(np.intp)
+            if (name, step) not in index_by_value:
+                value_indices = reader.steps(name, step if domain[name].change else 1)
+                index_by_value[name, step] = freeze_columns(domain[name], value_indices)[-1]
+        indices_by_attribute = [index_by_value[name, step] for name, _ in likelihood.variables]
+        return np.ravel_multi_index(indices_by_attribute, likelihood.part.sizes).astype(np.intp)
 
-    return seen
+    return locate
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -109,57 +117,57 @@ class _Columns:
     """Records by columns: of an attribute that changes, with a row for each subject."""
 
     domain: Attributes
-    given: Any
+    table: Any
     count: int
 
     def steps(self, name: str, last: int) -> NDArray[np.intp]:
         """Where an attribute is at each step up to one: a row for each step."""
-        if name not in column_names(self.given):
+        if name not in column_names(self.table):
             raise InvalidInput(f"there is no column {name!r}, which is asked about", "values")
         attribute = self.domain[name]
         if attribute.change is None:
-            return _located(attribute.values, _column(self.given[name]), self.count)[None]
-        rows = [as_list(row) for row in _column(self.given[name])]
+            return _located(attribute.values, _column(self.table[name]), self.count)[None]
+        rows = [as_list(row) for row in _column(self.table[name])]
         _check_count(len(rows), self.count)
         _check_steps(rows, last)
-        each = [[row[step] for row in rows] for step in range(last)]
-        return np.array([_located(attribute.values, column, self.count) for column in each])
+        columns = [[row[step] for row in rows] for step in range(last)]
+        return np.array([_located(attribute.values, column, self.count) for column in columns])
 
 
 class _Records:
     """Records one by one; where attributes change, a list of them for each subject."""
 
-    __slots__ = ("_domain", "_places")
+    __slots__ = ("_domain", "_value_indices")
 
-    def __init__(self, domain: Attributes, given: Any, count: int) -> None:
-        rows = as_list(given)
+    def __init__(self, domain: Attributes, table: Any, count: int) -> None:
+        rows = as_list(table)
         _check_count(len(rows), count)
         self._domain = domain
-        self._places: list[list[tuple[int, ...]]] = []
+        self._value_indices: list[list[tuple[int, ...]]] = []
         for row, value in enumerate(rows):
             try:
                 records = as_list(value) if domain.changes else [value]
-                self._places.append([locate_record(domain, record) for record in records])
+                self._value_indices.append([locate_record(domain, record) for record in records])
             except ExpostError as error:
                 raise type(error)(f"row {row + 1}: {error}") from None
 
     def steps(self, name: str, last: int) -> NDArray[np.intp]:
-        _check_steps(self._places, last)
-        (at,) = self._domain.indices([name])
-        each = [[row[step][at] for row in self._places] for step in range(last)]
-        return np.array(each, dtype=np.intp).reshape(last, -1)
+        _check_steps(self._value_indices, last)
+        (position,) = self._domain.indices([name])
+        columns = [[row[step][position] for row in self._value_indices] for step in range(last)]
+        return np.array(columns, dtype=np.intp).reshape(last, -1)
 
 
-def _rows(given: Any, names: Sequence[str] | None) -> Any:
+def _rows(table: Any, names: Sequence[str] | None) -> Any:
     """A column of values; of vectors also a frame or columns by their names."""
-    if names and (is_frame(given) or isinstance(given, Mapping)):
-        columns = [_column(given[name]) for name in names]
+    if names and (is_frame(table) or isinstance(table, Mapping)):
+        columns = [_column(table[name]) for name in names]
         return list(zip(*(map(_plain, column) for column in columns), strict=True))
-    return _column(given)
+    return _column(table)
 
 
-def _column(given: Any) -> Any:
-    values = as_array(given)
+def _column(table: Any) -> Any:
+    values = as_array(table)
     return values if isinstance(values, np.ndarray) else as_list(values)
 
 
@@ -172,25 +180,27 @@ def _located(domain: FiniteSet, column: Any, count: int) -> NDArray[np.intp]:
     _check_count(len(column), count)
     if isinstance(column, np.ndarray) and column.ndim == 1 and column.dtype.kind in "iu":
         values, place_of = _distinct(column)
-        places = np.array([_place(domain, value) for value in values.tolist()], dtype=np.intp)
-        found = places[place_of]
+        value_indices = np.array(
+            [_value_index(domain, value) for value in values.tolist()], dtype=np.intp
+        )
+        indices = value_indices[place_of]
     else:
         entries = column.tolist() if isinstance(column, np.ndarray) else column
-        known: dict[Any, int] = {}
+        index_by_value: dict[Any, int] = {}
         listed = []
         for entry in entries:
             key = tuple(entry) if isinstance(entry, list) else entry
             try:
                 # Equal values of different types may be different values: True is not 1.
-                place = known.get((type(key), key), -2)
-                if place == -2:
-                    place = known[type(key), key] = _place(domain, key)
+                value_index = index_by_value.get((type(key), key), -2)
+                if value_index == -2:
+                    value_index = index_by_value[type(key), key] = _value_index(domain, key)
             except TypeError:  # what cannot be a key, such as a mapping
-                place = _place(domain, entry)
-            listed.append(place)
-        found = np.array(listed, dtype=np.intp)
-    _check_inside(found < 0)
-    return found
+                value_index = _value_index(domain, entry)
+            listed.append(value_index)
+        indices = np.array(listed, dtype=np.intp)
+    _check_inside(indices < 0)
+    return indices
 
 
 def _distinct(column: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
@@ -200,14 +210,14 @@ def _distinct(column: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
         return np.unique(column, return_inverse=True)
     above = np.subtract(column, first, dtype=np.intp)
     values = np.flatnonzero(np.bincount(above))
-    numbers = np.zeros(last - first + 1, dtype=np.intp)
-    numbers[values] = np.arange(len(values))
-    return values + first, numbers.take(above)
+    rows = np.zeros(last - first + 1, dtype=np.intp)
+    rows[values] = np.arange(len(values))
+    return values + first, rows.take(above)
 
 
-def _place(domain: FiniteSet, value: Any) -> int:
-    place = domain.locate(value)
-    return -1 if place is None else place
+def _value_index(domain: FiniteSet, value: Any) -> int:
+    value_index = domain.locate(value)
+    return -1 if value_index is None else value_index
 
 
 def _check_inside(outside: NDArray[np.bool_]) -> None:
@@ -215,9 +225,9 @@ def _check_inside(outside: NDArray[np.bool_]) -> None:
         raise OutsideDomain(f"row {int(np.argmax(outside)) + 1}: {_OUTSIDE}")
 
 
-def _check_count(given: int, count: int) -> None:
-    if given != count:
-        raise InvalidInput(f"there are {given:,} of them for {count:,} subjects", "values")
+def _check_count(table: int, count: int) -> None:
+    if table != count:
+        raise InvalidInput(f"there are {table:,} of them for {count:,} subjects", "values")
 
 
 def _check_steps(rows: Sequence[Sequence[Any]], last: int) -> None:
