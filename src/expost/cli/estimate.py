@@ -23,6 +23,7 @@ from expost.cli._outputs import (
     show_table,
 )
 from expost.errors import InvalidInput
+from expost.estimation import select_for_likelihood
 from expost.knowledge import Samples, load_prior
 from expost.report._estimates import (
     EstimateReport,
@@ -34,7 +35,6 @@ from expost.report._estimates import (
     report_likelihood_mean,
     report_mean,
     report_support_mean,
-    select_for_likelihood,
 )
 
 __all__ = ["command"]
@@ -227,7 +227,7 @@ def _draw(result: EstimateReport, out: Path) -> None:
 
     responses = format_count(result.answers, "response")
     notes = [f"{responses} of {format_count(result.subjects, 'subject')}"]
-    notes += ["can be biased"] if result.doubtful else []
+    notes += ["can be biased"] if result.may_be_biased else []
     chart = estimates_chart(
         result.estimates, result.confidence, notes, title=result.description, most=_MOST
     )

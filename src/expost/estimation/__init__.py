@@ -19,7 +19,7 @@ does depend on them, and only the third is valid.
 
 from expost.estimation._intervals import Intervals
 from expost.estimation._support import point_scores
-from expost.estimation._validity import Provenance
+from expost.estimation._validity import Provenance, select_for_likelihood
 from expost.estimation.distribution import (
     BeyondSupport,
     Distribution,
@@ -41,4 +41,5 @@ __all__ = [
     "estimate_frequencies",
     "estimate_mean",
     "point_scores",
+    "select_for_likelihood",
 ]

@@ -11,13 +11,28 @@ from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import Any, assert_never
 
+import numpy as np
+
 from expost._format import format_count
+from expost._types import Indices
 from expost.answers import REFUSED, Answers, PartialView
 from expost.domains import Attributes, Box, FiniteSet, Part, join_names
 from expost.errors import InvalidInput, at, expect
+from expost.estimation._support import read_estimand
 from expost.filters import Filter
 
-__all__ = ["Provenance", "confidence_text", "finite_domain", "read_answers", "required_filter"]
+__all__ = [
+    "ChosenAttributes",
+    "Provenance",
+    "asked_unequally",
+    "confidence_text",
+    "exchange_counts",
+    "finite_domain",
+    "lacks_deciding_answers",
+    "read_answers",
+    "required_filter",
+    "select_for_likelihood",
+]
 
 
 _SAMPLE = "the subjects are a random sample"
@@ -135,6 +150,34 @@ def required_filter(answers: Any) -> Filter:
     return answers.filter
 
 
+def lacks_deciding_answers(answers: Answers) -> bool:
+    """Return whether missing answers about other attributes may have decided who was asked.
+
+    Then even estimates by likelihood may be biased.
+    """
+    return not answers.complete and not answers.evenly()
+
+
+def asked_unequally(answers: Answers, query: str | None = None) -> bool:
+    """Return whether subjects were asked unequally, so that unbiased estimators may be biased.
+
+    Under a filter that looks at responses, subjects with equally many answers may still have been
+    asked different queries.
+    """
+    counts = exchange_counts(answers, query)
+    if (counts != counts[0]).any():
+        return True
+    return query is None and answers.by_responses and not answers.evenly()
+
+
+def exchange_counts(answers: Answers, query: str | None = None) -> Indices:
+    """Count the responses of each subject, to one query or to all."""
+    if query is None:
+        return answers.exchanges
+    is_query = np.array([key == query for key, _ in answers.responses])
+    return np.add.reduceat(is_query[answers.codes].astype(np.intp), answers.starts[:-1])
+
+
 def _doubts(answers: Answers, query: str | None, *, by_likelihood: bool) -> tuple[str, ...]:
     filtered = not by_likelihood and answers.by_responses
     if (answers.complete and not filtered) or answers.evenly(query):
@@ -163,3 +206,37 @@ def finite_domain(answers: Answers) -> FiniteSet:
 def confidence_text(confidence: float) -> str:
     """Format a confidence: ``95 %``."""
     return f"{100 * confidence:.6g} %"
+
+
+ChosenAttributes = tuple[tuple[str, ...], int | None]
+"""The attributes that an estimate is about, and the step if one of them changes."""
+
+
+def select_for_likelihood(
+    answers: Answers, chosen: ChosenAttributes | None, *, planned: bool
+) -> tuple[Answers, ChosenAttributes | None]:
+    """Select the answers for an estimate by likelihood, and the attributes that it is about.
+
+    These are all answers if those about other attributes may have decided who was asked, and if
+    there are not too many combinations. Otherwise they are the answers about the chosen ones.
+    """
+    if chosen is None:
+        return answers, None
+    names, step = chosen
+    try:
+        part = answers.about(*names, at=step, planned=planned)
+    except InvalidInput as error:
+        if planned or not _can_estimate_together(answers, chosen):
+            raise error from None
+        return answers, chosen
+    if planned or not lacks_deciding_answers(part) or not _can_estimate_together(answers, chosen):
+        return part, None
+    return answers, chosen
+
+
+def _can_estimate_together(answers: Answers, chosen: ChosenAttributes) -> bool:
+    try:
+        read_estimand(answers, *chosen)
+    except InvalidInput:  # perhaps there are too many combinations
+        return False
+    return True

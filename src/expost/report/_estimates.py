@@ -27,7 +27,13 @@ from expost.estimation import (
     estimate_mean,
     point_scores,
 )
-from expost.estimation._support import Points, query_scores, read_estimand
+from expost.estimation._support import Points, query_scores
+from expost.estimation._validity import (
+    ChosenAttributes,
+    asked_unequally,
+    exchange_counts,
+    lacks_deciding_answers,
+)
 from expost.estimation.frequencies import LIKELIHOOD_HINT
 from expost.files.canonical import plain_tree
 from expost.filters import Filter
@@ -50,7 +56,6 @@ __all__ = [
     "report_mean",
     "report_support_mean",
     "rows_of",
-    "select_for_likelihood",
 ]
 
 _ALWAYS = (
@@ -110,11 +115,8 @@ class EstimateReport:
     warning: str | None
     ends: tuple[float, float]
     """Between which two numbers everything that is estimated is."""
-
-    @property
-    def doubtful(self) -> bool:
-        """Whether it is known, or may be, that this is wrong even for very many subjects."""
-        return self.warning is not None and "biased" in self.warning
+    may_be_biased: bool = False
+    """Whether it may be wrong even for very many subjects."""
 
     def tree(self) -> dict[str, Any]:
         """The estimates as JSON."""
@@ -161,11 +163,12 @@ class IntervalOptions:
 
 def report_mean(answers: Answers, key: str, *, confidence: ExactLike = "0.95") -> EstimateReport:
     """Estimate the mean of the score of a query, without bias if everybody was asked alike."""
-    exchanges, filter_, query = _exchanges(answers, key), answers.filter, answers.queries[key]
+    exchanges, filter_, query = exchange_counts(answers, key), answers.filter, answers.queries[key]
     with _no_warnings():
         estimate = estimate_mean(answers, key, confidence=confidence)
     low, high = map(float, query.meaning(answers.domain).range)
     without = exchanges == 0
+    warning = _unequal_warning(answers, key, "the mean by likelihood (--likelihood)")
     return EstimateReport(
         f"the mean of {key}: unbiased, if everybody was asked alike",
         _mean_row(estimate, key, query, answers.domain),
@@ -176,43 +179,10 @@ def report_mean(answers: Answers, key: str, *, confidence: ExactLike = "0.95") -
         int(exchanges.sum()),
         int(len(answers.codes) - exchanges.sum()),
         (*_ALWAYS, _NAIVE),
-        _unequal_warning(answers, exchanges, "the mean by likelihood (--likelihood)"),
+        warning,
         (low, high),
+        may_be_biased=warning is not None,
     )
-
-
-ChosenAttributes = tuple[tuple[str, ...], int | None]
-"""The attributes that an estimate is about, and the step if one of them changes."""
-
-
-def select_for_likelihood(
-    answers: Answers, chosen: ChosenAttributes | None, *, planned: bool
-) -> tuple[Answers, ChosenAttributes | None]:
-    """Select the answers for an estimate by likelihood, and the attributes that it is about.
-
-    These are all answers if those about other attributes may have decided who was asked, and if
-    there are not too many combinations. Otherwise they are the answers about the chosen ones.
-    """
-    if chosen is None:
-        return answers, None
-    names, step = chosen
-    try:
-        part = answers.about(*names, at=step, planned=planned)
-    except InvalidInput as error:
-        if planned or not _can_estimate_together(answers, chosen):
-            raise error from None
-        return answers, chosen
-    if planned or part.complete or part.evenly() or not _can_estimate_together(answers, chosen):
-        return part, None
-    return answers, chosen
-
-
-def _can_estimate_together(answers: Answers, chosen: ChosenAttributes) -> bool:
-    try:
-        read_estimand(answers, *chosen)
-    except InvalidInput:  # perhaps there are too many combinations
-        return False
-    return True
 
 
 def report_likelihood_mean(
@@ -265,6 +235,7 @@ def report_frequencies(answers: Answers, *, confidence: ExactLike = "0.95") -> E
         instead = "leave out --frequencies, for any mixture of queries"
         raise InvalidInput(error.reason.replace(LIKELIHOOD_HINT, instead), error.location) from None
     instead = "the distribution by likelihood (without --frequencies)"
+    warning = _other_attributes_warning(answers) or _unequal_warning(answers, None, instead)
     return EstimateReport(
         f"the share of each value{_about(answers)}: unbiased, if everybody was asked alike",
         rows_of(estimate),
@@ -275,9 +246,9 @@ def report_frequencies(answers: Answers, *, confidence: ExactLike = "0.95") -> E
         len(answers.codes),
         0,
         (*_ALWAYS, _NAIVE),
-        _other_attributes_warning(answers)
-        or _unequal_warning(answers, answers.exchanges, instead, evenly=answers.evenly()),
+        warning,
         (0.0, 1.0),
+        may_be_biased=warning is not None,
     )
 
 
@@ -310,7 +281,8 @@ def _report_likelihood(
     range_: tuple[float, float],
 ) -> EstimateReport:
     """Report an estimate from the likeliest distribution, with its doubts."""
-    doubts = [warning] if (warning := _other_attributes_warning(answers)) else []
+    bias = _other_attributes_warning(answers)
+    doubts = [] if bias is None else [bias]
     if len(answers) < _FEWEST_SUBJECTS:
         resampled = "" if intervals.repetitions is None else " by resampling them"
         subjects = format_count(len(answers), "subject")
@@ -332,15 +304,16 @@ def _report_likelihood(
         (*_ALWAYS, *(_LIKELIHOOD if answers.complete else (_NAIVE,))),
         " ".join(doubts) or None,
         range_,
+        may_be_biased=bias is not None,
     )
 
 
 def mark_incomplete(report: EstimateReport) -> EstimateReport:
     """Warn that responses are missing that a filter may have looked at."""
     # What it says against a bias, such as to use the likelihood, does not help here.
-    other_warning = None if report.doubtful else report.warning
+    other_warning = None if report.may_be_biased else report.warning
     warning = " ".join(filter(None, (_MISSING, other_warning)))
-    return replace(report, assumes=(*_ALWAYS, _NAIVE), warning=warning)
+    return replace(report, assumes=(*_ALWAYS, _NAIVE), warning=warning, may_be_biased=True)
 
 
 def _mean_row(
@@ -416,7 +389,7 @@ def _of(names: tuple[str, ...], step: int | None) -> str:
 
 def _other_attributes_warning(answers: Answers) -> str | None:
     """What to say where answers about other attributes may have decided who was asked."""
-    if answers.complete or answers.evenly():
+    if not lacks_deciding_answers(answers):
         return None
     return (
         "Answers about other attributes are left out. If who was asked depended on them, as it "
@@ -433,12 +406,6 @@ def _no_warnings() -> Iterator[None]:
         yield
 
 
-def _exchanges(answers: Answers, key: str) -> NDArray[np.intp]:
-    """How often each subject answered a query."""
-    about = np.array([query == key for query, _ in answers.responses])
-    return np.add.reduceat(about[answers.codes].astype(np.intp), answers.starts[:-1])
-
-
 def _count_refused(answers: Answers, key: str, filter_: Filter, unasked: NDArray[np.bool_]) -> int:
     """To how many of the rest the filter refuses the query, after what they have answered."""
     tallies = answers.tallies()
@@ -452,19 +419,16 @@ def _count_refused(answers: Answers, key: str, filter_: Filter, unasked: NDArray
     return refused
 
 
-def _unequal_warning(
-    answers: Answers, times: NDArray[np.intp], instead: str, *, evenly: bool = True
-) -> str | None:
-    """What to say where subjects were not asked alike, which a filter may have brought about."""
-    looks = answers.by_responses
-    same = bool((times == times[0]).all())
-    if same and (evenly or not looks):
+def _unequal_warning(answers: Answers, key: str | None, instead: str) -> str | None:
+    """Warn if subjects were not asked alike, which a filter may have caused."""
+    if not asked_unequally(answers, key):
         return None
     depends = "If that depended on their earlier responses, as it does under a filter,"
-    if looks:
+    if answers.by_responses:
         filters = "filter" if len(answers.filters) == 1 else "filters"
         depends = f"Under their {filters} that depends on their earlier responses, so"
-    alike = "were asked the same" if same else "answered equally often"
+    counts = exchange_counts(answers, key)
+    alike = "were asked the same" if (counts == counts[0]).all() else "answered equally often"
     return (
         f"Not all subjects {alike}. {depends} this estimate is biased; "
         f"{instead} is not, if all responses are here."
