@@ -11,13 +11,13 @@ _MOST_LISTED = 4
 _LONGEST = 40
 
 
-def format_count(number: int, noun: str) -> str:
+def format_count(count: int, noun: str) -> str:
     """Format a count with its noun.
 
     >>> format_count(1, "subject"), format_count(5000, "subject")
     ('1 subject', '5,000 subjects')
     """
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def format_nats(amount: float) -> str:

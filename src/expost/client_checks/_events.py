@@ -138,7 +138,7 @@ def _events_of_bits(
     names = [_shown(value) for value in likelihood.domain.values]
     everyone = tuple(range(len(places)))
     for bit in range(size):
-        shares = tuple(claim.own if place == bit else claim.other for place in places)
+        shares = tuple(claim.true_bit if place == bit else claim.other_bit for place in places)
         yield Event(
             f"bit of {names[bit]}", everyone, tuple(ones[:, bit].tolist()), tuple(trials), shares
         )
@@ -152,13 +152,13 @@ def _events_of_bits(
                 int(ones[second, one] - with_own[second, one]),
             ),
             (trials[first], trials[second]),
-            (claim.right, claim.wrong),
+            (claim.only_true, claim.only_other),
         )
     own = [int(ones[index, place]) for index, place in enumerate(places)]
-    yield _pool("bit of the input", own, trials, claim.own)
+    yield _pool("bit of the input", own, trials, claim.true_bit)
     if claim.independent and size > 1:
         others = (ones.sum(axis=1) - own).tolist()
-        yield _pool("other bits", others, [n * (size - 1) for n in trials], claim.other)
+        yield _pool("other bits", others, [n * (size - 1) for n in trials], claim.other_bit)
 
 
 def _pool(name: str, hits: Sequence[int], trials: Sequence[int], share: Fraction) -> Event:

@@ -174,8 +174,8 @@ def response_table_on(domain: Domain, values: Iterable[Any], query: Query) -> Fl
     indices = [domain.locate(value) for value in values]
     if isinstance(likelihood, LiftedLikelihood):
         # A row for each class of values is enough, of which there are few.
-        classes = _listed_table(likelihood.seen, range(len(likelihood.seen.domain)))
-        return np.asarray(classes.T[likelihood.where[np.array(indices, dtype=np.intp)]].T)
+        classes = _listed_table(likelihood.original, range(len(likelihood.original.domain)))
+        return np.asarray(classes.T[likelihood.indices[np.array(indices, dtype=np.intp)]].T)
     return _listed_table(likelihood, indices)
 
 

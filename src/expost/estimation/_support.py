@@ -94,7 +94,7 @@ class SetSupport:
     def likelihoods(self, query: Query) -> ResponseLikelihoods:
         likelihood = query.on(self.domain)
         if isinstance(likelihood, LiftedLikelihood):
-            return classwise_likelihoods(likelihood.seen, likelihood.where)
+            return classwise_likelihoods(likelihood.original, likelihood.indices)
         return classwise_likelihoods(likelihood, slice(None))
 
 

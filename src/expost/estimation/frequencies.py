@@ -352,7 +352,7 @@ def decoder_for(likelihood: FiniteLikelihood) -> Decoder:
         InvalidInput: If one response does not tell all values apart.
     """
     if isinstance(likelihood, LiftedLikelihood) and not likelihood.sees_all:
-        observed_domain = likelihood.seen.domain
+        observed_domain = likelihood.original.domain
         subject = f"{len(observed_domain)} classes of values"
         if isinstance(observed_domain, Part):
             subject = f"{', '.join(observed_domain.about)} alone"

@@ -280,9 +280,9 @@ class Drawing:
 
     def __init__(self, likelihood: FiniteLikelihood) -> None:
         # Values that it sees as one have one row of weights.
-        self._where = likelihood.where if isinstance(likelihood, LiftedLikelihood) else None
+        self._where = likelihood.indices if isinstance(likelihood, LiftedLikelihood) else None
         self._likelihood = (
-            likelihood.seen if isinstance(likelihood, LiftedLikelihood) else likelihood
+            likelihood.original if isinstance(likelihood, LiftedLikelihood) else likelihood
         )
         self._shares: Words | None = None
         self._cumulative: list[list[int]] = []

@@ -159,11 +159,11 @@ def register(family: type[Family]) -> type[Family]:
         raise InvalidInput("must be a class of queries: one that extends Query")
     if not isinstance(kind, str) or not kind.isidentifier():
         raise InvalidInput("must be a name, such as 'my_family'", "kind")
-    known = FAMILIES.get(kind)
+    registered = FAMILIES.get(kind)
     # A module that is run again defines its classes again.
-    same = known is not None and _name(known) == _name(family)
-    if known is not None and not same:
-        raise InvalidInput(f"{kind!r} is taken by {known.__name__}", "kind")
+    redefined = registered is not None and _name(registered) == _name(family)
+    if registered is not None and not redefined:
+        raise InvalidInput(f"{kind!r} is taken by {registered.__name__}", "kind")
     FAMILIES[kind] = family
     return family
 

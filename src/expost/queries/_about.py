@@ -47,12 +47,12 @@ __all__ = [
     "read_about",
 ]
 
-# Reading a file of new questions about ever new combinations must not take much memory.
+# A file of many queries about different combinations must not take much memory.
 _WORK_OF_COMBINATIONS = 16
 
 
 def read_about(names: Any, step: Any) -> tuple[tuple[str, ...], int | None]:
-    """What a query is about, as a person writes it: attributes, and perhaps a step."""
+    """Read the attributes that a query is about, and the step if there is one."""
     with at("about"):
         result = tuple(read_list(names, text))
         if not result:
@@ -62,17 +62,17 @@ def read_about(names: Any, step: Any) -> tuple[tuple[str, ...], int | None]:
     with at("at"):
         if isinstance(step, (list, tuple, dict, set, range)):
             raise InvalidInput("must be one step: a question is never about several of them")
-        number = None if step is None else read_integer(step)
-        if number is not None and number < 1:
-            raise InvalidInput(f"steps are numbered from 1; got {number}")
-    return result, number
+        checked_step = None if step is None else read_integer(step)
+        if checked_step is not None and checked_step < 1:
+            raise InvalidInput(f"steps are numbered from 1; got {checked_step}")
+    return result, checked_step
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class About(Query):
     """A query about some attributes. :meth:`Query.about` makes one."""
 
-    kind: ClassVar[str] = ""  # of each object, that of the family
+    kind: ClassVar[str] = ""  # set per object, to that of the family
     query: Query
     names: tuple[str, ...]
     step: int | None = None
@@ -109,7 +109,7 @@ class About(Query):
 
     def asks_on(self, domain: Domain) -> str:
         when = "" if self.step is None else f" at step {self.step}"
-        return f"{self.query.asks_on(self.seen(domain))}, about {format_list(self.names)}{when}"
+        return f"{self.query.asks_on(self.part_of(domain))}, about {format_list(self.names)}{when}"
 
     @property
     def steepness(self) -> Fraction | None:
@@ -127,8 +127,8 @@ class About(Query):
         other = self.query.with_epsilon(epsilon)
         return None if other is None else replace(self, query=other)
 
-    def seen(self, domain: Domain) -> Part:
-        """What it sees of a value, as a finite set."""
+    def part_of(self, domain: Domain) -> Part:
+        """Return the part of the domain that the query sees, as a finite set."""
         if isinstance(domain, FiniteSet) and not isinstance(domain, Part):
             raise InvalidInput(
                 "a finite set has no attributes; ask about its values as they are", "about"
@@ -137,17 +137,17 @@ class About(Query):
             return domain.part(self.names)
 
     def work(self, domain: Domain) -> int:
-        part = self.seen(domain)
+        part = self.part_of(domain)
         return self.query.work(part) + len(part) // _WORK_OF_COMBINATIONS
 
     def on_set(self, domain: FiniteSet) -> FiniteLikelihood:
-        part = self.seen(domain)
+        part = self.part_of(domain)
         assert isinstance(domain, Part), "no other set has parts"
         likelihood = self.query.on(part)
         return likelihood if part is domain else lift_to_part(likelihood, domain)
 
     def on_box(self, domain: Box) -> BoxLikelihood:
-        part = self.seen(domain)
+        part = self.part_of(domain)
         if self.step is not None:
             raise InvalidInput(
                 "the coordinates of a box do not change, so there are no steps", "at"
@@ -157,37 +157,42 @@ class About(Query):
         return CategoryLikelihood(domain, columns, self.query.on(part))
 
     def on_attributes(self, domain: Attributes) -> PartLikelihood:
-        part = self.seen(domain)
+        part = self.part_of(domain)
         variables = domain.variables(self.names, self.step)
         return PartLikelihood(domain, variables, self.query.on(part))
 
     def meaning(self, domain: Domain) -> UnbiasedScore:
-        return self.query.meaning(self.seen(domain))
+        return self.query.meaning(self.part_of(domain))
 
     def charge(self, domain: Domain) -> Nats:
-        return self.query.charge(self.seen(domain))
+        return self.query.charge(self.part_of(domain))
 
     def ceiling(self, domain: Domain) -> Nats:
-        return self.query.ceiling(self.seen(domain))
+        return self.query.ceiling(self.part_of(domain))
 
     def cumulant(self, domain: Domain, exponent: Fraction) -> float:
-        return self.query.cumulant(self.seen(domain), exponent)
+        return self.query.cumulant(self.part_of(domain), exponent)
 
 
 def common_part(queries: Sequence[Query], domain: Attributes, why: str) -> Part:
-    """The part of a record that all of some queries are about, at one step; or an error."""
-    seen = {query.on(domain).variables: query for query in queries}
-    if len(seen) != 1:
-        told = [format_list([n if s is None else f"{n} at {s}" for n, s in each]) for each in seen]
-        found = f"these are about {'; '.join(told[:4])}" if told else "there are none"
-        raise InvalidInput(f"{why}: ask about one part of a record, and {found}")
-    (query,) = seen.values()
+    """Return the part of a record that all queries are about, at one step; or raise an error."""
+    queries_by_variables = {query.on(domain).variables: query for query in queries}
+    if len(queries_by_variables) != 1:
+        descriptions = [
+            format_list([n if s is None else f"{n} at {s}" for n, s in variables])
+            for variables in queries_by_variables
+        ]
+        description = (
+            f"these are about {'; '.join(descriptions[:4])}" if descriptions else "there are none"
+        )
+        raise InvalidInput(f"{why}: ask about one part of a record, and {description}")
+    (query,) = queries_by_variables.values()
     assert isinstance(query, About), "records are asked about some of their attributes"
-    return query.seen(domain)
+    return query.part_of(domain)
 
 
 class PartLikelihood(Likelihood[Sequence[int]]):
-    """The likelihood of a query that sees a part of a record: that on the part."""
+    """The likelihood of a query that sees a part of a record, from its likelihood on the part."""
 
     def __init__(
         self, domain: Attributes, variables: tuple[Variable, ...], on_part: FiniteLikelihood
@@ -196,11 +201,11 @@ class PartLikelihood(Likelihood[Sequence[int]]):
         self.variables = variables
         self.on_part = on_part
         self.responses = on_part.responses
-        self._places = domain.indices([name for name, _ in variables])
+        self._indices = domain.indices([name for name, _ in variables])
 
     @property
     def part(self) -> Part:
-        """The combinations that it sees."""
+        """The combinations that the query sees."""
         part = self.on_part.domain
         assert isinstance(part, Part)
         return part
@@ -208,10 +213,12 @@ class PartLikelihood(Likelihood[Sequence[int]]):
     def position(self, response: Any) -> int | None:
         return self.on_part.position(response)
 
-    def pmf(self, place: Sequence[int]) -> Pmf:
-        seen = self.part.position_of([place[each] for each in self._places])
-        assert seen is not None, "every place of a record is there"
-        return self.on_part.pmf(seen)
+    def pmf(self, location: Sequence[int]) -> Pmf:
+        part_index = self.part.position_of(
+            [location[attribute_index] for attribute_index in self._indices]
+        )
+        assert part_index is not None, "every location of a record has an index in a part"
+        return self.on_part.pmf(part_index)
 
     def least_surprisal(self, position: int) -> float:
         return self.on_part.least_surprisal(position)
@@ -224,17 +231,17 @@ class PartLikelihood(Likelihood[Sequence[int]]):
         return self.on_part.delta(ratio)
 
 
-# Each of so many responses is a search of its own.
+# The filter searches once for each of these responses.
 _MOST_TRIED = 64
 
 
 class CategoryLikelihood(BoxLikelihood):
-    """The likelihood of a query that sees the categories of a coordinate: that on these."""
+    """The likelihood of a query that sees the categories of a coordinate of a box."""
 
     def __init__(self, domain: Box, columns: range, on_part: FiniteLikelihood) -> None:
         self.domain = domain
         self.columns = columns
-        """Those of the coordinate."""
+        """The columns of the coordinate."""
         self.on_part = on_part
         self.responses = on_part.responses
         if on_part.epsilon.is_infinite:
@@ -246,12 +253,12 @@ class CategoryLikelihood(BoxLikelihood):
     def position(self, response: Any) -> int | None:
         return self.on_part.position(response)
 
-    def pmf(self, place: Point) -> Pmf:
-        return self.on_part.pmf([place[j] for j in self.columns].index(1))
+    def pmf(self, point: Point) -> Pmf:
+        return self.on_part.pmf([point[j] for j in self.columns].index(1))
 
     def weights(self, position: int, columns: Sequence[NDArray[np.float64]]) -> Weights:
-        own = np.array([columns[j] for j in self.columns])
-        return np.asarray(self.on_part.weights(position)[own.argmax(axis=0)])
+        indicators = np.array([columns[j] for j in self.columns])
+        return np.asarray(self.on_part.weights(position)[indicators.argmax(axis=0)])
 
     def least_surprisal(self, position: int) -> float:
         return self.on_part.least_surprisal(position)
@@ -268,17 +275,17 @@ class CategoryLikelihood(BoxLikelihood):
 
     @cached_property
     def _sufficient(self) -> Sequence[int]:
-        """Responses that tell any two categories apart as well as any, or too many to be tried."""
+        """Responses that separate any two categories best; above the limit, not all of them."""
         on_part = self.on_part
         if not isinstance(on_part, Pairwise):
             assert isinstance(on_part, BySufficientTerms), "there is no third kind"
             return on_part.sufficient
-        found: dict[int, None] = {}
+        positions: dict[int, None] = {}
         for value in range(len(self.columns)):
-            for other in np.flatnonzero(on_part.separated_from(value)).tolist():
-                if len(found) <= _MOST_TRIED:
-                    found[on_part.separating_response(value, other)] = None
-        return list(found) or [0]
+            for other_value in np.flatnonzero(on_part.separated_from(value)).tolist():
+                if len(positions) <= _MOST_TRIED:
+                    positions[on_part.separating_response(value, other_value)] = None
+        return list(positions) or [0]
 
     @property
     def sufficient(self) -> Sequence[int] | None:
@@ -290,17 +297,17 @@ class CategoryLikelihood(BoxLikelihood):
 
     @property
     def corners(self) -> tuple[Point, Point]:
-        """Where the loudest response is least likely, and where it is likeliest."""
+        """Where the response with the largest loss is least likely, and where it is likeliest."""
         logs = self.on_part.term(self.largest_loss_responses[0]).logs
         return self._point(int(logs.argmin())), self._point(int(logs.argmax()))
 
     def _point(self, category: int) -> Point:
-        """A point with this category; no other coordinate matters."""
+        """Return a point with this category; no other coordinate matters."""
         point = [column.lower for column in self.domain.columns]
         for group in self.domain.groups:
             point[group.start] = 1
-        for place, j in enumerate(self.columns):
-            point[j] = int(place == category)
+        for label_index, j in enumerate(self.columns):
+            point[j] = int(label_index == category)
         return tuple(point)
 
     @property
@@ -317,92 +324,99 @@ class CategoryLikelihood(BoxLikelihood):
 
 
 def lift_to_part(likelihood: FiniteLikelihood, part: Part) -> FiniteLikelihood:
-    """The same on a part that has more attributes, or the same ones in another order."""
-    seen = likelihood.domain
-    assert isinstance(seen, Part)
+    """Lift a likelihood to a part with more attributes, or with another order of them."""
+    smaller = likelihood.domain
+    assert isinstance(smaller, Part)
     axes = np.unravel_index(np.arange(len(part)), part.sizes)
-    own = [axes[part.about.index(name)] for name in seen.about]
-    return lift_to_classes(likelihood, part, np.ravel_multi_index(own, seen.sizes).astype(np.intp))
+    smaller_axes = [axes[part.about.index(name)] for name in smaller.about]
+    return lift_to_classes(
+        likelihood, part, np.ravel_multi_index(smaller_axes, smaller.sizes).astype(np.intp)
+    )
 
 
 def lift_to_classes(
-    likelihood: FiniteLikelihood, domain: FiniteSet, where: NDArray[np.intp]
+    likelihood: FiniteLikelihood, domain: FiniteSet, indices: NDArray[np.intp]
 ) -> FiniteLikelihood:
-    """The same on a domain each of whose values is like one of these, all of which are there."""
+    """Lift a likelihood to a domain where value i behaves as value ``indices[i]`` of the original.
+
+    All values of the original occur.
+    """
     if isinstance(likelihood, Pairwise):
-        return _LiftedPairs(likelihood, domain, where)
+        return _LiftedPairs(likelihood, domain, indices)
     assert isinstance(likelihood, BySufficientTerms), "there is no third kind"
-    return _LiftedTerms(likelihood, domain, where)
+    return _LiftedTerms(likelihood, domain, indices)
 
 
 class LiftedLikelihood(FiniteLikelihood):
-    """What every lifted likelihood has: what it sees, and where each value is in that."""
+    """A likelihood on a domain where value i behaves as value ``indices[i]`` of ``original``."""
 
-    def __init__(self, seen: FiniteLikelihood, domain: FiniteSet, where: NDArray[np.intp]) -> None:
+    def __init__(
+        self, original: FiniteLikelihood, domain: FiniteSet, indices: NDArray[np.intp]
+    ) -> None:
         self.domain = domain
-        self.seen = seen
-        self.responses = seen.responses
-        self.where = where
+        self.original = original
+        self.responses = original.responses
+        self.indices = indices
 
     @property
     def sees_all(self) -> bool:
-        """Whether only the order is another one."""
-        return len(self.seen.domain) == len(self.domain)
+        """Whether the domains differ only in order."""
+        return len(self.original.domain) == len(self.domain)
 
     def position(self, response: Any) -> int | None:
-        return self.seen.position(response)
+        return self.original.position(response)
 
-    def pmf(self, place: int) -> Pmf:
-        return self.seen.pmf(int(self.where[place]))
+    def pmf(self, index: int) -> Pmf:
+        return self.original.pmf(int(self.indices[index]))
 
     def weights(self, position: int) -> Weights:
-        return self.seen.weights(position)[self.where]
+        return self.original.weights(position)[self.indices]
 
     def weight_labels(self, position: int) -> NDArray[Any]:
-        return self.seen.weight_labels(position)[self.where]
+        return self.original.weight_labels(position)[self.indices]
 
-    def powers(self, position: int, places: Sequence[int]) -> list[Powers]:
-        return self.seen.powers(position, self.where[places].tolist())
+    def powers(self, position: int, indices: Sequence[int]) -> list[Powers]:
+        return self.original.powers(position, self.indices[indices].tolist())
 
     def _term(self, position: int) -> Term:
-        return self.seen.term(position).take(self.where)
+        return self.original.term(position).take(self.indices)
 
     @property
     def epsilon(self) -> Nats:
-        return self.seen.epsilon
+        return self.original.epsilon
 
     @property
     def least_loss(self) -> Nats:
-        return self.seen.least_loss
+        return self.original.least_loss
 
     def delta(self, ratio: Fraction) -> Fraction:
-        return self.seen.delta(ratio)
+        return self.original.delta(ratio)
 
 
 class _LiftedPairs(LiftedLikelihood, Pairwise):
-    seen: Pairwise
+    original: Pairwise
 
     def supported_values(self, position: int) -> NDArray[np.bool_]:
-        return np.asarray(self.seen.supported_values(position)[self.where])
+        return np.asarray(self.original.supported_values(position)[self.indices])
 
     def separating_response(self, value: int, other: int) -> int:
-        return self.seen.separating_response(int(self.where[value]), int(self.where[other]))
+        return self.original.separating_response(int(self.indices[value]), int(self.indices[other]))
 
     def separated_from(self, value: int) -> NDArray[np.bool_]:
-        return np.asarray(self.seen.separated_from(int(self.where[value]))[self.where])
+        return np.asarray(self.original.separated_from(int(self.indices[value]))[self.indices])
 
     @property
     def support_probabilities(self) -> tuple[Fraction, Fraction] | None:
-        return self.seen.support_probabilities if self.sees_all else None
+        return self.original.support_probabilities if self.sees_all else None
 
     @property
     def collision_probability(self) -> Fraction:
-        return self.seen.collision_probability
+        return self.original.collision_probability
 
 
 class _LiftedTerms(LiftedLikelihood, BySufficientTerms):
-    seen: BySufficientTerms
+    original: BySufficientTerms
 
     @property
     def sufficient(self) -> Sequence[int]:
-        return self.seen.sufficient
+        return self.original.sufficient

@@ -34,7 +34,7 @@ _MOST_COMPARISONS = 1 << 23
 
 
 def excess(weights: Iterable[tuple[int, int]], ratio: Fraction) -> Fraction:
-    """The larger excess of one value over the other, from their pairs of weights."""
+    """Return the larger excess of one value over the other, from their pairs of weights."""
     top, bottom = ratio.as_integer_ratio()
     first = second = 0
     for p, q in weights:
@@ -44,7 +44,7 @@ def excess(weights: Iterable[tuple[int, int]], ratio: Fraction) -> Fraction:
 
 
 def largest_excess(rows: Weights, ratio: Fraction) -> Fraction:
-    """The largest excess over all pairs of rows, one row per value."""
+    """Return the largest excess over all pairs of rows, one row per value."""
     rows = _distinct(rows)
     top, bottom = ratio.as_integer_ratio()
     most = max(int(np.maximum(bottom * row - top * rows, 0).sum(axis=1).max()) for row in rows)
@@ -52,31 +52,31 @@ def largest_excess(rows: Weights, ratio: Fraction) -> Fraction:
 
 
 def least_ratio(rows: Weights, allowed: Fraction) -> Fraction | None:
-    """The least ratio of at least 1 whose excess is at most the allowed one; None if there is none.
+    """Return the least ratio of at least 1 with at most the allowed excess, or None.
 
     Newton's method from the left: an event that exceeds too much at one ratio needs a larger one.
-    There are finitely many events, and none comes twice.
+    There are finitely many events, and none occurs twice.
     """
     rows, ratio = _distinct(rows), Fraction(1)
     while True:
         top, bottom = ratio.as_integer_ratio()
-        needed = ratio
+        next_ratio = ratio
         for row in rows:
             event = bottom * row > top * rows
-            more, less = (event * row).sum(axis=1), (event * rows).sum(axis=1)
-            for p, q in zip(more.tolist(), less.tolist(), strict=True):
+            numerators, denominators = (event * row).sum(axis=1), (event * rows).sum(axis=1)
+            for p, q in zip(numerators.tolist(), denominators.tolist(), strict=True):
                 if p - ratio * q <= allowed:
                     continue
                 if q == 0:
                     return None
-                needed = max(needed, (p - allowed) / q)
-        if needed == ratio:
+                next_ratio = max(next_ratio, (p - allowed) / q)
+        if next_ratio == ratio:
             return ratio
-        ratio = needed
+        ratio = next_ratio
 
 
 def _distinct(rows: Weights) -> Weights:
-    """Rows that differ, as integers without a limit."""
+    """Return the distinct rows, as integers of any size."""
     distinct = dict.fromkeys(map(tuple, rows.tolist()))
     if len(distinct) ** 2 * rows.shape[1] > _MOST_COMPARISONS:
         raise InvalidInput(
@@ -93,14 +93,14 @@ _SLACK = 1 + Fraction(1, 10**25)
 
 @lru_cache(maxsize=256)
 def _exp(exponent: Fraction, digits: int) -> Decimal:
-    """The same for every λ of a rule."""
+    """Return e^exponent, cached because all λ of a rule share it."""
     with decimal.localcontext(decimal_context(digits, decimal.ROUND_HALF_EVEN)):
         return quotient(exponent).exp()
 
 
 @lru_cache(maxsize=1 << 15)
 def randomized_response_cumulant(epsilon: Nats, exponent: Fraction) -> float:
-    r"""An upper bound on K(λ), within a few units of the last place.
+    r"""Bound K(λ) from above, within a few units of the last place.
 
     .. math:: K(\lambda) = \log \frac{e^{(\lambda+1)\varepsilon} + e^{-\lambda\varepsilon}}
               {e^\varepsilon + 1} = \log\left(1 + \frac{(e^{(\lambda+1)\varepsilon} - 1)
@@ -123,5 +123,5 @@ def randomized_response_cumulant(epsilon: Nats, exponent: Fraction) -> float:
             result = excess - excess**2 / 2 + excess**3 / 3
         else:
             result = (1 + excess).ln()
-    # A dozen operations, each right to 33 digits after what was lost.
+    # A dozen operations, each right to 33 digits after that loss.
     return double_above(Fraction(result) * _SLACK)

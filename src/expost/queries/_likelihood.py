@@ -31,21 +31,21 @@ __all__ = [
     "two_weights",
 ]
 
-# The terms that a likelihood keeps for reuse take up to eight times its own memory, or 32 KiB.
-# How many likelihoods are kept is limited by what they take, so all of it stays below 256 MiB.
-_TERMS_KEPT = 8
-_LITTLE = 1 << 12
-# The most responses for which delta is worked out one by one.
+# The terms that a likelihood stores for reuse take up to eight times its own memory, or 32 KiB.
+# The cache of likelihoods is limited by their memory, so all of it stays below 256 MiB.
+_MOST_TERMS = 8
+_TERM_DOUBLES = 1 << 12
+# The most pairs of value and response for which delta is computed one by one.
 _MOST_CELLS = 1 << 22
 Location = TypeVar("Location")
-"""Where a value is in its domain: what ``domain.locate(value)`` gives."""
+"""The location of a value in its domain, as ``domain.locate(value)`` returns it."""
 
 
 class Likelihood(ABC, Generic[Location]):
     """Pr(response | value) of one query on one domain, exactly.
 
     ``query.on(domain)`` gives it. Responses are addressed by position, so that a family with
-    astronomically many of them never has to list them.
+    astronomically many responses never has to list them.
 
     >>> import expost as xp
     >>> smokes = xp.FiniteSet(["no", "yes"])
@@ -60,11 +60,11 @@ class Likelihood(ABC, Generic[Location]):
 
     @abstractmethod
     def position(self, response: Any) -> int | None:
-        """The position of a response, or None if the query has no such response."""
+        """Return the position of a response, or None if the query has no such response."""
 
     @abstractmethod
-    def pmf(self, place: Location) -> Pmf:
-        """The distribution over responses for the value at this place of the domain."""
+    def pmf(self, location: Location) -> Pmf:
+        """Return the distribution over responses for the value at this location of the domain."""
 
     @abstractmethod
     def least_surprisal(self, position: int) -> float:
@@ -78,10 +78,10 @@ class Likelihood(ABC, Generic[Location]):
     @property
     @abstractmethod
     def footprint(self) -> int:
-        """How much memory it takes, in units of a few doubles."""
+        """The memory that it takes, in units of a few doubles."""
 
     def delta(self, ratio: Fraction) -> Fraction:
-        """δ at e^ε = ratio, which is at least 1, exactly."""
+        """Return δ at e^ε = ratio, which is at least 1, exactly."""
         raise InvalidInput("the delta of this query needs a finite domain, not a box")
 
 
@@ -92,41 +92,41 @@ class BoxLikelihood(Likelihood[Point]):
 
     @abstractmethod
     def weights(self, position: int, columns: Sequence[NDArray[np.float64]]) -> Weights:
-        """The exact weights of one response at many points: a column per coordinate."""
+        """Return the exact weights of one response at points given by columns of coordinates."""
 
     def logs(self, position: int, columns: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-        """Their approximate logarithms in doubles, up to a constant: for examples and estimates."""
+        """Return approximate logarithms of the weights, up to a constant, for estimates."""
         return logs_of(self.weights(position, columns))
 
     @abstractmethod
     def term(self, position: int) -> ScoreTerm:
-        """The logarithm of the weight of one response, as a function on the box."""
+        """Return the logarithm of the weight of one response, as a function on the box."""
 
     @property
     def sufficient(self) -> Sequence[int] | None:
-        """Responses among which, for any two values, is one that tells them apart best.
+        """Responses that contain, for any two values, one that separates them best.
 
-        None if that takes too many: then a filter adds epsilon to the loss.
+        None if that takes too many responses: then a filter adds epsilon to the loss.
         """
         return range(len(self.responses))
 
     @property
     def largest_loss_responses(self) -> Sequence[int]:
-        """Responses among which is one that realizes the largest loss on its own.
+        """Responses that contain one with the largest loss on its own.
 
         Their weights are monotone in the score, so only its two extremes matter.
         """
-        assert self.sufficient is not None, "where none are named, these have to be"
+        assert self.sufficient is not None, "a subclass names either these or sufficient ones"
         return self.sufficient
 
     @property
     @abstractmethod
     def corners(self) -> tuple[Point, Point]:
-        """Where the score is smallest, and where it is largest."""
+        """The points where the score is smallest, and where it is largest."""
 
     @property
     def blur(self) -> Fraction:
-        """How far the logarithm of a weight can be from a monotone function of the score."""
+        """A bound on the distance of log-weights from a monotone function of the score."""
         return Fraction(0)
 
     @cached_property
@@ -151,7 +151,7 @@ class BoxLikelihood(Likelihood[Point]):
 
     @property
     def smallest_loss_responses(self) -> Sequence[int] | None:
-        """Responses among which is one that realizes the smallest loss; None if not known."""
+        """Responses that contain one with the smallest loss on its own; None if unknown."""
         return range(len(self.responses))
 
     @property
@@ -175,32 +175,32 @@ class FiniteLikelihood(Likelihood[int]):
 
     @abstractmethod
     def weights(self, position: int) -> Weights:
-        """The exact weights of one response over the domain, up to a common factor."""
+        """Return the exact weights of one response over the domain, up to a common factor."""
 
     @classmethod
-    def prepare(cls, asked: Iterable[tuple[Any, int]]) -> None:
-        """Let several of this class work out together what each would work out when needed.
+    def prepare(cls, requests: Iterable[tuple[Any, int]]) -> None:
+        """Compute terms of several likelihoods of this class together, ahead of their use.
 
-        They are given with the positions of responses whose terms are needed.
+        A request is a likelihood and the position of a response.
         """
 
     def weight_labels(self, position: int) -> NDArray[Any]:
-        """Numbers that are equal exactly for values with equal weights."""
+        """Return labels that are equal exactly for values with equal weights."""
         return self.weights(position)
 
-    def powers(self, position: int, places: Sequence[int]) -> list[Powers]:
-        """The exact weights of one response at some values, as products of powers.
+    def powers(self, position: int, indices: Sequence[int]) -> list[Powers]:
+        """Return the exact weights of one response at some values, as products of powers.
 
         A likelihood whose weights are powers overrides this, with much shorter products.
         """
-        return [((int(weight), 1),) for weight in self.weights(position)[places]]
+        return [((int(weight), 1),) for weight in self.weights(position)[indices]]
 
     def term(self, position: int) -> Term:
-        """The likelihood of one response over the domain."""
+        """Return the likelihood of one response over the domain."""
         term = self._terms.get(position)
         if term is None:
             term = self._term(position)
-            if len(self._terms) >= max(_TERMS_KEPT, _LITTLE // len(self.domain)):
+            if len(self._terms) >= max(_MOST_TERMS, _TERM_DOUBLES // len(self.domain)):
                 self._terms.clear()
             self._terms[position] = term
         return term
@@ -229,10 +229,10 @@ class FiniteLikelihood(Likelihood[int]):
 
     def delta(self, ratio: Fraction) -> Fraction:
         if len(self.domain) * _size(self.responses) > _MOST_CELLS:
-            raise InvalidInput("this query has too many responses here to work out its delta")
-        pmfs = [self.pmf(place) for place in range(len(self.domain))]
-        places = range(len(self.responses))
-        rows = [[pmf.weight(i) for i in places] for pmf in pmfs]
+            raise InvalidInput("this query has too many responses here to compute its delta")
+        pmfs = [self.pmf(index) for index in range(len(self.domain))]
+        positions = range(len(self.responses))
+        rows = [[pmf.weight(i) for i in positions] for pmf in pmfs]
         return largest_excess(np.array(rows, dtype=object), ratio) / pmfs[0].total
 
 
@@ -242,7 +242,7 @@ class BySufficientTerms(FiniteLikelihood):
     @property
     @abstractmethod
     def sufficient(self) -> Sequence[int]:
-        """The positions of these responses."""
+        """The positions of the responses of these terms."""
 
     @cached_property
     def epsilon(self) -> Nats:
@@ -254,21 +254,21 @@ def _size(responses: Sequence[Value]) -> int:
 
 
 class LazyResponses(Sequence[Value]):
-    """A sequence with an item per position, given by a function and its inverse.
+    """A sequence of responses that are computed from their positions, and conversely.
 
     ``len`` is limited to ``sys.maxsize``; ``size`` is not.
     """
 
     def __init__(
-        self, size: int, item: Callable[[int], Value], find: Callable[[Any], int | None]
+        self, size: int, response_at: Callable[[int], Value], find: Callable[[Any], int | None]
     ) -> None:
         self.size = size
-        self._item = item
+        self._response_at = response_at
         self._find = find
 
-    def find(self, item: Any) -> int | None:
-        """The position of an item, or None if it is not there."""
-        return self._find(item)
+    def find(self, response: Any) -> int | None:
+        """Return the position of a response, or None if it does not occur."""
+        return self._find(response)
 
     def __len__(self) -> int:
         return self.size
@@ -280,15 +280,15 @@ class LazyResponses(Sequence[Value]):
     def __getitem__(self, index: int | slice) -> Value | tuple[Value, ...]:
         positions = range(self.size)[index]
         if isinstance(positions, range):
-            return tuple(self._item(position) for position in positions)
-        return self._item(positions)
+            return tuple(self._response_at(position) for position in positions)
+        return self._response_at(positions)
 
-    def __contains__(self, item: object) -> bool:
-        return self._find(item) is not None
+    def __contains__(self, response: object) -> bool:
+        return self._find(response) is not None
 
 
 def two_weights(epsilon: Fraction, steps: int = 1) -> tuple[int, int]:
-    """Weights (heavy, light) with heavy/light just below e^epsilon, for one of so many equal steps.
+    """Return weights (heavy, light) with heavy/light just below e^(epsilon/steps).
 
     light = 2^B and heavy = ⌊2^B e^epsilon⌋ with B = 40 + max(0, ⌈log₂ 1/epsilon⌉): the loss
     log(heavy/light) is at most epsilon, exactly, and misses it by less than 2^-40 of itself.
@@ -299,7 +299,7 @@ def two_weights(epsilon: Fraction, steps: int = 1) -> tuple[int, int]:
 
 @lru_cache(maxsize=1 << 14)
 def _two_weights(top: int, bottom: int) -> tuple[int, int]:
-    # Epsilon is given by its parts, for the hash of a fraction takes long.
+    # Epsilon is passed in parts, because hashing a fraction takes long.
     bits = 40
     while top << (bits - 40) < bottom:
         bits += 1
@@ -308,26 +308,26 @@ def _two_weights(top: int, bottom: int) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class BitProbabilities:
-    """How likely bits are; the same for all inputs, because values are alike."""
+    """The probabilities of bits of a response being one, equal for all inputs."""
 
-    own: Fraction
-    """The bit of the input."""
-    other: Fraction
-    """Any other bit."""
-    right: Fraction
-    """The bit of the input without that of a certain other value."""
-    wrong: Fraction
-    """The bit of a certain other value without that of the input."""
+    true_bit: Fraction
+    """The bit of the input is one."""
+    other_bit: Fraction
+    """A certain other bit is one."""
+    only_true: Fraction
+    """The bit of the input is one, and that of a certain other value is zero."""
+    only_other: Fraction
+    """The bit of a certain other value is one, and that of the input is zero."""
     independent: bool
 
 
 class Pairwise(FiniteLikelihood):
-    r"""A likelihood whose responses each speak for some values, and against all others equally.
+    r"""A likelihood where each response supports some values, and all others equally less.
 
     .. math:: \log P[y \mid x] = c(y) + \varepsilon 1[x \in A_y]
 
-    So D(x, x') is epsilon where some response tells the two values apart, and zero where none does.
-    Being told apart by none must be an equivalence.
+    So D(x, x') is epsilon if some response separates the two values, and zero if none does.
+    Being separated by no response must be an equivalence relation.
     """
 
     def __init__(self, domain: FiniteSet, heavy: int, light: int) -> None:
@@ -337,22 +337,22 @@ class Pairwise(FiniteLikelihood):
 
     @abstractmethod
     def supported_values(self, position: int) -> NDArray[np.bool_]:
-        """The values, A_y, that are likelier than all others given this response."""
+        """Return a mask of the values A_y that are likelier than all others given this response."""
 
     @abstractmethod
     def separating_response(self, value: int, other: int) -> int:
-        """A response that speaks for a value, and against another that is told apart from it."""
+        """Return a response that supports a value, and not another that is separated from it."""
 
     @property
     def support_probabilities(self) -> tuple[Fraction, Fraction] | None:
-        """How likely a response speaks for the true value, and for a value told apart from it.
+        """The probabilities that a response supports the true value, and a value separated from it.
 
-        None if that is not the same for all values.
+        None if they are not equal for all values.
         """
         return None
 
-    def bits(self, place: int) -> BitProbabilities | None:
-        """How likely the bits of a response are, for the value at this place.
+    def bits(self, index: int) -> BitProbabilities | None:
+        """Return the probabilities of the bits of a response, for the value at this index.
 
         None if responses do not consist of a bit for each value.
         """
@@ -360,14 +360,17 @@ class Pairwise(FiniteLikelihood):
 
     @property
     def collision_probability(self) -> Fraction:
-        """How likely two values are not told apart, over all seeds that the query could have."""
+        """The probability over seeds of the query that two values are not separated."""
         return Fraction(0)
 
     def separated_from(self, value: int) -> NDArray[np.bool_]:
-        """The values that some response tells from this one: all others by default."""
-        others = np.ones(len(self.domain), dtype=np.bool_)
-        others[value] = False
-        return others
+        """Return a mask of the values that some response separates from this one.
+
+        By default these are all other values.
+        """
+        separated = np.ones(len(self.domain), dtype=np.bool_)
+        separated[value] = False
+        return separated
 
     def weights(self, position: int) -> Weights:
         weights = np.repeat(as_weights([self._light], self._heavy), len(self.domain))
@@ -384,11 +387,11 @@ class Pairwise(FiniteLikelihood):
     def weight_labels(self, position: int) -> NDArray[Any]:
         return self.supported_values(position)
 
-    def powers(self, position: int, places: Sequence[int]) -> list[Powers]:
+    def powers(self, position: int, indices: Sequence[int]) -> list[Powers]:
         heavy, light = ((self._heavy, 1),), ((self._light, 1),)
         return [
-            heavy if spoken else light
-            for spoken in self.supported_values(position)[places].tolist()
+            heavy if supported else light
+            for supported in self.supported_values(position)[indices].tolist()
         ]
 
     @cached_property
@@ -402,9 +405,13 @@ class Pairwise(FiniteLikelihood):
     def delta(self, ratio: Fraction) -> Fraction:
         if self.support_probabilities is None:
             return super().delta(ratio)
-        # Of responses that speak for one value and not for the other, with probability a and
-        # a·light/heavy: a·(1 - light/heavy) is the difference of the chances.
-        own, other = self.support_probabilities
-        over = max(Fraction(0), self._heavy - ratio * self._light)
-        apart = self.epsilon > Nats()
-        return (own - other) * over / (self._heavy - self._light) if apart else Fraction(0)
+        # Responses that support one value and not the other have probabilities a and a·light/heavy;
+        # a·(1 - light/heavy) is the difference of the support probabilities.
+        true_support, other_support = self.support_probabilities
+        excess_weight = max(Fraction(0), self._heavy - ratio * self._light)
+        separable = self.epsilon > Nats()
+        return (
+            (true_support - other_support) * excess_weight / (self._heavy - self._light)
+            if separable
+            else Fraction(0)
+        )

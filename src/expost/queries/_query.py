@@ -54,14 +54,14 @@ LARGEST_EPSILON = 500
 
 @dataclass(frozen=True, slots=True)
 class UnbiasedScore:
-    """A score between two ends, of which every response gives an unbiased estimate."""
+    """A score in a range, and an unbiased estimate of it from every response."""
 
     range: tuple[int | float, int | float]
     estimate: Callable[[Any], Fraction | float]
 
 
 class Query(ABC):
-    """What is asked, and with which noise: frozen and public, without knowledge of the subject.
+    """A frozen, public question with its noise; it knows nothing of the subject.
 
     Construct one with a function such as :func:`randomized_response`. A family of your own extends
     this class (docs/how-to/families.md).
@@ -75,35 +75,35 @@ class Query(ABC):
     """The query is (charge, delta)-LDP; if delta is 0, no response exceeds the charge."""
 
     step: int | None = None
-    """At which step it is about a value that changes."""
+    """The step that it is about, if the value changes."""
 
     @property
     def approximate(self) -> bool:
-        """Whether its guarantee needs a delta, so that only a filter with a delta can accept it."""
+        """Whether its guarantee needs a delta; then only a filter with a delta can accept it."""
         return self.delta.numerator > 0  # a comparison of fractions takes ten times as long
 
     @property
     def asks(self) -> str:
-        """What it asks, in words that follow "asked:"; ``explain`` adds the epsilon."""
+        """The question in words that follow "asked:"; ``explain`` adds the epsilon."""
         return self.kind.replace("_", " ")
 
     def asks_on(self, domain: Domain) -> str:
-        """The same, with what counts on a domain: the weights that matter, or the scores."""
+        """Return the question in words, with the weights or scores that matter on a domain."""
         return self.asks
 
     @property
     def cap(self) -> Fraction | None:
-        """Of a query that :func:`saturating` has made: where its losses end. It is not saved."""
+        """The cap on losses of a query from :func:`saturating`. It is not saved."""
         return None
 
     @property
     def steepness(self) -> Fraction | None:
-        """How fast D(x, x') can change with epsilon, at most; None if it never falls."""
+        """A bound on how fast D(x, x') changes with epsilon; None if it never falls."""
         return None
 
     @abstractmethod
     def tree(self) -> dict[str, Any]:
-        """The parameters in their JSON shape: exact numbers as fractions, others as doubles."""
+        """Return the parameters as JSON: exact numbers as fractions, others as doubles."""
 
     @classmethod
     @abstractmethod
@@ -112,32 +112,32 @@ class Query(ABC):
 
     @abstractmethod
     def with_epsilon(self, epsilon: Fraction) -> Query | None:
-        """The same query with another epsilon and equal structure; None if it has no epsilon."""
+        """Return the query with another epsilon and equal structure; None if it has no epsilon."""
 
     def work(self, domain: Domain) -> int:
-        """About how long its likelihood takes to set up, in microseconds; 0 unless that is long."""
+        """Estimate the microseconds to set up its likelihood; 0 unless that takes long."""
         return 0
 
     @abstractmethod
     def on_set(self, domain: FiniteSet) -> FiniteLikelihood:
-        """Work out the likelihood on a finite set; :meth:`on` remembers it for a while."""
+        """Compute the likelihood on a finite set; :meth:`on` caches it."""
 
     def on_box(self, domain: Box) -> BoxLikelihood:
-        """The same on a box, for families that work there."""
+        """Compute the likelihood on a box, for families that have one there."""
         raise InvalidInput(f"{self.kind} needs a finite domain, not a box")
 
     def on_attributes(self, domain: Attributes) -> PartLikelihood:
-        """The same on records: only of a query that says which of their attributes it is about."""
+        """Compute the likelihood on records, for queries about some of their attributes."""
         raise InvalidInput(
             f"which attributes is it about? Ask it .about(…) some of {join_names(domain.names)}",
             "about",
         )
 
     def about(self, *names: str, at: int | None = None) -> About:
-        """The same query about one or several attributes of a record.
+        """Ask the query about one or several attributes of a record.
 
-        It sees their combinations as a finite set, in the order in which they are named. Where one
-        of them changes, ``at`` says at which step.
+        It sees their combinations as a finite set, in the order of ``names``. If an attribute
+        changes, ``at`` is the step.
 
         >>> import expost as xp
         >>> xp.randomized_response(epsilon=1).about("region", "smokes", at=3)
@@ -157,7 +157,7 @@ class Query(ABC):
     def on(self, domain: Domain) -> Likelihood[Any]: ...
 
     def on(self, domain: Domain) -> Likelihood[Any]:
-        """The likelihood on a domain."""
+        """Return the likelihood on a domain."""
         return _likelihoods.get(self, domain, lambda: self._bound_to(domain), _footprint)
 
     def _bound_to(self, domain: Domain) -> Likelihood[Any]:
@@ -177,11 +177,11 @@ class Query(ABC):
         return likelihood
 
     def meaning(self, domain: Domain) -> UnbiasedScore:
-        """The score that is asked about, and what each response says about it on average."""
+        """Return the score that the query is about, and an unbiased estimate of it by response."""
         raise InvalidInput(f"{self.kind} is not about a score, so it has no mean")
 
     def charge(self, domain: Domain) -> Nats:
-        """What basic composition charges: the nominal epsilon, or else the worst case."""
+        """Return what basic composition charges: the nominal epsilon, or else the worst case."""
         if self._nominal is not None:
             return self._nominal
         likelihood = self.on(domain)
@@ -189,11 +189,11 @@ class Query(ABC):
         return likelihood.epsilon
 
     def ceiling(self, domain: Domain) -> Nats:
-        """What no response exceeds: the charge, or infinity if there is a delta."""
+        """Return a bound for all responses: the charge, or infinity if there is a delta."""
         return INFINITE if self.delta else self.charge(domain)
 
     def cumulant(self, domain: Domain, exponent: Fraction) -> float:
-        r"""An upper bound on the cumulant at λ of the log-likelihood ratio L of any two values.
+        r"""Bound the cumulant at λ of the log-likelihood ratio L of any two values from above.
 
         .. math:: K(\lambda) \ge \log E\left[e^{\lambda L}\right], \quad \lambda > 0
 
@@ -204,13 +204,13 @@ class Query(ABC):
         return randomized_response_cumulant(self.charge(domain), exponent)
 
     def to_json(self) -> str:
-        """The text of a file with this query, as it is in a transcript."""
+        """Write the content of a file with this query, as in a transcript."""
         return json_text(readable_tree({"kind": self.kind, **self.tree()}), indent=1) + "\n"
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write that file, durably; :func:`load_query` reads it, as do ``decide`` and ``ask``.
+        """Write a query file, durably; :func:`load_query` reads it, as do ``decide`` and ``ask``.
 
-        Of files that are there already, only that of a query is replaced, unless ``overwrite``.
+        An existing file is replaced only if it is a query file, or with ``overwrite``.
         """
         expect(path, (str, os.PathLike), "the name of a file")
         if not overwrite:
@@ -220,7 +220,7 @@ class Query(ABC):
 
     @classmethod
     def from_json(cls, document: str) -> Self:
-        """Read the text of such a file, strictly; a family reads no query of another one.
+        """Read the content of a query file, strictly; a family reads no query of another one.
 
         >>> Query.from_json('{"kind": "randomized_response", "epsilon": "1"}')
         RandomizedResponse(epsilon=1)
@@ -270,16 +270,16 @@ def check_query(query: object) -> None:
 
 
 def read_epsilon(epsilon: ExactLike) -> Fraction:
-    """A query's epsilon as a person writes it, exactly."""
+    """Read a query's epsilon exactly as it was written."""
     try:
         return positive(epsilon, at_most=LARGEST_EPSILON)
     except InvalidInput as error:
         raise error.within("epsilon") from None
 
 
-def read_delta(delta: ExactLike, place: str = "delta") -> Fraction:
+def read_delta(delta: ExactLike, field_name: str = "delta") -> Fraction:
     """Read a delta exactly as it was written."""
-    with at(place):
+    with at(field_name):
         value = exact(delta)
         if not 0 < value < 1:
             raise InvalidInput("must be between 0 and 1")
@@ -291,14 +291,14 @@ def check_epsilon(kind: str, epsilon: Fraction, likelihood: Likelihood[Any]) -> 
 
     That is exact on a finite set. On a box what is certainly more is refused.
     """
-    named = Nats(epsilon)
+    nominal = Nats(epsilon)
     if isinstance(likelihood, FiniteLikelihood):
-        reached, kept = likelihood.epsilon.enclosure, likelihood.epsilon <= named
+        reached, respected = likelihood.epsilon.enclosure, likelihood.epsilon <= nominal
     elif isinstance(likelihood, BoxLikelihood):
         reached = likelihood.epsilon
-        kept = reached.lower <= named.enclosure.upper
+        respected = reached.lower <= nominal.enclosure.upper
     else:
-        return  # of a part of a record, whose own likelihood was checked
+        return  # for a part of a record the likelihood on the part was checked
     if reached.lower == math.inf:
         raise InvalidInput(
             f"{kind} names {decimal_text(epsilon)}, but some value never gives a response that "
@@ -306,7 +306,7 @@ def check_epsilon(kind: str, epsilon: Fraction, likelihood: Likelihood[Any]) -> 
             "no epsilon",
             "epsilon",
         )
-    if not kept:
+    if not respected:
         raise InvalidInput(
             f"{kind} names {decimal_text(epsilon)}, but its weights here have a loss of up to "
             f"{_shown(reached, epsilon)}; round them so that no two of a response differ by more "
@@ -316,7 +316,7 @@ def check_epsilon(kind: str, epsilon: Fraction, likelihood: Likelihood[Any]) -> 
 
 
 def _shown(reached: Enclosure, epsilon: Fraction) -> str:
-    """As many digits as tell it from the epsilon."""
+    """Format with as many digits as distinguish it from the epsilon."""
     short = f"{reached.upper:.6g}"
     return repr(reached.upper) if Fraction(short) <= epsilon else short
 
@@ -335,7 +335,7 @@ def delta_at(
     *,
     ratio: ExactLike | None = None,
 ) -> Enclosure | Fraction:
-    r"""The least δ at which a query is (ε, δ)-LDP.
+    r"""Return the least δ at which a query is (ε, δ)-LDP.
 
     .. math:: \delta(\varepsilon) = \max_{x, x'} \sum_y
               \max(0,\; P[y \mid x] - e^\varepsilon P[y \mid x'])

@@ -17,18 +17,18 @@ _ID = 64  # characters of a content id
 
 
 class QueryTable:
-    """The queries of a file: those of its table, by their ids, and those in exchanges.
+    """The queries of a file, from its table by their ids, and from its exchanges.
 
     A query that is written several times is read once.
     """
 
     def __init__(self, table: Any) -> None:
-        self._known: ParseCache[Query] = ParseCache()
+        self._parsed: ParseCache[Query] = ParseCache()
         self._listed: dict[str, Query] = {}
         with at("queries"):
             for name, entry in members(table, optional=None).items():
                 with at(name[:_ID]):
-                    query = self._known.get(entry, query_from_json)
+                    query = self._parsed.get(entry, query_from_json)
                     if query.content_id != name:
                         raise InvalidInput(
                             f"is not the id of its query, which is {query.content_id}"
@@ -37,64 +37,64 @@ class QueryTable:
         self._unused = set(self._listed)
 
     def query(self, value: Any) -> Query:
-        """The query of an exchange, which is written out or given by its id."""
+        """Return the query of an exchange, which is written out or referred to by its id."""
         if not isinstance(value, str) or isinstance(value, NumberText):
-            return self._known.get(value, query_from_json)
+            return self._parsed.get(value, query_from_json)
         if value not in self._listed:
             raise InvalidInput(f'no query in "queries" has the id {value[:_ID]}')
         self._unused.discard(value)
         return self._listed[value]
 
     def check_all_used(self) -> None:
-        """Refuse a table with queries that were not asked."""
+        """Refuse a table with queries that no exchange refers to."""
         for name in sorted(self._unused):
             raise InvalidInput("no exchange names this query", f"queries.{name}")
 
 
 REMEMBERED_EXCHANGES = 1000
-"""So many exchanges later a query is still remembered, and takes no more."""
+"""The number of exchanges after which a repeated query still takes no more work."""
 
 _PER_MEGABYTE = 1 << 22
 
 
 class SetupWork:
-    """What queries take to set up that are asked one after another, in microseconds, about."""
+    """The approximate time to set up the queries of a transcript, in microseconds."""
 
     def __init__(self, domain: Domain, *, closely: bool = False) -> None:
         self._domain = domain
         self.closely = closely
-        """Whether queries are told apart by content, not by being one object, which is quick."""
+        """Whether queries are compared by content, instead of by identity, which is quick."""
         self._latest: dict[Hashable, int] = {}
         self._count = 0
         self.total = 0
 
     @classmethod
     def by_content(cls, domain: Domain, queries: Iterable[Query]) -> SetupWork:
-        """The work of some queries, which are equal if their content is."""
+        """Return the work of some queries, compared by content."""
         work = cls(domain, closely=True)
         for query in queries:
             work.plus(query)
         return work
 
     def plus(self, query: Query) -> int:
-        """The total after one more query; what was asked lately takes no more."""
+        """Add a query and return the total; one that was asked recently takes no more work."""
         self._count += 1
-        more = query.work(self._domain)
-        if more:
+        work = query.work(self._domain)
+        if work:
             key = query.content_id if self.closely else id(query)
             if self._count - self._latest.get(key, -REMEMBERED_EXCHANGES) > REMEMBERED_EXCHANGES:
-                self.total += more
+                self.total += work
             self._latest[key] = self._count
         return self.total
 
 
 def work_limit(length: int) -> int:
-    """What a file of this length may take."""
+    """Return how much work a file of this length may take."""
     return int(_PER_MEGABYTE * max(1.0, length / 2**20))
 
 
 def work_error(query: Query, work: int, most: int) -> InvalidInput:
-    """What to raise at the query with which it is more than that."""
+    """Return the error for the query that exceeds the limit."""
     return InvalidInput(
         f"its {query.kind} queries take {work:,} steps to set up, and at most {most:,} are taken "
         "for a file of this size; queries that were asked before take no more"

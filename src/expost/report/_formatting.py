@@ -117,7 +117,7 @@ def _part(coordinate: Scalar) -> str:
 def response_text(response: Value, query: Query, domain: Domain) -> str:
     """A response on one line."""
     if isinstance(query, About):
-        return response_text(response, query.query, query.seen(domain))
+        return response_text(response, query.query, query.part_of(domain))
     if isinstance(query, RandomizedResponse):
         return value_text(response, domain)
     return _cut(", ".join(map(str, response)) if isinstance(response, tuple) else str(response))

@@ -285,7 +285,7 @@ def _list_likelihoods(domain: FiniteSet, summands: Sequence[Summand]) -> ListedL
 def _equal_weight_codes(likelihood: FiniteLikelihood, position: int) -> Indices:
     """Number the values so that exactly those with equal weights have equal numbers."""
     if isinstance(likelihood, LiftedLikelihood):
-        return _equal_weight_codes(likelihood.seen, position)[likelihood.where]
+        return _equal_weight_codes(likelihood.original, position)[likelihood.indices]
     _, code = np.unique(likelihood.weight_labels(position), return_inverse=True)
     return code.astype(np.intp)
 

@@ -10,11 +10,11 @@ from typing import Any
 
 from expost.errors import InvalidInput
 
-__all__ = ["is_a", "is_search", "leader", "learned", "steps_of"]
+__all__ = ["first_step", "fitted_attribute", "is_a", "is_search", "steps_of"]
 
 
-def learned(step: Any, name: str) -> Any:
-    """What a step has learned from data."""
+def fitted_attribute(step: Any, name: str) -> Any:
+    """Return an attribute that fitting a step has set."""
     try:
         return getattr(step, name)
     except AttributeError:
@@ -22,7 +22,7 @@ def learned(step: Any, name: str) -> Any:
 
 
 def steps_of(pipeline: Any) -> list[tuple[str, Any]]:
-    """The steps of a pipeline that do something, with their names."""
+    """Return the steps of a pipeline that do something, with their names."""
     return [
         (name, step)
         for name, step in pipeline.steps
@@ -30,24 +30,24 @@ def steps_of(pipeline: Any) -> list[tuple[str, Any]]:
     ]
 
 
-def leader(step: Any) -> Any:
-    """What takes the columns first, and so knows how many there are and their names."""
+def first_step(step: Any) -> Any:
+    """Return the step that takes the columns first: it knows their count and names."""
     parts: list[tuple[str, Any]] = []
     if is_a(step, "sklearn.pipeline", "Pipeline"):
         parts = steps_of(step)
     elif is_a(step, "sklearn.pipeline", "FeatureUnion"):
         parts = [(name, part) for name, part in step.transformer_list if not isinstance(part, str)]
     elif is_search(step):
-        parts = [("", learned(step, "best_estimator_"))]
-    return leader(parts[0][1]) if parts else step
+        parts = [("", fitted_attribute(step, "best_estimator_"))]
+    return first_step(parts[0][1]) if parts else step
 
 
 def is_search(model: Any) -> bool:
-    """Whether this is a search for parameters, which predicts what its best model does."""
+    """Return whether this is a search for parameters, which predicts as its best model."""
     return is_a(model, "sklearn.model_selection", "GridSearchCV", "RandomizedSearchCV")
 
 
-def is_a(thing: Any, module: str, *names: str) -> bool:
-    """Whether this is an instance of such a class itself; a subclass may predict otherwise."""
-    home = sys.modules.get(module)
-    return any(type(thing) is getattr(home, name, None) for name in names)
+def is_a(model: Any, module: str, *names: str) -> bool:
+    """Return whether the type is exactly such a class; a subclass may predict differently."""
+    loaded_module = sys.modules.get(module)
+    return any(type(model) is getattr(loaded_module, name, None) for name in names)

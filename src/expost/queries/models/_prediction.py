@@ -24,13 +24,13 @@ __all__ = [
     "AffineMap",
     "Input",
     "ModelPrediction",
-    "after",
-    "column",
+    "compose",
     "coordinate_names",
-    "exact",
+    "exact_doubles",
+    "single_column",
 ]
 
-_range = range  # which is also what people call the ends of a score
+_range = range  # ``range`` is also an argument: the ends of a score
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +40,9 @@ class ModelPrediction:
     kind: Literal["linear", "logistic", "probit"]
     score: Affine
     name: str
-    """What the model is called."""
+    """The name of the model."""
     argument: str = "model"
-    """Where it was given, for errors."""
+    """The argument that has the model, for errors."""
 
     def query(
         self,
@@ -53,16 +53,16 @@ class ModelPrediction:
         range: Sequence[float] | None,
         clip: bool,
     ) -> Linear | Logistic | Probit:
-        """The query about it, if these are the coordinates of the columns; None goes by place."""
+        """Return the query about it; ``names`` are the coordinates, or None for positions."""
         with at(self.argument):
             weights, intercept = _by_coordinate(self.score, names, width, domain)
         query: Linear | Logistic | Probit
         if self.kind == "linear":
             query = linear(weights, intercept=intercept, range=range, clip=clip, epsilon=epsilon)
         elif range is not None or clip:
-            place = "clip" if range is None else "range"
+            field_name = "clip" if range is None else "range"
             reason = f"is for linear queries, and a {self.name} becomes a {self.kind} one"
-            raise InvalidInput(reason, place)
+            raise InvalidInput(reason, field_name)
         else:
             family = logistic if self.kind == "logistic" else probit
             query = family(weights, intercept=intercept, epsilon=epsilon)
@@ -70,7 +70,7 @@ class ModelPrediction:
         return query
 
     def _check_fits(self, query: Linear | Logistic | Probit, domain: Domain) -> None:
-        """Refuse now a query that does not fit the domain, and not when it is asked."""
+        """Refuse a query that does not fit the domain now, not when it is asked."""
         match domain:
             case FiniteSet() | Box():
                 query.on(domain)
@@ -79,29 +79,29 @@ class ModelPrediction:
                     part = domain.part(query.score.names or ())
                 for name in part.about:
                     if len(domain[name].numbers) < len(domain[name].values):
-                        raise InvalidInput(f"{name} has labels: {_NUMBERS}", "domain")
+                        raise InvalidInput(f"{name} has labels: {_NUMERIC_HINT}", "domain")
                 query.on(part)
             case _:
                 assert_never(domain)
 
 
-_NUMBERS = (
+_NUMERIC_HINT = (
     "of Attributes a model takes those of numbers, such as integers(0, 1); a Box has categories(…)"
 )
 
 
 def coordinate_names(
-    known: Sequence[str] | None, given: Sequence[str] | None, domain: Domain, size: int
+    fitted_names: Sequence[str] | None, features: Sequence[str] | None, domain: Domain, size: int
 ) -> list[str] | None:
-    """The coordinate of each column; None where positions say it."""
+    """Return the coordinate of each column; None if columns go by position."""
     plain = bool(domain.sides) and domain.names is None
     with at("features"):
-        if given is None:
-            names = None if known is None else list(known)
-        elif known is not None:
-            raise InvalidInput(f"the model knows its own: {', '.join(known)}")
+        if features is None:
+            names = None if fitted_names is None else list(fitted_names)
+        elif fitted_names is not None:
+            raise InvalidInput(f"the model knows its own: {', '.join(fitted_names)}")
         else:
-            names = read_list(given, text)
+            names = read_list(features, text)
         if names is None and not plain:
             raise InvalidInput("the model was fitted without names; give them, in its order")
         if names is not None and plain:
@@ -114,32 +114,32 @@ def coordinate_names(
 def _by_coordinate(
     score: Affine, names: Sequence[str] | None, width: int, domain: Domain
 ) -> tuple[Any, float]:
-    """Weights as a query has them: of coordinates, and of the categories of a coordinate."""
-    numbers: dict[Any, Fraction] = {}
+    """Return weights as a query has them: of coordinates, and of categories of a coordinate."""
+    by_coordinate: dict[Any, Fraction] = {}
     encoded: dict[Any, dict[str, Fraction]] = {}
-    for where, weight in score.weights.items():
-        key: Any = where.place if names is None else names[where.place]
-        if where.label is None and names is not None:
-            key, where = _indicated(key, where, domain)
-        if where.label is None:
-            numbers[key] = weight
+    for source, weight in score.weights.items():
+        key: Any = source.column if names is None else names[source.column]
+        if source.label is None and names is not None:
+            key, source = _indicated(key, source, domain)
+        if source.label is None:
+            by_coordinate[key] = weight
             continue
         # Of these categories, those without a column have weight 0.
-        own = encoded.setdefault(key, {})
-        for label in where.labels:
-            own.setdefault(label, Fraction(0))
-        own[where.label] += weight
-    for key in numbers.keys() & encoded.keys():
+        by_label = encoded.setdefault(key, {})
+        for label in source.labels:
+            by_label.setdefault(label, Fraction(0))
+        by_label[source.label] += weight
+    for key in by_coordinate.keys() & encoded.keys():
         raise InvalidInput(f"takes {key!r} both as a number and by its categories")
     try:
-        result: dict[Any, Any] = {key: float(weight) for key, weight in numbers.items()}
-        for key, own in encoded.items():
-            result[key] = _of_labels(own, _labels_of(key, domain))
+        result: dict[Any, Any] = {key: float(weight) for key, weight in by_coordinate.items()}
+        for key, by_label in encoded.items():
+            result[key] = _of_labels(by_label, _labels_of(key, domain))
         intercept = float(score.constant)
     except OverflowError:
         raise InvalidInput("its score is too large for a double") from None
     if names is None:
-        return [result.get(place, 0.0) for place in _range(width)], intercept
+        return [result.get(index, 0.0) for index in _range(width)], intercept
     return result, intercept
 
 
@@ -151,28 +151,28 @@ def _of_labels(weights: Mapping[str, Fraction], labels: tuple[str, ...]) -> dict
 
 
 def _labels_of(key: Any, domain: Domain) -> tuple[str, ...]:
-    places = _range(len(domain.sides)) if domain.names is None else domain.names
-    side = dict(zip(places, domain.sides, strict=False)).get(key)
+    coordinate_keys = _range(len(domain.sides)) if domain.names is None else domain.names
+    side = dict(zip(coordinate_keys, domain.sides, strict=False)).get(key)
     if isinstance(side, Categories):
         return side.labels
-    hint = f"; {_NUMBERS}" if domain.kinds else ""
+    hint = f"; {_NUMERIC_HINT}" if domain.kinds else ""
     raise InvalidInput(f"encodes {key!r}, which has no categories in the domain{hint}")
 
 
-def _indicated(name: str, where: Input, domain: Domain) -> tuple[str, Input]:
-    """The coordinate and the category that a column stands for: ``region_north``."""
+def _indicated(name: str, source: Input, domain: Domain) -> tuple[str, Input]:
+    """Split a column such as ``region_north`` into a coordinate and a category."""
     if domain.names is not None and name not in domain.names:
-        for own, side in zip(domain.names, domain.sides, strict=False):
-            label = name.removeprefix(f"{own}_")
+        for coordinate, side in zip(domain.names, domain.sides, strict=False):
+            label = name.removeprefix(f"{coordinate}_")
             if isinstance(side, Categories) and label != name and label in side.labels:
-                return own, Input(where.place, label, side.labels)
-    return name, where
+                return coordinate, Input(source.column, label, side.labels)
+    return name, source
 
 
 class Input(NamedTuple):
-    """A column by its place, or whether it has a category: one of those that an encoder knows."""
+    """A column, or an indicator of one of the categories that an encoder knows."""
 
-    place: int
+    column: int
     label: str | None = None
     labels: tuple[str, ...] = ()
 
@@ -185,13 +185,13 @@ class Affine:
     constant: Fraction = Fraction(0)
 
     def of(self, columns: Sequence[Affine]) -> Affine:
-        """This function of columns that are themselves functions of something."""
+        """Compose with columns that are themselves functions of inputs."""
         weights: dict[Input, Fraction] = {}
         constant = self.constant
-        for where, weight in self.weights.items():
-            inner = columns[where.place]
-            if where.label is not None:
-                inner = column(where._replace(place=_unchanged(inner)))
+        for source, weight in self.weights.items():
+            inner = columns[source.column]
+            if source.label is not None:
+                inner = single_column(source._replace(column=_unchanged(inner)))
             constant += weight * inner.constant
             for key, factor in inner.weights.items():
                 weights[key] = weights.get(key, Fraction(0)) + weight * factor
@@ -203,26 +203,26 @@ class Affine:
 
 
 AffineMap = Sequence[Affine]
-"""The columns that a step makes, as functions of those that it takes."""
+"""The output columns of a step, as functions of its input columns."""
 
 
-def column(where: Input) -> Affine:
-    """What is there, as it is."""
-    return Affine({where: Fraction(1)})
+def single_column(source: Input) -> Affine:
+    """Return the function that is just this input."""
+    return Affine({source: Fraction(1)})
 
 
-def after(first: AffineMap, second: AffineMap) -> AffineMap:
-    """What the second map makes of what the first has made."""
+def compose(first: AffineMap, second: AffineMap) -> AffineMap:
+    """Apply the second map to the columns of the first."""
     return [function.of(first) for function in second]
 
 
-def exact(numbers: Iterable[Any], place: str) -> list[Fraction]:
-    return [Fraction(number) for number in read_list(numbers, double, place)]
+def exact_doubles(entries: Iterable[Any], field_name: str) -> list[Fraction]:
+    return [Fraction(double_) for double_ in read_list(entries, double, field_name)]
 
 
 def _unchanged(function: Affine) -> int:
-    """The place of a column that nothing was done to, for only such a one has categories."""
-    (where, *others) = function.weights or [Input(-1)]
-    if others or function != column(where) or where.label is not None:
+    """Return the column of an unchanged function: only such a column has categories."""
+    (source, *further) = function.weights or [Input(-1)]
+    if further or function != single_column(source) or source.label is not None:
         raise InvalidInput("changes a column before its categories are encoded")
-    return where.place
+    return source.column

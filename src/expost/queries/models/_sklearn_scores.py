@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from expost.errors import InvalidInput
-from expost.queries.models._fitted_objects import is_a, learned
-from expost.queries.models._prediction import Affine, Input, ModelPrediction, exact
+from expost.queries.models._fitted_objects import fitted_attribute, is_a
+from expost.queries.models._prediction import Affine, Input, ModelPrediction, exact_doubles
 
 __all__ = ["SUPPORTED_MODELS", "prediction_of"]
 
@@ -77,7 +77,7 @@ def _is_one_of(model: Any, homes: Mapping[str, Sequence[str]]) -> bool:
 
 
 def _check_classes(model: Any) -> None:
-    classes = learned(model, "classes_")
+    classes = fitted_attribute(model, "classes_")
     if len(classes) != 2:
         raise InvalidInput(f"has {len(classes)} classes; a query needs exactly 2")
     if getattr(model, "multi_class", "auto") == "multinomial":
@@ -86,15 +86,17 @@ def _check_classes(model: Any) -> None:
 
 
 def _score(model: Any) -> Affine:
-    weights = learned(model, "coef_")
+    weights = fitted_attribute(model, "coef_")
     if hasattr(weights, "toarray"):  # a sparse matrix
         weights = weights.toarray()
     weights = np.atleast_2d(np.asarray(weights))
     if len(weights) != 1:
         raise InvalidInput(f"has {len(weights)} outputs; a query needs exactly 1")
     if is_a(model, "sklearn.linear_model", "SGDOneClassSVM"):
-        intercept = -exact(model.offset_, "offset_")[0]
+        intercept = -exact_doubles(model.offset_, "offset_")[0]
     else:
-        intercept = exact(np.atleast_1d(learned(model, "intercept_")), "intercept_")[0]
-    own = exact(weights[0], "coef_")
-    return Affine({Input(place): weight for place, weight in enumerate(own)}, intercept)
+        intercept = exact_doubles(
+            np.atleast_1d(fitted_attribute(model, "intercept_")), "intercept_"
+        )[0]
+    mapped = exact_doubles(weights[0], "coef_")
+    return Affine({Input(index): weight for index, weight in enumerate(mapped)}, intercept)

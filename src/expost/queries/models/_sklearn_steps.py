@@ -11,8 +11,15 @@ from typing import Any
 import numpy as np
 
 from expost.errors import InvalidInput, at
-from expost.queries.models._fitted_objects import is_a, leader, learned, steps_of
-from expost.queries.models._prediction import Affine, AffineMap, Input, after, column, exact
+from expost.queries.models._fitted_objects import first_step, fitted_attribute, is_a, steps_of
+from expost.queries.models._prediction import (
+    Affine,
+    AffineMap,
+    Input,
+    compose,
+    exact_doubles,
+    single_column,
+)
 
 __all__ = ["map_of"]
 
@@ -56,10 +63,12 @@ def _max_abs(scaler: Any) -> AffineMap:
 
 def _min_max(scaler: Any) -> AffineMap:
     _refuse_clipping(scaler)
-    factors, constants = (exact(learned(scaler, name), name) for name in ("scale_", "min_"))
+    factors, constants = (
+        exact_doubles(fitted_attribute(scaler, name), name) for name in ("scale_", "min_")
+    )
     return [
-        Affine({Input(place): factor}, constant)
-        for place, (factor, constant) in enumerate(zip(factors, constants, strict=True))
+        Affine({Input(index): factor}, constant)
+        for index, (factor, constant) in enumerate(zip(factors, constants, strict=True))
     ]
 
 
@@ -70,30 +79,38 @@ def _refuse_clipping(scaler: Any) -> None:
 
 def _scaled(scaler: Any, minus: str | None, over: str | None) -> AffineMap:
     """(x - minus) / over for each column, where both are what the scaler has learned."""
-    width = learned(scaler, "n_features_in_")
-    centers = [Fraction(0)] * width if minus is None else exact(learned(scaler, minus), minus)
-    scales = [Fraction(1)] * width if over is None else exact(learned(scaler, over), over)
+    width = fitted_attribute(scaler, "n_features_in_")
+    centers = (
+        [Fraction(0)] * width
+        if minus is None
+        else exact_doubles(fitted_attribute(scaler, minus), minus)
+    )
+    scales = (
+        [Fraction(1)] * width
+        if over is None
+        else exact_doubles(fitted_attribute(scaler, over), over)
+    )
     if not all(scales):
         raise InvalidInput("the scaler divides by zero", over or "")
     return [
-        Affine({Input(place): 1 / scale}, -center / scale)
-        for place, (center, scale) in enumerate(zip(centers, scales, strict=True))
+        Affine({Input(index): 1 / scale}, -center / scale)
+        for index, (center, scale) in enumerate(zip(centers, scales, strict=True))
     ]
 
 
 def _components(step: Any) -> AffineMap:
     """Projections on directions, of columns that are centred, for those that have a mean."""
-    directions = np.asarray(learned(step, "components_"))
-    rows = [exact(row, f"components_[{k}]") for k, row in enumerate(directions)]
-    means = exact(getattr(step, "mean_", np.zeros(directions.shape[1])), "mean_")
+    directions = np.asarray(fitted_attribute(step, "components_"))
+    rows = [exact_doubles(row, f"components_[{k}]") for k, row in enumerate(directions)]
+    means = exact_doubles(getattr(step, "mean_", np.zeros(directions.shape[1])), "mean_")
     scales = [Fraction(1)] * len(rows)
     if getattr(step, "whiten", False):
         deviations = np.sqrt(np.asarray(step.explained_variance_))
         least = np.finfo(deviations.dtype).eps  # what scikit-learn takes for a variance of zero
-        scales = exact(np.maximum(deviations, least), "explained_variance_")
+        scales = exact_doubles(np.maximum(deviations, least), "explained_variance_")
     return [
         Affine(
-            {Input(place): weight / scale for place, weight in enumerate(row)},
+            {Input(index): weight / scale for index, weight in enumerate(row)},
             -sum((w * m for w, m in zip(row, means, strict=True)), Fraction(0)) / scale,
         )
         for row, scale in zip(rows, scales, strict=True)
@@ -102,27 +119,30 @@ def _components(step: Any) -> AffineMap:
 
 def _powers(step: Any) -> AffineMap:
     """Each column is a product of powers, which is affine where it has one factor at most."""
-    powers = np.asarray(learned(step, "powers_"))
+    powers = np.asarray(fitted_attribute(step, "powers_"))
     degree = int(powers.sum(axis=1).max(initial=0))
     if degree > 1:
         raise InvalidInput(f"PolynomialFeatures of degree {degree} is not affine; only degree 1 is")
     return [
-        column(Input(int(row.argmax()))) if row.any() else Affine({}, Fraction(1)) for row in powers
+        single_column(Input(int(row.argmax()))) if row.any() else Affine({}, Fraction(1))
+        for row in powers
     ]
 
 
 def _encoded(encoder: Any) -> AffineMap:
-    categories = learned(encoder, "categories_")
+    categories = fitted_attribute(encoder, "categories_")
     if any(rare is not None for rare in getattr(encoder, "infrequent_categories_", [])):
         raise InvalidInput(
             "OneHotEncoder puts rare categories together; fit it without min_frequency"
         )
     dropped = [None] * len(categories) if encoder.drop_idx_ is None else encoder.drop_idx_
     result = []
-    for place, (known, drop) in enumerate(zip(categories, dropped, strict=True)):
-        labels = tuple(str(label) for label in known)
+    for index, (known_values, drop) in enumerate(zip(categories, dropped, strict=True)):
+        labels = tuple(str(label) for label in known_values)
         result += [
-            column(Input(place, label, labels)) for k, label in enumerate(labels) if k != drop
+            single_column(Input(index, label, labels))
+            for k, label in enumerate(labels)
+            if k != drop
         ]
     return result
 
@@ -130,12 +150,12 @@ def _encoded(encoder: Any) -> AffineMap:
 def _nothing(step: Any) -> AffineMap:
     if step.func is not None:
         raise InvalidInput("FunctionTransformer with a function is not supported")
-    return _chosen(range(learned(step, "n_features_in_")))
+    return _chosen(range(fitted_attribute(step, "n_features_in_")))
 
 
 def _imputed(step: Any) -> AffineMap:
     # A value of a domain is never missing.
-    statistics = learned(step, "statistics_")
+    statistics = fitted_attribute(step, "statistics_")
     missing = step.missing_values
     if isinstance(missing, (str, numbers.Real)) and missing == missing:
         raise InvalidInput("SimpleImputer replaces a value that a subject may have")
@@ -147,12 +167,12 @@ def _imputed(step: Any) -> AffineMap:
 
 
 def _selected(step: Any) -> AffineMap:
-    learned(step, "n_features_in_")
+    fitted_attribute(step, "n_features_in_")
     return _chosen(step.get_support(indices=True).tolist())
 
 
-def _chosen(places: Iterable[int]) -> AffineMap:
-    return [column(Input(place)) for place in places]
+def _chosen(indices: Iterable[int]) -> AffineMap:
+    return [single_column(Input(index)) for index in indices]
 
 
 def _pipeline(pipeline: Any) -> AffineMap:
@@ -162,21 +182,21 @@ def _pipeline(pipeline: Any) -> AffineMap:
             maps.append(map_of(step))
     if not maps:
         raise InvalidInput("this Pipeline does nothing; leave it out")
-    return reduce(after, maps)
+    return reduce(compose, maps)
 
 
 def _columns(transformer: Any) -> AffineMap:
     result: list[Affine] = []
-    for name, step, chosen in learned(transformer, "transformers_"):
-        places = _places(transformer, chosen)
+    for name, step, chosen in fitted_attribute(transformer, "transformers_"):
+        indices = _column_indices(transformer, chosen)
         # A part without columns is not fitted.
-        if places and not _is_word(step, "drop"):
-            result += _part(transformer, name, step, places)
+        if indices and not _is_word(step, "drop"):
+            result += _part(transformer, name, step, indices)
     return result
 
 
 def _union(union: Any) -> AffineMap:
-    width = learned(leader(union), "n_features_in_")
+    width = fitted_attribute(first_step(union), "n_features_in_")
     result: list[Affine] = []
     for name, step in union.transformer_list:
         if not _is_word(step, "drop"):
@@ -184,20 +204,22 @@ def _union(union: Any) -> AffineMap:
     return result
 
 
-def _part(whole: Any, name: str, step: Any, places: Sequence[int]) -> AffineMap:
-    own = _chosen(places)
-    factor = (whole.transformer_weights or {}).get(name, 1)
+def _part(combined: Any, name: str, step: Any, indices: Sequence[int]) -> AffineMap:
+    selected = _chosen(indices)
+    factor = (combined.transformer_weights or {}).get(name, 1)
     with at(f"[{name!r}]"):
-        made = own if _is_word(step, "passthrough") else after(own, map_of(step))
-        (weight,) = exact([factor], "transformer_weights")
-    return [function.times(weight) for function in made]
+        columns_made = (
+            selected if _is_word(step, "passthrough") else compose(selected, map_of(step))
+        )
+        (weight,) = exact_doubles([factor], "transformer_weights")
+    return [function.times(weight) for function in columns_made]
 
 
 def _is_word(step: Any, word: str) -> bool:
     return isinstance(step, str) and step == word
 
 
-def _places(transformer: Any, chosen: Any) -> list[int]:
+def _column_indices(transformer: Any, chosen: Any) -> list[int]:
     """The places of the columns that a part of a transformer takes."""
     names = list(getattr(transformer, "feature_names_in_", []))
     if np.isscalar(chosen):
@@ -206,7 +228,7 @@ def _places(transformer: Any, chosen: Any) -> list[int]:
         return [names.index(name) for name in chosen]
     if isinstance(chosen, slice) and any(isinstance(x, str) for x in (chosen.start, chosen.stop)):
         raise InvalidInput("takes a slice of names; name the columns one by one")
-    return [int(place) for place in np.arange(transformer.n_features_in_)[chosen]]
+    return [int(index) for index in np.arange(transformer.n_features_in_)[chosen]]
 
 
 _SELECTORS = (

@@ -9,7 +9,13 @@ from typing import Any
 from expost.domains import Domain
 from expost.errors import InvalidInput, at, expect
 from expost.numbers import ExactLike
-from expost.queries.models._fitted_objects import is_a, is_search, leader, learned, steps_of
+from expost.queries.models._fitted_objects import (
+    first_step,
+    fitted_attribute,
+    is_a,
+    is_search,
+    steps_of,
+)
 from expost.queries.models._prediction import ModelPrediction, coordinate_names
 from expost.queries.models._sklearn_scores import SUPPORTED_MODELS, prediction_of
 from expost.queries.models._sklearn_steps import map_of
@@ -53,18 +59,18 @@ def from_sklearn(
     expect(domain, Domain, "a FiniteSet, Attributes or a Box")
     with at("model"):
         prediction = _folded(model)
-        first = leader(model)
-        width = int(learned(first, "n_features_in_"))
-    known = getattr(first, "feature_names_in_", None)
-    own = None if known is None else [str(name) for name in known]
-    names = coordinate_names(own, features, domain, width)
+        first = first_step(model)
+        width = int(fitted_attribute(first, "n_features_in_"))
+    fitted_names = getattr(first, "feature_names_in_", None)
+    column_names = None if fitted_names is None else [str(name) for name in fitted_names]
+    names = coordinate_names(column_names, features, domain, width)
     return prediction.query(domain, names, width, epsilon, range, clip)
 
 
 def _folded(model: Any) -> ModelPrediction:
     """What a model predicts, as a function of the columns that its pipeline takes."""
     if is_search(model):
-        return _folded(learned(model, "best_estimator_"))
+        return _folded(fitted_attribute(model, "best_estimator_"))
     if not is_a(model, "sklearn.pipeline", "Pipeline"):
         return prediction_of(model)
     if not steps_of(model):

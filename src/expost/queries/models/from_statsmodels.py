@@ -18,7 +18,7 @@ from expost.queries.models._prediction import (
     Input,
     ModelPrediction,
     coordinate_names,
-    exact,
+    exact_doubles,
 )
 from expost.queries.scores.linear import Linear
 from expost.queries.scores.logistic import Logistic
@@ -65,9 +65,9 @@ def from_statsmodels(
     with at("results"):
         model = getattr(results, "model", results)
         kind = _kind(model)
-        weights, intercept, known = _columns(results, domain)
-    names = coordinate_names(known, features, domain, len(weights))
-    inputs = [Input(place) for place, _ in enumerate(weights)]
+        weights, intercept, column_names = _columns(results, domain)
+    names = coordinate_names(column_names, features, domain, len(weights))
+    inputs = [Input(index) for index, _ in enumerate(weights)]
     if names is not None:
         with at("results"):
             names, inputs = _categories(names, domain)
@@ -108,13 +108,15 @@ def _columns(results: Any, domain: Domain) -> tuple[list[Fraction], Fraction, li
         raise InvalidInput("was fitted with an offset, which a query does not have")
     if model.exog_names is None:
         raise InvalidInput("its data was removed, and with it the names of its parameters")
-    numbers = np.asarray(results.params)
-    if numbers.ndim != 1:
-        raise InvalidInput(f"has {numbers.shape[-1]} outputs; a query needs exactly 1")
-    weights = exact(numbers, "params")
+    parameters = np.asarray(results.params)
+    if parameters.ndim != 1:
+        raise InvalidInput(f"has {parameters.shape[-1]} outputs; a query needs exactly 1")
+    weights = exact_doubles(parameters, "params")
     names = [str(name) for name in model.exog_names]
-    data = model.data.orig_exog
-    named = hasattr(data, "columns") or hasattr(data, "name")  # otherwise names are made up
+    design_matrix = model.data.orig_exog
+    named = hasattr(design_matrix, "columns") or hasattr(
+        design_matrix, "name"
+    )  # otherwise names are made up
     constant = model.data.const_idx
     intercept = Fraction(0)
     if constant is not None and not (named and names[constant] in (domain.names or ())):
@@ -127,17 +129,17 @@ def _columns(results: Any, domain: Domain) -> tuple[list[Fraction], Fraction, li
 def _categories(names: list[str], domain: Domain) -> tuple[list[str], list[Input]]:
     """The coordinates of columns, and the categories that they stand for in formulas."""
     sides = dict(zip(domain.names or (), domain.sides, strict=False))
-    own, inputs = list(names), [Input(place) for place, _ in enumerate(names)]
-    found: dict[str, dict[int, str]] = {}
+    coordinates, inputs = list(names), [Input(index) for index, _ in enumerate(names)]
+    labels_by_name: dict[str, dict[int, str]] = {}
     references: dict[str, int] = {}
-    for place, name in enumerate(names):
+    for index, name in enumerate(names):
         match = _CATEGORY.fullmatch(name)
         if match is not None and name not in sides:
-            own[place] = match[1] or match[2]
-            found.setdefault(own[place], {})[place] = match[4]
+            coordinates[index] = match[1] or match[2]
+            labels_by_name.setdefault(coordinates[index], {})[index] = match[4]
             # T. stands for a difference from a category that has no column.
-            references[own[place]] = 1 if match[3] else 0
-    for name, labels in found.items():
+            references[coordinates[index]] = 1 if match[3] else 0
+    for name, labels in labels_by_name.items():
         side = sides.get(name)
         wanted = side.labels if isinstance(side, Categories) else ()
         absent = [label for label in wanted if label not in labels.values()]
@@ -145,6 +147,6 @@ def _categories(names: list[str], domain: Domain) -> tuple[list[str], list[Input
             listed = ", ".join(map(repr, absent))
             reason = f"of the categories of {name!r} it has no parameters for {listed}"
             raise InvalidInput(f"{reason}; only one that others are compared with has none")
-        for place, label in labels.items():
-            inputs[place] = Input(place, label, (*labels.values(), *absent))
-    return own, inputs
+        for index, label in labels.items():
+            inputs[index] = Input(index, label, (*labels.values(), *absent))
+    return coordinates, inputs

@@ -54,12 +54,12 @@ class GaussianNoise:
     @classmethod
     @lru_cache(maxsize=4)
     def of(cls, first: int, last: int, deviation: Fraction) -> GaussianNoise:
-        """Cached: equal queries, and queries about other scores, have equal noise."""
+        """Return cached noise: equal queries, and queries about other scores, share it."""
         return cls(first, last, deviation)
 
     @cached_property
     def beyond(self) -> int:
-        """How many steps responses may lie beyond the values."""
+        """The count of steps that responses may lie beyond the values."""
         return math.ceil(_DEVIATIONS * self.deviation)
 
     @property
@@ -83,7 +83,7 @@ class GaussianNoise:
 
     @cached_property
     def weights(self) -> list[int]:
-        """w(0), w(1), … as long as they are positive."""
+        """The weights w(0), w(1), … as long as they are positive."""
         return _weights(self.deviation**2, self.bits)
 
     @cached_property
@@ -103,46 +103,49 @@ class GaussianNoise:
         return False
 
     def weight(self, value: int, response: int) -> int:
-        """The weight of a response, for a value between ``first`` and ``last``."""
+        """Return the weight of a response, for a value between ``first`` and ``last``."""
         distance = abs(response - value)
         inside = self.low < response < self.high
         return self.weights[distance] if inside else self.tails[distance]
 
     def at_least(self, noise: int) -> int:
-        """The weight of noise from here on."""
+        """Return the weight of noise from here on."""
         if noise <= 0:
             return self.total - self.at_least(1 - noise)
         return self.tails[noise] if noise < len(self.tails) else 0
 
     def least_ratio(self, delta: Fraction) -> Fraction:
-        """The least e^ε at which any two values are within (ε, δ) of each other; at least 1.
+        """Return the least e^ε, at least 1, at which any two values are within (ε, δ).
 
-        From the events "at least k" of the two values that are farthest apart, which are the worst.
+        The events "at least k" of the two values with the largest distance are the worst.
         """
         top, bottom = delta.as_integer_ratio()
-        apart, spared = self.last - self.first, top * self.total
-        best, over = 1, 1
-        for noise in self._telling(delta):
-            more = bottom * self.at_least(noise) - spared
-            less = bottom * self.at_least(noise + apart)
-            if more * over > best * less:
-                best, over = more, less
-        return Fraction(best, over)
+        distance, spared = self.last - self.first, top * self.total
+        best, best_denominator = 1, 1
+        for noise in self._candidate_events(delta):
+            numerator = bottom * self.at_least(noise) - spared
+            denominator = bottom * self.at_least(noise + distance)
+            if numerator * best_denominator > best * denominator:
+                best, best_denominator = numerator, denominator
+        return Fraction(best, best_denominator)
 
-    def _telling(self, delta: Fraction) -> list[int]:
-        """The events, by their k, that can be the worst one as far as doubles can tell.
+    def _candidate_events(self, delta: Fraction) -> list[int]:
+        """Return the events, by their k, that may be the worst one within the error of doubles.
 
-        Doubles hold the tails to a unit of roundoff; a few more are allowed for what is done with
-        them. Where tails are too large for doubles there are few of them.
+        Doubles hold the tails to a unit of roundoff; a few more are allowed for the operations
+        on them. Tails too large for doubles occur only where there are few events.
         """
         if self.total.bit_length() > 1000:
             return list(range(1 - self.reach, self.beyond + 1))
         tails, total = np.array(self.tails[: self.reach + 1], dtype=np.float64), float(self.total)
         at_least = np.concatenate([total - tails[:0:-1], tails[1:]])  # from 1 - reach to reach
-        more, less = at_least[: self.reach + self.beyond], at_least[self.last - self.first :]
+        numerators, denominators = (
+            at_least[: self.reach + self.beyond],
+            at_least[self.last - self.first :],
+        )
         spared, slack = float(delta) * total, 16 * UNIT
-        most = (more * (1 + slack) - spared * (1 - slack)) / (less * (1 - slack))
-        least = (more * (1 - slack) - spared * (1 + slack)) / (less * (1 + slack))
+        most = (numerators * (1 + slack) - spared * (1 - slack)) / (denominators * (1 - slack))
+        least = (numerators * (1 - slack) - spared * (1 + slack)) / (denominators * (1 + slack))
         return (np.flatnonzero(most >= least.max()) + 1 - self.reach).tolist()
 
     def draw(self, uniform: int) -> int:
@@ -153,10 +156,10 @@ class GaussianNoise:
 
 
 def _weights(variance: Fraction, bits: int) -> list[int]:
-    """⌊2^bits e^(-z²/2 variance)⌋ for z = 0, 1, … while that is positive.
+    """Return ⌊2^bits e^(-z²/2 variance)⌋ for z = 0, 1, … while that is positive.
 
     Each follows from the one before by products that are rounded down. Up to z they lose less than
-    (z + 1)² units in the last place. If that leaves the floor open, it is worked out separately.
+    (z + 1)² units in the last place. If that leaves the floor open, it is computed separately.
     """
     scale = bits + _GUARD
     weight = 1 << scale
@@ -178,7 +181,7 @@ _DIGITS = 4
 
 
 def smallest_sigma(fits: Callable[[Fraction], bool], guess: Fraction, least: Fraction) -> Fraction:
-    """The smallest sigma of four digits that fits and is not below the least one.
+    """Search the smallest sigma of four digits that fits and is not below the least one.
 
     If one sigma fits, every larger one must fit too. The guess only has to be near.
     """
@@ -189,15 +192,15 @@ def smallest_sigma(fits: Callable[[Fraction], bool], guess: Fraction, least: Fra
     return unit * _smallest(lambda n: fits(unit * n), first, start)
 
 
-def short_above(number: Fraction, digits: int) -> Fraction:
-    """The least decimal with this many digits that is not below a positive number."""
+def short_above(positive: Fraction, digits: int) -> Fraction:
+    """Return the least decimal with this many digits that is not below a positive rational."""
     context = decimal.Context(prec=digits, rounding=decimal.ROUND_CEILING)
-    top, bottom = map(decimal.Decimal, number.as_integer_ratio())
+    top, bottom = map(decimal.Decimal, positive.as_integer_ratio())
     return Fraction(context.divide(top, bottom))
 
 
 def _smallest(good: Callable[[int], bool], first: int, start: int) -> int:
-    """The smallest good number from ``first`` on, if all above it are; ``start`` is near it."""
+    """Search the smallest good integer from ``first`` on, near ``start``; larger ones are good."""
     low, high, step = first - 1, start, 1
     while not good(high):
         low, high, step = high, high + step, 2 * step
@@ -212,7 +215,7 @@ def _smallest(good: Callable[[int], bool], first: int, start: int) -> int:
 
 
 def continuous_mu(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """Approximately (b - a)/σ of real Gaussian noise (Balle and Wang 2018), to start the search."""
+    """Approximate (b - a)/σ of real Gaussian noise (Balle and Wang 2018), to start the search."""
 
     def normal(x: float) -> float:
         return math.erfc(-x / math.sqrt(2)) / 2
@@ -220,6 +223,8 @@ def continuous_mu(epsilon: Fraction, delta: Fraction) -> Fraction:
     low, high = 0.0, 20.0
     for _ in range(100):
         mu = (low + high) / 2
-        far = normal(-mu / 2 - epsilon / mu) * math.exp(epsilon)
-        low, high = (mu, high) if normal(mu / 2 - epsilon / mu) - far <= delta else (low, mu)
+        excess_tail = normal(-mu / 2 - epsilon / mu) * math.exp(epsilon)
+        low, high = (
+            (mu, high) if normal(mu / 2 - epsilon / mu) - excess_tail <= delta else (low, mu)
+        )
     return Fraction(low or high)

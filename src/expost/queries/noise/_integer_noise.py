@@ -1,4 +1,4 @@
-"""An integer with symmetric noise, clamped to a range of responses: what such queries share."""
+"""Integers with symmetric noise, clamped to a range of responses, and scores on a grid."""
 
 from __future__ import annotations
 
@@ -68,15 +68,15 @@ class IntegerNoise(Protocol):
         ...
 
     def falls(self, response: int, lowest: int, highest: int) -> bool:
-        """Whether the weights of a response fall by that factor at all values between these."""
+        """Return whether the weights of a response fall by that factor at all values between."""
         ...
 
     def weight(self, value: int, response: int) -> int:
-        """The weight of a response: its likelihood ratios are monotone in it."""
+        """Return the weight of a response: likelihood ratios are monotone in the response."""
         ...
 
     def draw(self, uniform: int) -> int:
-        """The noise for a uniform integer below ``total``, before it is clamped."""
+        """Return the noise for a uniform integer below ``total``, before clamping."""
         ...
 
 
@@ -124,8 +124,8 @@ class NoisyLikelihood(BySufficientTerms):
     def position(self, response: Any) -> int | None:
         return integer_position(self.responses, response)
 
-    def pmf(self, place: int) -> Pmf:
-        return NoisyInteger(self._noise, int(self._values[place]))
+    def pmf(self, index: int) -> Pmf:
+        return NoisyInteger(self._noise, int(self._values[index]))
 
     def weights(self, position: int) -> Weights:
         return _weights(self._noise, self._values, position)
@@ -140,15 +140,15 @@ class NoisyLikelihood(BySufficientTerms):
         distances = self._distances(position)
         return super().weight_labels(position) if distances is None else distances
 
-    def powers(self, position: int, places: Sequence[int]) -> list[Powers]:
+    def powers(self, position: int, indices: Sequence[int]) -> list[Powers]:
         distances = self._distances(position)
         if distances is None:
-            return super().powers(position, places)
+            return super().powers(position, indices)
         heavy, light = self._noise.fall
-        return [((heavy, -distance), (light, distance)) for distance in distances[places].tolist()]
+        return [((heavy, -distance), (light, distance)) for distance in distances[indices].tolist()]
 
     def _distances(self, position: int) -> NDArray[np.int64] | None:
-        """How far the values are from a response, if weights are powers of that distance."""
+        """Return distances of the values from a response, if weights are powers of the distance."""
         response = self._noise.low + position
         if not self._noise.falls(response, *self._extremes):
             return None
@@ -163,7 +163,7 @@ class NoisyLikelihood(BySufficientTerms):
 
 
 class NoisyOnBox(BoxLikelihood):
-    """The same for a score on a grid, over a box. A subclass adds the terms."""
+    """The likelihood of a noisy score on a grid, over a box. A subclass adds the terms."""
 
     def __init__(self, domain: Box, query: OnGrid, noise: IntegerNoise) -> None:
         self.domain = domain
@@ -190,11 +190,11 @@ class NoisyOnBox(BoxLikelihood):
     def position(self, response: Any) -> int | None:
         return integer_position(self.responses, response)
 
-    def _value(self, place: Point) -> int:
-        return self.query.first + int(self.query.steps(np.array([self.score.at(place)]))[0])
+    def _value(self, point: Point) -> int:
+        return self.query.first + int(self.query.steps(np.array([self.score.at(point)]))[0])
 
-    def pmf(self, place: Point) -> Pmf:
-        return NoisyInteger(self.noise, self._value(place))
+    def pmf(self, point: Point) -> Pmf:
+        return NoisyInteger(self.noise, self._value(point))
 
     def least_surprisal(self, position: int) -> float:
         # No value is beyond the end responses, so a response is likeliest at the closest value.
@@ -220,14 +220,14 @@ class NoisyOnBox(BoxLikelihood):
 
 
 def noisy_on_set(domain: FiniteSet, query: OnGrid, noise: IntegerNoise) -> FiniteLikelihood:
-    """The likelihood of a score on a grid, over finitely many values."""
+    """Return the likelihood of a noisy score on a grid, over finitely many values."""
     score = query.score.on_set(domain)
     check_within(score, query.range)
     return _NoisyScore(domain, score, query, noise)
 
 
 class _NoisyScore(NoisyLikelihood):
-    """The same for a score, whose values are worked out when they are first needed."""
+    """The likelihood of a noisy score, whose values are computed when they are first needed."""
 
     def __init__(
         self, domain: FiniteSet, score: SetScore, query: OnGrid, noise: IntegerNoise
@@ -243,32 +243,38 @@ class _NoisyScore(NoisyLikelihood):
         return self._query.first + self._query.steps(self._score.values)
 
     @classmethod
-    def prepare(cls, asked: Iterable[tuple[_NoisyScore, int]]) -> None:
-        waiting = {id(one): one for one, _ in asked if "_values" not in one.__dict__}
-        for group in group_by(waiting.values(), lambda one: id(one.domain)):
-            scores = SetScore.values_of([one._score for one in group])
-            queries = [one._query for one in group]
+    def prepare(cls, requests: Iterable[tuple[_NoisyScore, int]]) -> None:
+        waiting = {
+            id(likelihood): likelihood
+            for likelihood, _ in requests
+            if "_values" not in likelihood.__dict__
+        }
+        for group in group_by(waiting.values(), lambda likelihood: id(likelihood.domain)):
+            scores = SetScore.values_of([likelihood._score for likelihood in group])
+            queries = [likelihood._query for likelihood in group]
             low, high = np.array([query.range for query in queries], dtype=np.float64).T[..., None]
             cells, first = np.array([(query.cells, query.first) for query in queries]).T[..., None]
             values = first + grid_steps(scores, low, high, cells)
-            for one, row in zip(group, values, strict=True):
-                one.__dict__["_values"] = row.copy()  # a row would keep all others
+            for likelihood, row in zip(group, values, strict=True):
+                likelihood.__dict__["_values"] = (
+                    row.copy()
+                )  # a view would keep the whole table alive
 
 
 def _middles(lowest: int, highest: int, first: int) -> set[int]:
-    """Positions of the responses that are nearest to the middle of all values."""
+    """Return the positions of the responses nearest to the middle of all values."""
     return {(lowest + highest + odd) // 2 - first for odd in (0, 1)}
 
 
 def _weights(noise: IntegerNoise, values: NDArray[np.int64], position: int) -> Weights:
     response = noise.low + position
-    distinct, places = np.unique(values, return_inverse=True)
+    distinct, inverse = np.unique(values, return_inverse=True)
     weights = [noise.weight(value, response) for value in distinct.tolist()]
-    return as_weights(weights, noise.total)[places]
+    return as_weights(weights, noise.total)[inverse]
 
 
 def _delta(noise: IntegerNoise, lowest: int, highest: int, ratio: Fraction) -> Fraction:
-    # Of all pairs of values, the two extreme ones are told apart best: docs/theory/gaussian.md.
+    # The two extreme values have the largest excess of all pairs: docs/theory/gaussian.md.
     responses = range(noise.low, noise.high + 1)
     if len(responses) * noise.total.bit_length() > _MOST_BITS:
         raise InvalidInput("the probabilities of this query have too many digits for its delta")
@@ -287,9 +293,9 @@ class OnGrid(Query):
     grid: Fraction
 
     first: int = field(init=False)
-    """The number of the lower end."""
+    """The lower end, in steps of the grid."""
     cells: int = field(init=False)
-    """How many steps there are between the ends."""
+    """The count of steps between the ends."""
 
     def __post_init__(self) -> None:
         try:
@@ -305,7 +311,7 @@ class OnGrid(Query):
         return self._asks(self.score.coordinates)
 
     def asks_on(self, domain: Domain) -> str:
-        return self._asks(self.score.told(domain))
+        return self._asks(self.score.describe(domain))
 
     def _asks(self, coordinates: str) -> str:
         ends = f"from {self.range[0]:g} to {self.range[1]:g}"
@@ -316,28 +322,28 @@ class OnGrid(Query):
         return {**self.score.tree(), "range": ends, "grid": self.grid}
 
     def steps(self, scores: NDArray[np.float64]) -> NDArray[np.int64]:
-        """How many steps above the lower end the grid points nearest to scores are."""
+        """Return the nearest grid points to scores, in steps above the lower end."""
         low, high = map(float, self.range)
         return grid_steps(scores, low, high, self.cells)
 
 
 def grid_steps(scores: NDArray[np.float64], low: Any, high: Any, cells: Any) -> NDArray[np.int64]:
-    """The same; of the scores of many queries, by columns of their ends and cells."""
+    """Return :meth:`OnGrid.steps` for many queries, by columns of their ends and cells."""
     return np.asarray(np.rint(between(scores, low, high) * cells).astype(np.int64))
 
 
 @lru_cache(maxsize=1024)
 def _steps(ends: Ends, step: int, under: int) -> tuple[int, int]:
-    """The numbers of both ends of a range, which have to be on a grid of step/under."""
+    """Return both ends of a range in steps of step/under; refuse ends that are not on the grid."""
 
-    def of(end: int | float) -> int:
+    def cell_of(end: int | float) -> int:
         top, bottom = (end if isinstance(end, int) else exact(end)).as_integer_ratio()
-        number, rest = divmod(top * under, bottom * step)
-        if rest:
+        cell, remainder = divmod(top * under, bottom * step)
+        if remainder:
             raise InvalidInput(f"the end {end:g} of the range is not on the grid")
-        return number
+        return cell
 
-    return of(ends[0]), of(ends[1])
+    return cell_of(ends[0]), cell_of(ends[1])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -358,7 +364,7 @@ class GridQuery(OnGrid):
 
 
 def read_grid(fields: dict[str, Any]) -> tuple[AffineScore, Ends, Any]:
-    """Score, range and grid of a file; the last one is yet to be read."""
+    """Read score and range of a file; return them with the unread grid."""
     ends = fields["range"]
     if not isinstance(ends, list):
         raise InvalidInput("must be a list", "range")
@@ -367,7 +373,7 @@ def read_grid(fields: dict[str, Any]) -> tuple[AffineScore, Ends, Any]:
 
 
 def integer_position(responses: Sequence[Value], response: Any) -> int | None:
-    """The position of a response, where responses are a range of integers."""
+    """Return the position of a response in a range of integers, or None."""
     try:
         integer = number(response)
     except InvalidInput:
@@ -376,6 +382,6 @@ def integer_position(responses: Sequence[Value], response: Any) -> int | None:
 
 
 def affine_form(score: BoxScore, scale: Fraction, shift: Fraction) -> DoubleForm | None:
-    """scale · score + shift; None where that is too large for doubles."""
+    """Return scale · score + shift; None if that is too large for doubles."""
     under = scale.denominator * shift.denominator
     return score.form(int(scale * under), int(shift * under), under)

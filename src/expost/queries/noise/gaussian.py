@@ -100,7 +100,7 @@ class Gaussian(OnGrid):
 
     @property
     def least_sigma(self) -> Fraction:
-        """Below this there is no privacy to speak of."""
+        """The least sigma; noise below it gives hardly any privacy."""
         return _LEAST_SIGMA * self.cells * self.grid
 
     @cached_property
@@ -128,7 +128,7 @@ class Gaussian(OnGrid):
         return UnbiasedScore(self.range, lambda response: self.grid * response)
 
     def charge(self, domain: Domain) -> Nats:
-        """The least epsilon at ``delta``; without a delta, the largest loss of any response."""
+        """Return the least epsilon at ``delta``; without it, the largest loss of a response."""
         noise = self.noise
         return _least_epsilon(noise.first, noise.last, noise.deviation, self.delta)
 
@@ -137,7 +137,7 @@ class Gaussian(OnGrid):
         return _least_epsilon(noise.first, noise.last, noise.deviation, Fraction(0))
 
     def cumulant(self, domain: Domain, exponent: Fraction) -> float:
-        r"""The cumulant of a real discrete Gaussian, plus what rounding its weights can add.
+        r"""Bound the cumulant: that of a real discrete Gaussian, plus a bound on rounding.
 
         .. math:: \lambda (\lambda + 1) \mu^2/2 + (2 \lambda + 1) 2^{-40}, \quad
                   \mu = (b - a)/\sigma
@@ -149,7 +149,7 @@ class Gaussian(OnGrid):
 
 @lru_cache(maxsize=1024)
 def _least_epsilon(first: int, last: int, deviation: Fraction, delta: Fraction) -> Nats:
-    """The least decimal of six digits at which any two values are (ε, δ)-close."""
+    """Return the least decimal of six digits at which any two values are (ε, δ)-close."""
     ratio = GaussianNoise.of(first, last, deviation).least_ratio(delta)
     if ratio <= 1:
         return Nats()
@@ -178,11 +178,11 @@ class _GaussianOnBox(NoisyOnBox):
     def term(self, position: int) -> ScoreTerm:
         query, noise, score = self.query, self.noise, self.score
         response = noise.low + position
-        near, far = sorted(abs(response - value) for value in self.extremes)
+        nearest, farthest = sorted(abs(response - value) for value in self.extremes)
         if self.extremes[0] <= response <= self.extremes[1]:
-            near = 0
+            nearest = 0
         clamped = noise.tails if response in (noise.low, noise.high) else noise.weights
-        most = Nats(ratio=Fraction(clamped[near], clamped[far])).enclosure.upper
+        most = Nats(ratio=Fraction(clamped[nearest], clamped[farthest])).enclosure.upper
         zeros = (0.0,) * len(score.weights)
         form = affine_form(score, 1 / query.sigma, -response * query.grid / query.sigma)
         if score.is_constant or form is None:
@@ -191,11 +191,11 @@ class _GaussianOnBox(NoisyOnBox):
         # tolerance at the ends of the range.
         cells, step = query.cells, query.grid / query.sigma
         moved = Fraction(form.moved) + step * (Fraction(1, 2) + cells * (8 * UNIT + FORGIVEN))
-        error = moved * (step * far + moved / 2) + ROUNDING
+        error = moved * (step * farthest + moved / 2) + ROUNDING
         if clamped is noise.tails:
             # The ratio of a tail to its first weight falls with the distance.
-            above = Fraction(noise.tails[near] * noise.weights[far])
-            ratio = above / (noise.weights[near] * noise.tails[far])
+            above = Fraction(noise.tails[nearest] * noise.weights[farthest])
+            ratio = above / (noise.weights[nearest] * noise.tails[farthest])
             error += Fraction(Nats(ratio=ratio).enclosure.upper) / 2
         if error >= Fraction(most) / 2:
             return ScoreTerm(Link.TENT, most, zeros, 0.0, most / 2)
@@ -214,11 +214,11 @@ def gaussian(
     epsilon: ExactLike | None = None,
     delta: ExactLike | None = None,
 ) -> Gaussian:
-    """A weighted sum of coordinates with Gaussian noise; the response is a multiple of the grid.
+    """Ask for a weighted sum of coordinates with Gaussian noise, a multiple of the grid.
 
     All scores must be in the range, whose ends are multiples of the grid. Give either ``sigma``, or
-    ``epsilon`` and ``delta``: then sigma is the smallest one, of four digits, for which what is
-    sampled is (ε, δ)-LDP.
+    ``epsilon`` and ``delta``: then sigma is the smallest decimal of four digits at which the
+    sampled noise is (ε, δ)-LDP.
 
     >>> gaussian({"age": 1}, range=(0, 120), grid=1, epsilon="1", delta="1e-6")
     Gaussian(1 weight in [0, 120], grid=1, sigma=507, delta=0.000001)
@@ -248,7 +248,7 @@ def _read_sigma(sigma: ExactLike) -> Fraction:
 
 
 def _calibrated(query: Gaussian, epsilon: Fraction) -> Gaussian:
-    """The same with the smallest sigma that has this epsilon at its delta."""
+    """Return the query with the smallest sigma that has this epsilon at its delta."""
     target = Nats(epsilon)
 
     def fits(sigma: Fraction) -> bool:

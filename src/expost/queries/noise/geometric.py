@@ -92,7 +92,7 @@ class Geometric(Query):
         return NoisyLikelihood(domain, values, ClampedNoise(low, high, reach, heavy, light))
 
     def _reach(self, smallest: int, largest: int) -> int:
-        """The largest distance between such a value and an end of the range."""
+        """Return the largest distance between a value and an end of the range."""
         excess = largest - smallest - self.sensitivity
         if excess > 0:
             raise InvalidInput(
@@ -112,7 +112,7 @@ class Geometric(Query):
 
 
 class PowersOf(dict[int, int]):
-    """Powers of a number, each worked out from a neighbour when it is first needed."""
+    """Powers of a base, each computed from a neighbour when it is first needed."""
 
     def __init__(self, base: int) -> None:
         self._base = base
@@ -159,13 +159,13 @@ class ClampedNoise:
         return self.heavy, self.light
 
     def falls(self, response: int, lowest: int, highest: int) -> bool:
-        """They do, except at an end of the range with values beyond it."""
+        """Return whether they do: always, except at an end of the range with values beyond it."""
         return self.low < response < self.high or (
             lowest >= self.low if response == self.low else highest <= self.high
         )
 
     def weight(self, value: int, response: int) -> int:
-        """The numerator of Pr(response | value)."""
+        """Return the numerator of Pr(response | value)."""
         distance = abs(response - value)
         if self.low < response < self.high:
             return (self.heavy - self.light) * self._mixed(distance, self.reach - 1 - distance)
@@ -175,13 +175,13 @@ class ClampedNoise:
         return self._mixed(distance, self.reach - distance)
 
     def draw(self, uniform: int) -> int:
-        rest, first = divmod(uniform, self.heavy + self.light)
+        further_digits, first = divmod(uniform, self.heavy + self.light)
         sign = (first >= self.heavy - self.light) - 2 * (first >= self.heavy)
         # Each further step is taken with probability α; all are evaluated.
-        size = going = 1
-        for share in digits(rest, self.heavy, self.reach - 1):
-            going *= share < self.light
-            size += going
+        size = continues = 1
+        for share in digits(further_digits, self.heavy, self.reach - 1):
+            continues *= share < self.light
+            size += continues
         return sign * size
 
     def _mixed(self, light: int, heavy: int) -> int:
@@ -189,7 +189,7 @@ class ClampedNoise:
 
 
 def geometric(*, range: Sequence[int], sensitivity: ExactLike, epsilon: ExactLike) -> Geometric:
-    """The value, an integer, with two-sided geometric noise, clamped to a range.
+    """Ask for the value, an integer, with two-sided geometric noise, clamped to a range.
 
     >>> geometric(range=(0, 10), sensitivity=10, epsilon="1")
     Geometric([0, 10], sensitivity=10, epsilon=1)

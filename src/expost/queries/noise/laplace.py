@@ -88,7 +88,7 @@ class Laplace(GridQuery):
 
 
 class _LaplaceOnBox(NoisyOnBox):
-    """The two ends of the range tell values apart as well as any other response."""
+    """The two ends of the range are sufficient responses."""
 
     query: Laplace
 
@@ -100,50 +100,53 @@ class _LaplaceOnBox(NoisyOnBox):
     def term(self, position: int) -> ScoreTerm:
         query = self.query
         top, bottom = query.epsilon.as_integer_ratio()
-        known = _known(top, bottom, query.cells, query.range)
+        constants = _term_constants(top, bottom, query.cells, query.range)
         # Beyond the range every response is like the end.
         cell = min(query.cells, max(0, self.noise.low + position - query.first))
         # epsilon · ((score - low) / (high - low) - cell / cells), over one denominator
         form = self.score.form(
-            top * known.under * query.cells,
-            -top * (known.low * query.cells + cell * known.width),
-            bottom * known.width * query.cells,
+            top * constants.under * query.cells,
+            -top * (constants.low * query.cells + cell * constants.width),
+            bottom * constants.width * query.cells,
         )
-        error = math.inf if form is None else up(form.moved + known.rest)
-        if form is None or error >= known.half:
+        error = math.inf if form is None else up(form.moved + constants.error)
+        if form is None or error >= constants.half:
             zeros = (0.0,) * len(self.score.weights)
-            return ScoreTerm(Link.TENT, known.epsilon, zeros, 0.0, double_above(query.epsilon / 2))
-        return ScoreTerm(Link.TENT, known.epsilon, form.weights, form.offset, error)
+            return ScoreTerm(
+                Link.TENT, constants.epsilon, zeros, 0.0, double_above(query.epsilon / 2)
+            )
+        return ScoreTerm(Link.TENT, constants.epsilon, form.weights, form.offset, error)
 
 
-class _Known(NamedTuple):
-    """What does not depend on the score: an epsilon, half of it, rounded down, and an error.
+class _TermConstants(NamedTuple):
+    """Parts of a term that do not depend on the score.
 
-    And the lower end of the range and its width, as integers over a third one.
+    ``half`` of epsilon is rounded down, the error up. The lower end of the range and its width are
+    integers over ``under``.
     """
 
     epsilon: float
     half: float
-    rest: float
+    error: float
     low: int
     width: int
     under: int
 
 
 @lru_cache(maxsize=1024)
-def _known(top: int, bottom: int, cells: int, ends: Ends) -> _Known:
+def _term_constants(top: int, bottom: int, cells: int, ends: Ends) -> _TermConstants:
     epsilon = Fraction(top, bottom)
     (low, high), under = over_one(ends)
-    rest = epsilon * (
+    error = epsilon * (
         # Half a step for the grid, and a share that is off by some roundings.
         Fraction(1, 2 * cells)
         + 8 * UNIT
-        # What the range forgives, and heavy/light, which is just below e^(epsilon/cells).
+        # The tolerance of the range, and heavy/light, which is just below e^(epsilon/cells).
         + FORGIVEN
         + Fraction(1, 2**40)
     )
     half = double_below(epsilon / 2)
-    return _Known(float(epsilon), half, double_above(rest), low, high - low, under)
+    return _TermConstants(float(epsilon), half, double_above(error), low, high - low, under)
 
 
 def laplace(
@@ -154,7 +157,7 @@ def laplace(
     grid: ExactLike,
     epsilon: ExactLike,
 ) -> Laplace:
-    """A weighted sum of coordinates with Laplace noise; the response is a multiple of the grid.
+    """Ask for a weighted sum of coordinates with Laplace noise, a multiple of the grid.
 
     All scores must be in the range, whose ends are multiples of the grid.
 

@@ -30,8 +30,8 @@ __all__ = ["Piecewise", "Plateau", "piecewise"]
 # Doubles then place a score among the steps much better than BLUR.
 _MOST_STEPS = 1 << 24
 
-# A filter on a box searches once for each of them.
-_FEW_RESPONSES = 16
+# A filter on a box searches once for each sufficient response.
+_MOST_SUFFICIENT = 16
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -87,7 +87,7 @@ class Piecewise(GridQuery):
         return max(1, round(Fraction(self.cells * light, heavy)))
 
     def estimate(self, response: int) -> float:
-        r"""What a response says about the score: unbiased, except for the grid and one rounding.
+        r"""Estimate the score from a response: unbiased, except for the grid and one rounding.
 
         .. math:: a + g\, \frac{k - \mu}{\nu}, \quad \mu + \nu j = \mathrm{E}[k \mid j]
         """
@@ -96,11 +96,11 @@ class Piecewise(GridQuery):
             if k not in self.responses:
                 raise InvalidInput(f"must be from 0 to {len(self.responses) - 1}")
         heavy, light = self.two_weights
-        size, width, more = len(self.responses), self.window, heavy - light
+        size, width, difference = len(self.responses), self.window, heavy - light
         total = width * heavy + self.cells * light
         # Twice the total times E[k | j] is this + 2 · width · more · j.
-        alike = size * (size - 1) * light + width * (width - 1) * more
-        step = Fraction(2 * total * k - alike, 2 * width * more)
+        constant = size * (size - 1) * light + width * (width - 1) * difference
+        step = Fraction(2 * total * k - constant, 2 * width * difference)
         try:
             return float(self.grid * (self.first + step))
         except OverflowError:
@@ -117,12 +117,12 @@ class Piecewise(GridQuery):
 
 
 def _in_window(steps: NDArray[np.int64], position: int, window: int) -> NDArray[np.bool_]:
-    """The steps that a response speaks for."""
+    """Return the steps that a response supports."""
     return np.asarray((position - window < steps) & (steps <= position))
 
 
 class _PiecewiseLikelihood(Pairwise):
-    """Responses are integers; each speaks for the values whose windows contain it."""
+    """Responses are integers; each supports the values whose windows contain it."""
 
     def __init__(self, domain: FiniteSet, query: Piecewise, steps: NDArray[np.int64]) -> None:
         super().__init__(domain, *query.two_weights)
@@ -132,7 +132,7 @@ class _PiecewiseLikelihood(Pairwise):
 
     @cached_property
     def least_loss(self) -> Nats:
-        # A response that speaks for all values or for none says nothing.
+        # A response that supports all values or none reveals nothing.
         steps, window = np.unique(self._steps), self._query.window
         for_all = steps[-1] - steps[0] < window
         beyond = steps[0] > 0 or steps[-1] < self._query.cells
@@ -142,8 +142,8 @@ class _PiecewiseLikelihood(Pairwise):
     def position(self, response: Any) -> int | None:
         return integer_position(self.responses, response)
 
-    def pmf(self, place: int) -> Pmf:
-        return _plateau(self._query, int(self._steps[place]))
+    def pmf(self, index: int) -> Pmf:
+        return _plateau(self._query, int(self._steps[index]))
 
     def supported_values(self, position: int) -> NDArray[np.bool_]:
         return _in_window(self._steps, position, self._query.window)
@@ -153,12 +153,12 @@ class _PiecewiseLikelihood(Pairwise):
 
     def separating_response(self, value: int, other: int) -> int:
         # The end of the window that is away from the other value.
-        near, far = int(self._steps[value]), int(self._steps[other])
-        return near if near < far else near + self._query.window - 1
+        own_step, other_step = int(self._steps[value]), int(self._steps[other])
+        return own_step if own_step < other_step else own_step + self._query.window - 1
 
 
 class _PiecewiseOnBox(BoxLikelihood):
-    """The same on a box, where the window is an interval of scores."""
+    """The likelihood on a box, where the window is an interval of scores."""
 
     def __init__(self, domain: Box, query: Piecewise, score: BoxScore) -> None:
         self.domain = domain
@@ -168,9 +168,9 @@ class _PiecewiseOnBox(BoxLikelihood):
 
     @property
     def sufficient(self) -> Sequence[int] | None:
-        # Any two neighbouring steps are told apart by responses that tell no others apart, so all
-        # of them are needed.
-        return range(len(self.responses)) if len(self.responses) <= _FEW_RESPONSES else None
+        # Neighbouring steps are separated only by responses that separate no others, so all of
+        # them are needed.
+        return range(len(self.responses)) if len(self.responses) <= _MOST_SUFFICIENT else None
 
     @property
     def corners(self) -> tuple[Point, Point]:
@@ -178,7 +178,7 @@ class _PiecewiseOnBox(BoxLikelihood):
 
     @property
     def largest_loss_responses(self) -> Sequence[int]:
-        # One speaks for the lowest score alone, the other for the highest.
+        # One supports the lowest score alone, the other the highest.
         low, high = self._extreme_steps
         return [low, high + self._query.window - 1]
 
@@ -186,13 +186,13 @@ class _PiecewiseOnBox(BoxLikelihood):
     def smallest_loss_responses(self) -> Sequence[int] | None:
         low, high = self._extreme_steps
         if low > 0:
-            return [0]  # speaks for no score of the box
+            return [0]  # supports no score of the box
         if high < self._query.cells:
             return [len(self.responses) - 1]
         if high - low < self._query.window:
-            return [high]  # speaks for all of them
+            return [high]  # supports all of them
         gap = _widest_gap(self.domain, self._score.weights) * self._scale
-        # If no window fits between two scores, every response speaks for some and against others.
+        # If no window fits between two scores, every response supports some and not others.
         return [0] if gap < self._query.window - 2 * BLUR else None
 
     @cached_property
@@ -200,14 +200,14 @@ class _PiecewiseOnBox(BoxLikelihood):
         low, high = map(self._step, self.corners)
         return low, high
 
-    def _step(self, place: Point) -> int:
-        return int(self._query.steps(np.array([self._score.at(place)]))[0])
+    def _step(self, point: Point) -> int:
+        return int(self._query.steps(np.array([self._score.at(point)]))[0])
 
     def position(self, response: Any) -> int | None:
         return integer_position(self.responses, response)
 
-    def pmf(self, place: Point) -> Pmf:
-        return _plateau(self._query, self._step(place))
+    def pmf(self, point: Point) -> Pmf:
+        return _plateau(self._query, self._step(point))
 
     def weights(self, position: int, columns: Sequence[NDArray[np.float64]]) -> Weights:
         heavy, light = self._query.two_weights
@@ -223,7 +223,7 @@ class _PiecewiseOnBox(BoxLikelihood):
 
     @cached_property
     def _everywhere(self) -> ScoreTerm:
-        """What the terms of all responses have in common."""
+        """The common part of the terms of all responses."""
         query = self._query
         # Not the nominal epsilon, which is above it by more than a rounding: losses are multiples
         # of it, and a multiple should fit a budget that it just fits.
@@ -240,7 +240,7 @@ class _PiecewiseOnBox(BoxLikelihood):
             form.weights,
             form.offset,
             error,
-            # All that a step depends on; the weights by name, as equal boxes have them.
+            # Everything that a step depends on; weights by name, in the order of equal boxes.
             rounding_key=(self._score.by_name, self._score.intercept, query.range, query.cells),
         )
 
@@ -257,7 +257,7 @@ class _PiecewiseOnBox(BoxLikelihood):
 
 
 def _widest_gap(box: Box, weights: Sequence[float]) -> Fraction:
-    """A bound on how far apart neighbours among the scores on a box are, in real numbers.
+    """Bound the largest gap between neighbouring scores on a box, in real numbers.
 
     Coordinates with the smallest jumps come first: a later jump leaves no gap larger than what the
     earlier ones span.
@@ -300,7 +300,7 @@ class Plateau(Pmf):
         inside = self._start + uniform // self._heavy
         other = (uniform - limit) // self._light
         outside = other + (other >= self._start) * self._width
-        # Products, not branches: both candidates are worked out.
+        # Products, not branches: both candidates are computed.
         return (uniform < limit) * inside + (uniform >= limit) * outside
 
     def weight(self, position: int) -> int:
@@ -317,7 +317,7 @@ def piecewise(
     window: int | None = None,
     epsilon: ExactLike,
 ) -> Piecewise:
-    """A weighted sum of coordinates, clipped to a range and rounded to a grid, with noise.
+    """Ask for a weighted sum of coordinates, clipped to a range, on a grid, with noise.
 
     The ends of the range are multiples of the grid. The response is an integer, which ``estimate``
     of the query turns into an unbiased estimate of the score. ``window`` is by default that of the

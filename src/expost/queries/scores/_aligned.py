@@ -48,9 +48,9 @@ SMALLEST = Fraction(1, 2**1074)
 # Below this no sum of products can overflow on the way, rounding included.
 _LARGEST = 2**1023
 _LARGE = 2.0**1022
-# The same two as doubles, and what is above all that a million products lose below normal ones.
-_UNIT, _SMALLEST, _FEW = 2.0**-53, 2.0**-1074, 2.0**-1050
-_MORE = 1 + 2.0**-30
+# UNIT and SMALLEST as doubles, and a bound on what a million subnormal products lose.
+_UNIT, _SMALLEST, _TINY = 2.0**-53, 2.0**-1074, 2.0**-1050
+_ENLARGE = 1 + 2.0**-30
 _LISTED = 32
 
 # What decimals lose as doubles is not worth an error: 0.1 times 100 is 5.6e-16 above 10. Scores are
@@ -60,15 +60,15 @@ FORGIVEN = Fraction(1, 10**12)
 
 @dataclass(frozen=True, slots=True)
 class ScoreExtreme:
-    """The exact value of an extreme score, and where it is, in words."""
+    """The exact value of an extreme score, and a description of where it is."""
 
     value: Fraction
-    words: Callable[[], str]
+    describe: Callable[[], str]
 
     @property
     def where(self) -> str:
-        """For messages only, so it is worked out when needed."""
-        return self.words()
+        """For messages only, so it is computed when needed."""
+        return self.describe()
 
 
 class DoubleForm(NamedTuple):
@@ -85,26 +85,26 @@ class DoubleForm(NamedTuple):
 def exact_sum(
     weights: Sequence[float], point: Sequence[float], intercept: float
 ) -> tuple[int, int]:
-    """intercept + Σ weight·coordinate in real numbers, as a quotient; not in lowest terms."""
+    """Return intercept + Σ weight·coordinate exactly, as a quotient not in lowest terms."""
     (*tops, first), bottom = over_one([*weights, intercept])
-    others, other_bottom = over_one(point)
-    return first * other_bottom + sum(map(mul, tops, others)), bottom * other_bottom
+    coordinates, denominator = over_one(point)
+    return first * denominator + sum(map(mul, tops, coordinates)), bottom * denominator
 
 
 def enlarged(total: float) -> float:
-    """A bound on a sum of up to a million products that are not negative, from its double.
+    """Bound a sum of up to a million non-negative products, given its double.
 
     Each rounding is off by a unit of its result, or by the smallest double; this is more than all
     of them together.
     """
-    return total * _MORE + _FEW
+    return total * _ENLARGE + _TINY
 
 
-def group_by(several: Iterable[T], by: Callable[[T], Hashable]) -> Iterable[list[T]]:
-    """Groups of those that are alike."""
+def group_by(entries: Iterable[T], key: Callable[[T], Hashable]) -> Iterable[list[T]]:
+    """Group entries by a key."""
     groups: dict[Hashable, list[T]] = {}
-    for one in several:
-        groups.setdefault(by(one), []).append(one)
+    for entry in entries:
+        groups.setdefault(key(entry), []).append(entry)
     return groups.values()
 
 
@@ -130,25 +130,25 @@ class AlignedScore(ABC):
         self._parts = len(weights) - weights.count(0.0)
         total = abs(intercept) + sum(map(mul, map(abs, weights), reach))
         self._at_most = enlarged(total)
-        # Only what is close to the limit has to be known exactly.
+        # The exact magnitude only matters close to the limit.
         if not self._at_most < _LARGE and self.magnitude > _LARGEST:
             raise InvalidInput("the score is too large for a double", "weights")
 
     def at(self, coordinates: Sequence[Doubles]) -> Doubles:
-        """The score in doubles, of one point or of columns of points."""
-        first, *others = self._order
+        """Return the score in doubles, of one point or of columns of points."""
+        first, *further = self._order
         total = self.intercept + self.weights[first] * coordinates[first]
-        for j in others:
+        for j in further:
             total = total + self.weights[j] * coordinates[j]
         return total
 
     def exactly_at(self, point: Sequence[float]) -> Fraction:
-        """The score in real numbers."""
+        """Return the exact score."""
         return Fraction(*exact_sum(self.weights, point, self.intercept))
 
     @cached_property
     def rounding(self) -> Fraction:
-        """How far the doubles can be from the real score, anywhere on the domain.
+        """A bound on the distance of the doubles from the real score, anywhere on the domain.
 
         A product goes through at most n + 1 roundings, n the number of weights that are not zero;
         and it loses up to half of the smallest double where it is below normal ones.
@@ -158,22 +158,22 @@ class AlignedScore(ABC):
 
     @property
     def magnitude(self) -> Fraction:
-        """The largest that the sum of the sizes of its parts can be."""
+        """The largest sum of the absolute values of its parts."""
         sizes = [abs(weight) for weight in self.weights]
         return Fraction(*exact_sum(sizes, self.reach, abs(self.intercept)))
 
     def surely_within(self, ends: Ends) -> bool:
-        """Whether it is seen at a glance that no score leaves a range."""
+        """Return whether a quick bound shows that no score leaves a range."""
         # |score| is at most this, and nearly so in many a box around zero.
         return ends[0] <= -self._at_most and self._at_most <= ends[1]
 
     @abstractmethod
     def extreme(self, sign: int) -> ScoreExtreme:
-        """The largest score (sign 1) or the smallest one (sign -1)."""
+        """Return the largest score (sign 1) or the smallest one (sign -1)."""
 
     @property
     def ends(self) -> tuple[int, int, int]:
-        """The smallest and the largest score, exactly: two integers over a third one."""
+        """The smallest and the largest score, exactly: two integers over the third one."""
         low, high = self.extreme(-1).value, self.extreme(1).value
         return (
             low.numerator * high.denominator,
@@ -192,14 +192,14 @@ class BoxScore(AlignedScore):
 
     @property
     def integers(self) -> tuple[list[int], int, int]:
-        """Its weights and its intercept, exactly, as integers over the last one here."""
+        """The weights and the intercept, exactly, as integers over the last one."""
         if self._integers is None:  # a cached property has a lock, which takes longer
             (*tops, first), bottom = over_one([*self.weights, self.intercept])
             self._integers = tops, first, bottom
         return self._integers
 
     def form(self, scale: int, shift: int, under: int) -> DoubleForm | None:
-        """(scale · score + shift) / under in doubles; None where that is too large for them."""
+        """Return (scale · score + shift) / under in doubles; None if that is too large for them."""
         try:
             factor, added = up(abs(scale) / under), up(abs(shift) / under)
             if scale == under:
@@ -247,7 +247,7 @@ class BoxScore(AlignedScore):
         return least * under <= low * least_under and high * most_under <= most * under
 
     def corner(self, sign: int) -> tuple[float, ...]:
-        """Where the score is extreme: every coordinate at the end that its weight selects.
+        """Return where the score is extreme: every coordinate at the end that its weight selects.
 
         So are the doubles, for products and sums are monotone in each coordinate when rounded, and
         in the weight of a category.
@@ -269,7 +269,7 @@ class BoxScore(AlignedScore):
             # Doubles are within the rounding of the real score, and so differ where that changes
             # by more than twice as much; the change is known up to roundings of its own.
             change = sum(map(mul, map(abs, self.weights), self._box.halves))
-            if change > (4 * self._parts + 8) * (_UNIT * self._at_most) + _FEW:
+            if change > (4 * self._parts + 8) * (_UNIT * self._at_most) + _TINY:
                 return False
         return self.at(self.corner(1)) == self.at(self.corner(-1))
 
@@ -281,7 +281,9 @@ class BoxScore(AlignedScore):
         corner, box = self.corner(sign), self._box
         names = box.names or [f"[{index}]" for index in range(len(box.sides))]
         moved = [
-            k for k, place in enumerate(box.column_slices) if any(self.weights[j] for j in place)
+            k
+            for k, columns in enumerate(box.column_slices)
+            if any(self.weights[j] for j in columns)
         ]
         value = box.value(corner)
         return (
@@ -309,25 +311,25 @@ class SetScore(AlignedScore):
 
     @cached_property
     def _listed(self) -> list[float]:
-        """The same in plain Python, with the same bits."""
+        """The scores in plain Python, with the bits of :attr:`values`."""
         columns = self._columns.tolist()
-        first, *others = self._order
+        first, *further = self._order
         total = [self.intercept + self.weights[first] * x for x in columns[first]]
-        for j in others:
+        for j in further:
             total = [sum_ + self.weights[j] * x for sum_, x in zip(total, columns[j], strict=True)]
         return total
 
     @staticmethod
-    def values_of(several: Sequence[SetScore]) -> NDArray[np.float64]:
-        """The values of several scores on one domain, a row for each, with the bits of each."""
-        first = several[0]
-        if len(several) == 1:
+    def values_of(scores: Sequence[SetScore]) -> NDArray[np.float64]:
+        """Return the values of several scores on one domain, a row for each, with equal bits."""
+        first = scores[0]
+        if len(scores) == 1:
             return first.values[None]
-        weights = np.array([score.weights for score in several]).T[..., None]
-        intercepts = np.array([[score.intercept] for score in several])
-        head, *others = first._order
+        weights = np.array([score.weights for score in scores]).T[..., None]
+        intercepts = np.array([[score.intercept] for score in scores])
+        head, *further = first._order
         total: NDArray[np.float64] = intercepts + weights[head] * first._columns[head]
-        for j in others:
+        for j in further:
             total = total + weights[j] * first._columns[j]
         return total
 
@@ -349,24 +351,24 @@ class SetScore(AlignedScore):
         return ScoreExtreme(scores[row], lambda: f"{self._kind}[{row}]")
 
     def _rows(self, sign: int) -> list[int]:
-        """Where the score may be extreme: doubles narrow that down to those within their rounding.
+        """Return where the score may be extreme: the rows within rounding of the extreme double.
 
-        Each combination of coordinates that matter is there once.
+        Each combination of coordinates that matter occurs once.
         """
-        away = 3 * ((len(self.weights) + 3) * (_UNIT * self._at_most) + _FEW)
+        tolerance = 3 * ((len(self.weights) + 3) * (_UNIT * self._at_most) + _TINY)
         if self._columns.shape[1] <= _LISTED:
-            # A pass of NumPy takes longer than to look at few.
+            # NumPy takes longer than a loop over few rows.
             signed = self._listed if sign > 0 else [-score for score in self._listed]
-            least = max(signed) - away
+            least = max(signed) - tolerance
             rows = [row for row, score in enumerate(signed) if score >= least]
         else:
             scores = self.values if sign > 0 else -self.values
-            rows = np.flatnonzero(scores >= scores.max() - away).tolist()
+            rows = np.flatnonzero(scores >= scores.max() - tolerance).tolist()
         if len(rows) == 1:
             return rows
         matter = self._columns[np.array(self.weights) != 0][:, rows]
         _, first = np.unique(matter, axis=1, return_index=True)
-        return [rows[place] for place in first.tolist()]
+        return [rows[index] for index in first.tolist()]
 
 
 def check_within(score: AlignedScore, ends: Ends) -> None:
@@ -385,13 +387,13 @@ def check_within(score: AlignedScore, ends: Ends) -> None:
 
 
 def shares(scores: NDArray[np.float64], ends: Ends) -> NDArray[np.float64]:
-    """Where scores are in a range, from 0 to 1."""
+    """Return where scores are in a range, from 0 to 1."""
     low, high = map(float, ends)
     return between(scores, low, high)
 
 
 def between(scores: NDArray[np.float64], low: Doubles, high: Doubles) -> NDArray[np.float64]:
-    """The same; of the scores of many queries, by columns of their ends."""
-    # What overflows is far beyond the range, and clipped like the rest.
+    """Return :func:`shares` for many queries, by columns of their ends."""
+    # Scores that overflow are far beyond the range, and clipped like others.
     with np.errstate(over="ignore"):
         return np.minimum(np.maximum((scores - low) / (high - low), 0.0), 1.0)

@@ -40,7 +40,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class OneBitGrid:
-    """The weights that a response can have: light, light + 1, …, light + span ≤ heavy."""
+    """The possible weights of a response: light, light + 1, …, light + span ≤ heavy."""
 
     light: int
     heavy: int
@@ -52,13 +52,13 @@ class OneBitGrid:
 
     @property
     def total(self) -> int:
-        """What the weights of both responses add up to."""
+        """The sum of the weights of both responses."""
         return 2 * self.light + self.span
 
     def means(self, ends: Ends) -> tuple[Fraction, Fraction]:
-        """What the low and the high response must stand for to be unbiased.
+        """Return what the low and the high response must mean to be unbiased.
 
-        From the sampled weights: the high one has light + share · span of their total.
+        By the sampled weights, the high response has light + share · span of their total.
         """
         low, high = map(Fraction, ends)
         step = (high - low) / self.span
@@ -72,7 +72,7 @@ def _grid(heavy: int, light: int) -> OneBitGrid:
 
 
 def one_bit_weights(share: NDArray[np.float64], epsilon: Fraction) -> tuple[Weights, Weights]:
-    """Weights of the low and the high response, for scores at these shares of the way up.
+    """Return the weights of the low and the high response, for shares of the range.
 
     The weight of the high one is monotone in the share, ``light`` at share 0, and ``heavy`` at
     share 1 (or just below it, where heavy - light is too large for a double); the two weights
@@ -86,7 +86,7 @@ def one_bit_weights(share: NDArray[np.float64], epsilon: Fraction) -> tuple[Weig
 
 
 def one_bit_meaning(ends: Ends, responses: Ends, epsilon: Fraction) -> UnbiasedScore:
-    """What two responses say about a score, if they are sampled by the weights of :class:`Grid`."""
+    """Return the meaning of two responses that are sampled by the weights of a grid."""
     means = dict(zip(responses, OneBitGrid.at(epsilon).means(ends), strict=True))
     return UnbiasedScore(ends, means.__getitem__)
 
@@ -100,7 +100,7 @@ def read_range(range: Sequence[float]) -> Ends:
 
 
 Curve = Callable[..., NDArray[np.float64]]
-"""The shares of scores, elementwise; of those of many queries by their parameters, as columns."""
+"""A function from scores to shares, elementwise; for many queries with columns of parameters."""
 
 
 class OneBitOnSet(TableLikelihood):
@@ -117,7 +117,7 @@ class OneBitOnSet(TableLikelihood):
         self._curve = curve
         self._parameters = parameters
         self._epsilon = epsilon
-        self._words = 1 + OneBitGrid.at(epsilon).total.bit_length() // 64
+        self._words_per_weight = 1 + OneBitGrid.at(epsilon).total.bit_length() // 64
 
     @cached_property
     def _columns(self) -> Sequence[Weights]:  # type: ignore[override]
@@ -127,31 +127,33 @@ class OneBitOnSet(TableLikelihood):
         return columns
 
     @classmethod
-    def prepare(cls, asked: Iterable[tuple[OneBitOnSet, int]]) -> None:
-        waiting = {
-            (id(one), position): (one, position)
-            for one, position in asked
-            if position not in one._terms and one._words == 1
+    def prepare(cls, requests: Iterable[tuple[OneBitOnSet, int]]) -> None:
+        unprepared = {
+            (id(likelihood), position): (likelihood, position)
+            for likelihood, position in requests
+            if position not in likelihood._terms and likelihood._words_per_weight == 1
         }
-        for group in group_by(waiting.values(), lambda pair: pair[0]._kind):
+        for group in group_by(unprepared.values(), lambda pair: pair[0]._batch_key):
             first, _ = group[0]
-            scores = SetScore.values_of([one._score for one, _ in group])
-            parameters = np.array([one._parameters for one, _ in group], dtype=np.float64)
+            scores = SetScore.values_of([likelihood._score for likelihood, _ in group])
+            parameters = np.array(
+                [likelihood._parameters for likelihood, _ in group], dtype=np.float64
+            )
             shares = first._curve(scores, *parameters.T[..., None])
-            both = np.stack(one_bit_weights(shares, first._epsilon))
-            if both.dtype == object:  # too large for passes
+            weights = np.stack(one_bit_weights(shares, first._epsilon))
+            if weights.dtype == object:  # too large for vectorized passes
                 continue
-            terms = Term.of_rows(both[[position for _, position in group], range(len(group))])
-            for place, ((one, position), term) in enumerate(zip(group, terms, strict=True)):
-                one._terms[position] = term
-                if "_columns" not in one.__dict__:
-                    columns = both[:, place].copy()  # a part would keep all others
+            terms = Term.of_rows(weights[[position for _, position in group], range(len(group))])
+            for index, ((likelihood, position), term) in enumerate(zip(group, terms, strict=True)):
+                likelihood._terms[position] = term
+                if "_columns" not in likelihood.__dict__:
+                    columns = weights[:, index].copy()  # a view would keep the whole table alive
                     columns.setflags(write=False)
-                    one.__dict__["_columns"] = tuple(columns)
+                    likelihood.__dict__["_columns"] = tuple(columns)
 
     @property
-    def _kind(self) -> Hashable:
-        """Those of which this is equal are worked out together."""
+    def _batch_key(self) -> Hashable:
+        """A key: queries with equal keys are computed together."""
         return id(self.domain), self._curve, self._epsilon.as_integer_ratio()
 
 
@@ -169,24 +171,24 @@ class ScoreLikelihood(BoxLikelihood):
 
     @abstractmethod
     def _shares(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The share of each score, between 0 and 1, as it is sampled."""
+        """Return the share of each score, between 0 and 1, as it is sampled."""
 
     @staticmethod
     @abstractmethod
     def share_error(position: int, growth: Fraction) -> Fraction:
-        """How much the rounding of a share can change the logarithm of a response's weight."""
+        """Bound how the rounding of a share changes the logarithm of a response's weight."""
 
     @abstractmethod
     def _form(self, sign: int, epsilon: float) -> tuple[int, int, int]:
-        """Scale and shift from a score to z, for the high (1) or the low response (-1).
+        """Return scale and shift from a score to z, for the high (1) or the low response (-1).
 
-        As integers over a third one, which is positive.
+        They are integers over the third one, which is positive.
         """
 
     @staticmethod
     @abstractmethod
     def slope(growth: Fraction, epsilon: Fraction) -> Fraction:
-        """The most that log(1 + share·growth) can change per unit of z."""
+        """Bound the slope of log(1 + share·growth) in z."""
 
     @property
     def corners(self) -> tuple[Point, Point]:
@@ -206,8 +208,8 @@ class ScoreLikelihood(BoxLikelihood):
         except (InvalidInput, ValueError):
             return None
 
-    def pmf(self, place: Point) -> Pmf:
-        share = self._shares(np.array([self._score.at(place)]))
+    def pmf(self, point: Point) -> Pmf:
+        share = self._shares(np.array([self._score.at(point)]))
         low, high = one_bit_weights(share, self._epsilon)
         return Categorical((int(low[0]), int(high[0])))
 
@@ -227,41 +229,43 @@ class ScoreLikelihood(BoxLikelihood):
     def _term(self, position: int) -> ScoreTerm:
         if self._score.is_constant:
             return self._flat(Fraction(0))
-        known = _known(type(self), position, *self._epsilon.as_integer_ratio())
-        form = self._score.form(*self._form(1 if position else -1, known.epsilon))
+        constants = _term_constants(type(self), position, *self._epsilon.as_integer_ratio())
+        form = self._score.form(*self._form(1 if position else -1, constants.epsilon))
         if form is None:
             return self._flat(self._epsilon / 2)
-        # The score in doubles and the doubles of the term, and all else.
-        error = up(up(known.slope * form.moved) + known.rest)
-        if error >= known.half:
+        # The score in doubles and the doubles of the term, and everything else.
+        error = up(up(constants.slope * form.moved) + constants.error)
+        if error >= constants.half:
             return self._flat(self._epsilon / 2)
-        return ScoreTerm(self.link, known.epsilon, form.weights, form.offset, error)
+        return ScoreTerm(self.link, constants.epsilon, form.weights, form.offset, error)
 
     def _flat(self, error: Fraction) -> ScoreTerm:
-        """A constant: all logarithms are within epsilon of each other, so within half of it."""
+        """Return a constant term: all logarithms are within half of epsilon of their middle."""
         zeros = (0.0,) * len(self._score.weights)
         return ScoreTerm(self.link, float(self._epsilon), zeros, 0.0, double_above(error))
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
-    """What does not depend on the score: an epsilon, its half, a slope, and an error.
+class _TermConstants:
+    """Parts of a term that do not depend on the score.
 
-    In doubles: the half is rounded down, the other two up.
+    Doubles: ``half`` of epsilon is rounded down, slope and error are rounded up.
     """
 
     epsilon: float
     half: float
     slope: float
-    rest: float
+    error: float
 
 
 @lru_cache(maxsize=1024)
-def _known(kind: type[ScoreLikelihood], position: int, top: int, bottom: int) -> _Known:
-    epsilon = Fraction(top, bottom)  # given by its parts, for its hash takes long
+def _term_constants(
+    kind: type[ScoreLikelihood], position: int, top: int, bottom: int
+) -> _TermConstants:
+    epsilon = Fraction(top, bottom)  # passed in parts, because hashing a fraction takes long
     grid, double = OneBitGrid.at(epsilon), float(epsilon)
     growth = Fraction(grid.span, grid.light)
-    rest = (
+    error = (
         kind.share_error(position, growth)
         # The grid: half a step, next to a weight that is at least light.
         + Fraction(1, 2 * grid.light)
@@ -271,13 +275,13 @@ def _known(kind: type[ScoreLikelihood], position: int, top: int, bottom: int) ->
         + abs(Fraction(double) - epsilon)
     )
     slope = double_above(kind.slope(growth, epsilon))
-    return _Known(double, double_below(epsilon / 2), slope, double_above(rest))
+    return _TermConstants(double, double_below(epsilon / 2), slope, double_above(error))
 
 
 def relative_share(error: Fraction, position: int, growth: Fraction) -> Fraction:
-    """The change if the product of a share and a double has a relative error.
+    """Bound the change if the product of a share and a double has a relative error.
 
-    The error is then relative to the high weight, but not to what is left for the low one.
+    The error is then relative to the high weight, but not to the low one.
     """
     return error * (min(growth, Fraction(1)) if position else growth)
 
@@ -304,7 +308,7 @@ class Regression(Query):
         return f"a yes-or-no prediction from {self.score.coordinates}"
 
     def asks_on(self, domain: Domain) -> str:
-        return f"a yes-or-no prediction from {self.score.told(domain)}"
+        return f"a yes-or-no prediction from {self.score.describe(domain)}"
 
     def tree(self) -> dict[str, Any]:
         return {**self.score.tree(), "epsilon": self.epsilon}
@@ -321,7 +325,7 @@ class Regression(Query):
     @staticmethod
     @abstractmethod
     def curve(x: NDArray[np.float64], /) -> NDArray[np.float64]:
-        """The shares of scores, in portable doubles."""
+        """Return the shares of scores, in portable doubles."""
 
     def work(self, domain: Domain) -> int:
         return len(domain.values)

@@ -1,4 +1,4 @@
-"""An affine score as it is written: weights by name or by position, and an intercept."""
+"""An affine score as its author wrote it: weights by name or by position, and an intercept."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ class AffineScore:
 
     @property
     def coordinates(self) -> str:
-        """The coordinates that it depends on, in words."""
+        """The coordinates that the score depends on, in words."""
         used = [j for j, weight in enumerate(self.weights) if weight not in (0.0, {})]
         if self.names is None:
             return f"{len(used)} of {len(self.weights)} coordinates"
         return format_list([self.names[j] for j in used]) or "no coordinate"
 
-    def told(self, domain: Domain) -> str:
-        """Those that it depends on, on a domain, with their weights; what changes it most first."""
+    def describe(self, domain: Domain) -> str:
+        """Describe the coordinates and weights on a domain, the one with most effect first."""
         if isinstance(domain, Box):
             names = domain.names or tuple(f"[{j}]" for j in range(len(domain.sides)))
             weights = self._aligned(domain.names, len(domain.sides))
@@ -67,18 +67,18 @@ class AffineScore:
             widths = np.ptp(values.columns, axis=1).tolist()
             effects = [abs(_of_number(w)) * width for w, width in zip(weights, widths, strict=True)]
         order = sorted(range(len(names)), key=lambda j: -effects[j])
-        told = [f"{names[j]} ({_weight_text(weights[j])})" for j in order if effects[j] > 0]
-        return format_list(told) or "no coordinate"
+        descriptions = [f"{names[j]} ({_weight_text(weights[j])})" for j in order if effects[j] > 0]
+        return format_list(descriptions) or "no coordinate"
 
     def tree(self) -> dict[str, Any]:
-        """The JSON shape, with numbers as doubles."""
+        """Return the JSON shape, with numbers as doubles."""
         weights: Any = list(self.weights)
         if self.names is not None:
             weights = dict(zip(self.names, self.weights, strict=True))
         return {"weights": weights, "intercept": self.intercept}
 
     def on(self, domain: Domain) -> BoxScore | SetScore:
-        """The score on a domain whose values are points."""
+        """Align the score with a domain whose values are points."""
         match domain:
             case FiniteSet():
                 return self.on_set(domain)
@@ -131,25 +131,27 @@ class AffineScore:
 
 
 def _effect(weight: Weight, side: Side) -> float:
-    """How far a coordinate can move a score."""
+    """Return how far a coordinate can move a score."""
     if isinstance(side, Categories):
-        given = weight if isinstance(weight, dict) else {}
-        columns = [given.get(label, 0.0) for label in side.labels]
+        by_label = weight if isinstance(weight, dict) else {}
+        columns = [by_label.get(label, 0.0) for label in side.labels]
         return max(columns) - min(columns)
     return abs(_of_number(weight)) * (side.upper - side.lower)
 
 
 def _weight_text(weight: Weight) -> str:
-    """A weight, or those of the categories that count most."""
+    """Format a weight, or the largest weights of categories."""
     if not isinstance(weight, dict):
         return f"{weight:.4g}"
     labels = sorted((label for label in weight if weight[label]), key=lambda k: -abs(weight[k]))
-    more = ", …" if len(labels) > _CATEGORIES else ""
-    return ", ".join(f"{weight[label]:.4g} for {label}" for label in labels[:_CATEGORIES]) + more
+    ellipsis = ", …" if len(labels) > _CATEGORIES else ""
+    return (
+        ", ".join(f"{weight[label]:.4g} for {label}" for label in labels[:_CATEGORIES]) + ellipsis
+    )
 
 
-def _below(place: str, name: str) -> str:
-    return f"{place}{name}" if name.startswith("[") else f"{place}.{name}"
+def _below(prefix: str, name: str) -> str:
+    return f"{prefix}{name}" if name.startswith("[") else f"{prefix}.{name}"
 
 
 def _by_category(weight: Weight, labels: Sequence[str]) -> list[float]:
@@ -157,9 +159,9 @@ def _by_category(weight: Weight, labels: Sequence[str]) -> list[float]:
         if weight == 0.0:
             return [0.0] * len(labels)
         raise InvalidInput(f"needs a weight for each category: {join_names(labels)}")
-    known = set(labels)
+    allowed = set(labels)
     for label in weight:
-        if label not in known:
+        if label not in allowed:
             shown = f"{join_names(labels)}{did_you_mean(label, labels)}"
             raise InvalidInput(f"the domain has no such category; it has {shown}", label)
     return [weight.get(label, 0.0) for label in labels]
@@ -172,21 +174,21 @@ def _of_number(weight: Weight) -> float:
 
 
 def _weight(weight: Any) -> Weight:
-    # Most are texts, and asking whether one is a Mapping takes longer than reading it.
+    # Most are strings, and isinstance(…, Mapping) takes longer than reading them.
     if isinstance(weight, str) or not isinstance(weight, Mapping):
         return double(weight)
     fields = members(dict(weight) if not isinstance(weight, dict) else weight, optional=None)
     result = {}
-    for label, of_it in fields.items():
+    for label, category_weight in fields.items():
         with at(text(label)):
-            result[label] = double(of_it)
+            result[label] = double(category_weight)
     if not result:
         raise InvalidInput("must not be empty")
     return result
 
 
 def read_score(weights: WeightsLike, intercept: float) -> AffineScore:
-    """Read a score as it was written."""
+    """Read a score as its author wrote it."""
     names: tuple[str, ...] | None = None
     values: list[Weight] = []
     if (plain := doubles(weights)) is not None:
@@ -213,7 +215,7 @@ def read_score(weights: WeightsLike, intercept: float) -> AffineScore:
 
 
 def weights_from_json(value: Any) -> Any:
-    """The weights of a file: an object or a list, whose entries are read later."""
+    """Check that weights in a file are an object or a list; entries are read later."""
     if isinstance(value, list):
         return value
     with at("weights"):

@@ -49,7 +49,7 @@ class Duchi(Linear):
         return type(self)(self.score, self.range, True, epsilon)
 
     def _answers(self, ends: Ends) -> Ends:
-        # From the sampled weights, so that the mean is right but for one rounding.
+        # From the sampled weights, so that the mean is right except for one rounding.
         low, high = OneBitGrid.at(self.epsilon).means(ends)
         try:
             return number(float(low)), number(float(high))
@@ -67,7 +67,7 @@ def duchi(
     range: Sequence[float],
     epsilon: ExactLike,
 ) -> Duchi:
-    """A query whose response is an unbiased estimate of a weighted sum, clipped to a range.
+    """Ask for an unbiased estimate of a weighted sum, clipped to a range.
 
     >>> duchi({"age": 1}, range=(0, 100), epsilon="1")
     Duchi(1 weight in [0, 100], epsilon=1)

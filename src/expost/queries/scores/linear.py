@@ -66,7 +66,7 @@ class Linear(Query):
         return self._asks(self.score.coordinates)
 
     def asks_on(self, domain: Domain) -> str:
-        return self._asks(self.score.told(domain))
+        return self._asks(self.score.describe(domain))
 
     def _asks(self, coordinates: str) -> str:
         ends = "" if self.range is None else f" from {self.range[0]:g} to {self.range[1]:g}"
@@ -118,11 +118,11 @@ class Linear(Query):
         return one_bit_meaning(ends, ends, self.epsilon)
 
     def _answers(self, ends: Ends) -> Ends:
-        """The two responses of a query with this range."""
+        """Return the two responses of a query with this range."""
         return ends
 
     def _ends(self, score: AlignedScore) -> Ends:
-        """The range on a domain, which holds all scores unless they are clipped."""
+        """Return the range on a domain, which contains all scores unless they are clipped."""
         if self.range is not None and self.clip:
             return self.range
         if self.range is not None:
@@ -169,7 +169,7 @@ def linear(
     clip: bool = False,
     epsilon: ExactLike,
 ) -> Linear:
-    """A one-bit query about a weighted sum of coordinates; the response is an end of its range.
+    """Ask for one bit about a weighted sum of coordinates; the response is an end of its range.
 
     ``weights`` go by name if the coordinates have names, and by position in a plain box. ``range``
     is by default the exact range of the score on the domain. With ``clip``, scores beyond the range

@@ -52,7 +52,7 @@ class Logistic(Regression):
 
 
 def logistic(weights: WeightsLike, *, intercept: float = 0, epsilon: ExactLike) -> Logistic:
-    """A one-bit query about a logistic regression; the response is 0 or 1.
+    """Ask for one bit about a logistic regression; the response is 0 or 1.
 
     ``weights`` go by name if the coordinates have names, and by position in a plain box.
 

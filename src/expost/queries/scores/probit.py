@@ -51,7 +51,7 @@ class Probit(Regression):
 
 
 def probit(weights: WeightsLike, *, intercept: float = 0, epsilon: ExactLike) -> Probit:
-    """A one-bit query about a probit regression; the response is 0 or 1.
+    """Ask for one bit about a probit regression; the response is 0 or 1.
 
     ``weights`` go by name if the coordinates have names, and by position in a plain box.
 

@@ -33,7 +33,7 @@ _WRAPS = 2**63
 
 
 class TableLikelihood(BySufficientTerms):
-    """A likelihood with few responses, whose columns of weights are written out.
+    """A likelihood with few responses, from explicit columns of weights.
 
     The weights of all responses must have the same total for every value, or they would not be
     probabilities up to one common factor.
@@ -44,18 +44,18 @@ class TableLikelihood(BySufficientTerms):
     ) -> None:
         self.domain = domain
         largest = _largest(domain, responses, columns)
-        # What no value can give is not in the range of the query.
+        # Responses that no value can give are not in the range of the query.
         possible = [i for i, most in enumerate(largest) if most]
         self.responses = tuple([responses[i] for i in possible])
         self._columns = [columns[i] for i in possible]
         for column in self._columns:
             column.setflags(write=False)
-        self._words = 1 + max(largest).bit_length() // 64
+        self._words_per_weight = 1 + max(largest).bit_length() // 64
         self._positions = {response: i for i, response in enumerate(self.responses)}
 
     @property
     def footprint(self) -> int:
-        return len(self.domain) * self._words
+        return len(self.domain) * self._words_per_weight
 
     def position(self, response: Any) -> int | None:
         if type(response) in (int, float):  # as it is read from a file
@@ -65,14 +65,14 @@ class TableLikelihood(BySufficientTerms):
         except InvalidInput:
             return None
 
-    def pmf(self, place: int) -> Pmf:
-        return Categorical(tuple(int(column[place]) for column in self._columns))
+    def pmf(self, index: int) -> Pmf:
+        return Categorical(tuple(int(column[index]) for column in self._columns))
 
     def weights(self, position: int) -> Weights:
         return self._columns[position]
 
     def term(self, position: int) -> Term:
-        # All are kept, because the filter goes through all of them every time.
+        # All terms are stored, because the filter uses all of them every time.
         if position not in self._terms:
             self._terms[position] = Term(self.weights(position))
         return self._terms[position]
@@ -89,7 +89,7 @@ class TableLikelihood(BySufficientTerms):
 def _largest(
     domain: FiniteSet, responses: Sequence[Value], columns: Sequence[Weights]
 ) -> list[int]:
-    """The largest weight of every column, if these are the weights of a likelihood."""
+    """Return the largest weight of every column; refuse columns that are no likelihood."""
     if len(responses) != len(columns) or {len(column) for column in columns} != {len(domain)}:
         raise InvalidInput(
             f"a likelihood of {len(responses)} responses on {len(domain)} values needs a column of "
@@ -112,15 +112,15 @@ def _largest(
 # Quotients of weights to their geometric mean then stay within the range of doubles.
 _MOST_BITS = 2000
 _MISS = 1e-9
-_PLACES = 10**15
+_SCALE = 10**15
 _DECIMALS = re.compile(r"[01](\.[0-9]{1,15})?( [01](\.[0-9]{1,15})?)*")
 
 
 def read_table(probabilities: Any) -> tuple[Weights, int]:
-    """Weights and denominator, in lowest terms, of rows of probabilities that sum to one."""
+    """Read rows of probabilities that sum to one, as weights and denominator in lowest terms."""
     decimals = _short_decimals(probabilities)
     if decimals is not None:
-        return in_lowest_terms(decimals, _PLACES)
+        return in_lowest_terms(decimals, _SCALE)
     entries = _entries(probabilities)
     if entries.ndim != 2 or 0 in entries.shape:
         raise InvalidInput("must be rows of numbers, one row per value")
@@ -129,7 +129,7 @@ def read_table(probabilities: Any) -> tuple[Weights, int]:
 
 
 def in_lowest_terms(weights: Weights, denominator: int) -> tuple[Weights, int]:
-    """Lowest terms and one type of array: equal channels have equal weights, however given."""
+    """Reduce weights and choose their type, so that equal channels have equal arrays."""
     common = math.gcd(denominator, int(np.gcd.reduce(weights, axis=None)))
     weights = as_weights(weights // common, denominator // common)
     weights.setflags(write=False)
@@ -137,10 +137,10 @@ def in_lowest_terms(weights: Weights, denominator: int) -> tuple[Weights, int]:
 
 
 def _short_decimals(table: Any) -> NDArray[np.int64] | None:
-    """Most tables of files, all at once: rows of decimals of at most 15 places that sum to one.
+    """Read a table of decimals of at most 15 places in one go, as most files have it.
 
-    None for any other, which has to be read entry by entry. Times 10^15, the double next to such a
-    decimal is less than a quarter from the integer that is meant.
+    Returns None for any other table, which has to be read entry by entry. Times 10^15, the double
+    next to such a decimal is less than a quarter from that integer.
     """
     if type(table) is not list or set(map(type, table)) != {list}:
         return None
@@ -150,14 +150,14 @@ def _short_decimals(table: Any) -> NDArray[np.int64] | None:
         return None
     if not _DECIMALS.fullmatch(" ".join(flat)):
         return None
-    weights = np.rint(np.array(list(map(float, flat))) * _PLACES).astype(np.int64)
+    weights = np.rint(np.array(list(map(float, flat))) * _SCALE).astype(np.int64)
     rows = weights.reshape(len(table), -1)
     sums = np.add.reduce(rows, axis=1).tolist()
-    return rows if sums.count(_PLACES) == len(table) else None
+    return rows if sums.count(_SCALE) == len(table) else None
 
 
 def _entries(table: Any) -> NDArray[Any]:
-    """An array of doubles, or of objects where the entries are exact."""
+    """Return an array of doubles, or of objects if the entries are exact."""
     if isinstance(table, np.ma.MaskedArray):
         raise InvalidInput("has masked entries, which are no probabilities")
     if isinstance(table, np.ndarray) and table.dtype.kind == "f":
@@ -223,13 +223,13 @@ def _from_floats(entries: NDArray[np.float64]) -> tuple[Weights, int]:
     sums = entries.sum(axis=1)
     missing = np.flatnonzero(np.abs(sums - 1) > _MISS)
     if missing.size:
-        place = f"[{missing[0]}]"
-        raise InvalidInput(f"the row sums to {sums[missing[0]]:.12g}, not to 1", place)
-    decimals = np.rint(entries * _PLACES)
-    if (decimals / _PLACES == entries).all():
+        row_name = f"[{missing[0]}]"
+        raise InvalidInput(f"the row sums to {sums[missing[0]]:.12g}, not to 1", row_name)
+    decimals = np.rint(entries * _SCALE)
+    if (decimals / _SCALE == entries).all():
         weights = decimals.astype(np.int64)
-        if (weights.sum(axis=1) == _PLACES).all():
-            return weights, _PLACES
+        if (weights.sum(axis=1) == _SCALE).all():
+            return weights, _SCALE
     bits = 62 if (np.ldexp(entries, 62) == np.rint(np.ldexp(entries, 62))).all() else 1074
     if bits == 62:
         weights = np.ldexp(entries, bits).astype(np.int64)

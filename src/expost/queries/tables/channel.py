@@ -65,7 +65,7 @@ class Channel(Query):
         *,
         cap: Fraction | None = None,
     ) -> Channel:
-        """A channel with responses 0, 1, … from integers, of which each row has this sum."""
+        """Make a channel with responses 0, 1, … from rows of integers with this sum."""
         assert all(sum(row) == denominator for row in rows), "rows are probabilities"
         weights, denominator = in_lowest_terms(as_weights(rows, denominator), denominator)
         responses = tuple(range(weights.shape[1]))
@@ -105,7 +105,7 @@ class Channel(Query):
         return None
 
     def charge(self, domain: Domain) -> Nats:
-        """The least epsilon at ``delta``, exactly; without one, the worst case."""
+        """Return the least epsilon at ``delta``, exactly; without a delta, the worst case."""
         return self._least_epsilon if self.delta else super().charge(domain)
 
     def ceiling(self, domain: Domain) -> Nats:
@@ -119,8 +119,8 @@ class Channel(Query):
     def on_set(self, domain: FiniteSet) -> FiniteLikelihood:
         rows = len(self.weights if self.of is None else self.of)
         if len(domain) != rows:
-            what, place = ("rows", "probabilities") if self.of is None else ("classes", "of")
-            raise InvalidInput(f"{rows} {what} for a domain of {len(domain)} values", place)
+            unit, field_name = ("rows", "probabilities") if self.of is None else ("classes", "of")
+            raise InvalidInput(f"{rows} {unit} for a domain of {len(domain)} values", field_name)
         columns = [np.ascontiguousarray(column) for column in self.weights.T]
         if self.of is None:
             return TableLikelihood(domain, self.responses, columns)
@@ -135,7 +135,7 @@ def channel(
     delta: ExactLike | None = None,
     of: Any = None,
 ) -> Channel:
-    """A channel from nested lists, a NumPy array, or a pandas or polars frame.
+    """Make a channel from nested lists, a NumPy array, or a pandas or polars frame.
 
     Rows follow the values of the domain, columns the responses (a frame's column names, or 0, 1,
     …). Integers, fractions, decimals and texts such as ``"2/5"`` are exact, and every row must
@@ -144,10 +144,10 @@ def channel(
     - if every entry is a decimal of at most 15 places and every row of those decimals sums to
       exactly one, that is what was meant;
     - otherwise every entry is the double that it is, a row may miss one by up to 1e-9, and its
-      largest entry (the first of them) becomes one minus the rest.
+      largest entry (the first of them) becomes one minus the others.
 
-    With ``delta`` the channel is charged the least ε at which it is (ε, δ)-LDP. If many values are
-    alike, give a row for each class of them, and with ``of`` the class of each value.
+    With ``delta`` the channel is charged the least ε at which it is (ε, δ)-LDP. If many values
+    have equal rows, give a row for each class of values, and with ``of`` the class of each value.
 
     >>> channel([["2/5", "3/5"], ["1/2", "1/2"]])
     Channel(2 values, 2 responses)
@@ -174,22 +174,22 @@ def channel(
 
 
 def _classes(of: Any, rows: int) -> NDArray[np.intp]:
-    """The class of each value: numbers of rows, each of which is there."""
+    """Read the class of each value: indices of rows, all of which occur."""
     with at("of"):
-        found = np.array(_numbers(of), dtype=np.int64)
-        outside = np.flatnonzero((found < 0) | (found >= rows))
+        class_of = np.array(_read_integers(of), dtype=np.int64)
+        outside = np.flatnonzero((class_of < 0) | (class_of >= rows))
         if outside.size:
             raise InvalidInput(f"must be one of {rows} classes, from 0", f"[{outside[0]}]")
-        empty = np.flatnonzero(np.bincount(found, minlength=rows) == 0)
+        empty = np.flatnonzero(np.bincount(class_of, minlength=rows) == 0)
         if empty.size:
             raise InvalidInput(f"no value is in class {empty[0]}")
-    classes = found.astype(np.intp)
+    classes = class_of.astype(np.intp)
     classes.setflags(write=False)
     return classes
 
 
-def _numbers(of: Any) -> list[int]:
-    """Integers, of which there may be many: those of a file all at once."""
+def _read_integers(of: Any) -> list[int]:
+    """Read integers; those of a file in one go, as they may be many."""
     if type(of) is list and set(map(type, of)) == {NumberText} and _SHORT.fullmatch(" ".join(of)):
         return list(map(int, of))
     return read_list(
@@ -198,7 +198,7 @@ def _numbers(of: Any) -> list[int]:
 
 
 def _labels(responses: Sequence[Any], weights: Weights) -> tuple[Scalar, ...]:
-    """The responses of a table, one for each of its columns."""
+    """Read the responses of a table, one for each column."""
     labels = tuple(read_list(responses, scalar, "responses"))
     if len(labels) != weights.shape[1]:
         raise InvalidInput(f"{len(labels)} responses for {weights.shape[1]} columns", "responses")

@@ -112,20 +112,20 @@ class ExponentialMechanism(Query):
 
 @dataclass(frozen=True)
 class UtilityLevels:
-    """How far utilities are below the largest one of their value: each distance once."""
+    """The distinct distances of utilities below the largest utility of their value."""
 
     below: tuple[Fraction, ...]
     rows: tuple[tuple[int, ...], ...]
-    """The index of the distance, for every response of every value."""
+    """The index of the distance, for each response of each value."""
 
     @classmethod
     def of(cls, utility: Utility) -> UtilityLevels:
-        known: dict[Fraction, int] = {}
+        level_of: dict[Fraction, int] = {}
         rows = tuple(
-            tuple(known.setdefault(largest - entry, len(known)) for entry in row)
+            tuple(level_of.setdefault(largest - entry, len(level_of)) for entry in row)
             for row, largest in ((row, max(row)) for row in utility)
         )
-        return cls(tuple(known), rows)
+        return cls(tuple(level_of), rows)
 
     @cached_property
     def reach(self) -> Fraction:
@@ -133,7 +133,7 @@ class UtilityLevels:
         return max(self.below)
 
 
-# They are the same for every epsilon.
+# Shared by queries with different epsilons.
 _levels_by_utility: IdentityCache[UtilityLevels] = IdentityCache(max_size=1 << 18)
 
 
@@ -144,10 +144,10 @@ def _size(levels: UtilityLevels) -> int:
 def exponential_weights(
     levels: UtilityLevels, factor: Fraction, epsilon: Fraction
 ) -> tuple[list[list[int]], int]:
-    """Integer weights near e^(factor · utility) in every row, and their sum, the same for all rows.
+    """Return integer weights near e^(factor · utility) in every row, and the sum of each row.
 
     No ratio of two weights in a column exceeds e^epsilon if none does before rounding: a small
-    weight that is added to all of them makes up for the rounding. Proof: docs/theory/weights.md.
+    weight that is added to all of them compensates for the rounding. Proof: docs/theory/weights.md.
     """
     width = len(levels.rows[0])
     error = width + 2
@@ -156,13 +156,13 @@ def exponential_weights(
     spread = factor * levels.reach
     bits = 40 + (mixed * width).bit_length() + math.ceil(spread * Fraction(3, 2))
     finer = bits + (width + 1).bit_length()
-    known = [scaled_exp(-factor * below, finer) for below in levels.below]
+    exponentials = [scaled_exp(-factor * below, finer) for below in levels.below]
     largest = levels.below.index(Fraction(0))
     rows = []
     for row in levels.rows:
-        scaled = [known[level] for level in row]
-        whole = sum(scaled)
-        weights = [(weight << bits) // whole for weight in scaled]
+        scaled = [exponentials[level] for level in row]
+        row_total = sum(scaled)
+        weights = [(weight << bits) // row_total for weight in scaled]
         weights[row.index(largest)] += (1 << bits) - sum(weights)
         rows.append([weight + mixed for weight in weights])
     return rows, (1 << bits) + width * mixed
@@ -175,7 +175,7 @@ def exponential_mechanism(
     sensitivity: ExactLike,
     epsilon: ExactLike,
 ) -> ExponentialMechanism:
-    """A response by its utility: a row per value of the domain, a column per response.
+    """Ask for a response by its utility: a row per value of the domain, a column per response.
 
     Utilities are exact: ``0.1`` is 1/10. Without names the responses are 0, 1, ….
 
@@ -203,16 +203,16 @@ def _utility(entry: Any) -> Fraction:
 
 
 def _read_utility(utility: Any, sensitivity: Fraction) -> Utility:
-    given = read_list(utility, as_list)
-    if not given or not given[0]:
+    entries = read_list(utility, as_list)
+    if not entries or not entries[0]:
         raise InvalidInput("must be rows of numbers, one row per value")
-    count = sum(map(len, given))
-    if count > _MOST_UTILITIES or len(given[0]) > _MOST_RESPONSES:
+    count = sum(map(len, entries))
+    if count > _MOST_UTILITIES or len(entries[0]) > _MOST_RESPONSES:
         raise InvalidInput(
-            f"has {len(given[0]):,} responses and {count:,} utilities, and may have at most "
+            f"has {len(entries[0]):,} responses and {count:,} utilities, and may have at most "
             f"{_MOST_RESPONSES:,} and {_MOST_UTILITIES:,}"
         )
-    rows = [tuple(read_list(row, _utility, f"[{i}]")) for i, row in enumerate(given)]
+    rows = [tuple(read_list(row, _utility, f"[{i}]")) for i, row in enumerate(entries)]
     for i, row in enumerate(rows):
         if len(row) != len(rows[0]):
             raise InvalidInput(f"has {len(row)} entries, the first row {len(rows[0])}", f"[{i}]")

@@ -1,4 +1,4 @@
-"""One-bit perturbation: a score between two ends is answered by one of the ends (paper, 2.5)."""
+"""One-bit perturbation: the response to a score in a range is one end of the range (paper, 2.5)."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from expost.queries.tables._table import TableLikelihood
 
 __all__ = ["Perturbation", "perturbation"]
 
-# So many scores are told one by one.
-_FEW = 5
+# The most scores that are described one by one.
+_MOST_DESCRIBED = 5
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -54,20 +54,22 @@ class Perturbation(Query):
 
     def asks_on(self, domain: Domain) -> str:
         values, scores = domain.values, self.scores
-        if len(values) <= _FEW:
+        if len(values) <= _MOST_DESCRIBED:
             names = (_name(value, domain) for value in values)
-            told = [f"{score:.4g} for {name}" for name, score in zip(names, scores, strict=True)]
-            return f"{self.asks}: {format_list(told)}"
-        low, high = (self._with(end, domain) for end in (scores.min(), scores.max()))
+            descriptions = [
+                f"{score:.4g} for {name}" for name, score in zip(names, scores, strict=True)
+            ]
+            return f"{self.asks}: {format_list(descriptions)}"
+        low, high = (self._describe(end, domain) for end in (scores.min(), scores.max()))
         return f"{self.asks}, lowest for {low}, highest for {high}"
 
-    def _with(self, score: float, domain: Domain) -> str:
-        """The values that have a score; of points, which are long, the first and how many more."""
-        places = np.flatnonzero(self.scores == score).tolist()
+    def _describe(self, score: float, domain: Domain) -> str:
+        """Describe the values with a score; for points, which are long, the first and a count."""
+        indices = np.flatnonzero(self.scores == score).tolist()
         if domain.names is None:
-            return format_list([_name(domain.values[place], domain) for place in places])
-        more = f" and {len(places) - 1:,} more" if len(places) > 1 else ""
-        return f"{_name(domain.values[places[0]], domain)}{more}"
+            return format_list([_name(domain.values[index], domain) for index in indices])
+        suffix = f" and {len(indices) - 1:,} more" if len(indices) > 1 else ""
+        return f"{_name(domain.values[indices[0]], domain)}{suffix}"
 
     def tree(self) -> dict[str, Any]:
         low, high = self.range
@@ -118,7 +120,7 @@ def perturbation(
     range: Sequence[float] = (0, 1),
     epsilon: ExactLike,
 ) -> Perturbation:
-    """A one-bit query about a score per value of the domain, in the order of its values.
+    """Ask for one bit about a score per value of the domain, in the order of its values.
 
     >>> perturbation([0, 0.5, 1], range=(0, 1), epsilon="1")
     Perturbation(3 scores in [0, 1], epsilon=1)

@@ -62,7 +62,7 @@ class HadamardResponse(Query):
 
 
 class _HadamardLikelihood(Pairwise):
-    """Responses are column numbers; each one speaks for the rows where it has +1."""
+    """Responses are column indices; each supports the rows where it has +1."""
 
     def __init__(self, domain: FiniteSet, order: int, heavy: int, light: int) -> None:
         super().__init__(domain, heavy, light)
@@ -85,8 +85,8 @@ class _HadamardLikelihood(Pairwise):
             return None
         return column if isinstance(column, int) and 0 <= column < self._order else None
 
-    def pmf(self, place: int) -> Pmf:
-        return SignedColumns(self._order, place + 1, self._heavy, self._light)
+    def pmf(self, index: int) -> Pmf:
+        return SignedColumns(self._order, index + 1, self._heavy, self._light)
 
     def supported_values(self, position: int) -> NDArray[np.bool_]:
         rows = np.arange(1, len(self.domain) + 1, dtype=np.uint32)
@@ -113,11 +113,11 @@ class SignedColumns(Pmf):
     def pick(self, uniform: int) -> int:
         limit = self._order // 2 * self._heavy
         odd = int(uniform >= limit)
-        # Products, not branches: both candidates are worked out.
-        rest = (1 - odd) * (uniform // self._heavy) + odd * ((uniform - limit) // self._light)
+        # Products, not branches: both candidates are computed.
+        index = (1 - odd) * (uniform // self._heavy) + odd * ((uniform - limit) // self._light)
         # The other bits of the column are free, and that at the row's lowest one sets the sign.
         free = _lowest(self._row) - 1
-        column = (rest & free) | (rest & ~free) << 1
+        column = (index & free) | (index & ~free) << 1
         return column | (free + 1) * (odd ^ _parity(column & self._row))
 
     def weight(self, position: int) -> int:
@@ -125,7 +125,7 @@ class SignedColumns(Pmf):
 
 
 def _lowest(bits: int) -> int:
-    """The lowest one-bit of a number; zero if it has none."""
+    """Return the lowest one-bit of an integer, or zero."""
     return bits & -bits
 
 
@@ -134,7 +134,7 @@ def _parity(bits: int) -> int:
 
 
 def hadamard_response(*, order: int, epsilon: ExactLike) -> HadamardResponse:
-    """A column of a Hadamard matrix whose order is a power of 2 above the number of values.
+    """Ask for a column of a Hadamard matrix; its order is a power of 2 above the number of values.
 
     >>> hadamard_response(order=8, epsilon="1")
     HadamardResponse(order 8, epsilon=1)

@@ -1,4 +1,4 @@
-"""Local hashing: the values are hashed into buckets, and the bucket is answered with noise."""
+"""Local hashing: values are hashed into buckets, and the response is the bucket with noise."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class BucketHash:
     """A hash from values to buckets: part of the query, and so public."""
 
     seed: str
-    """In hexadecimal digits."""
+    """Hexadecimal digits."""
     buckets: int
 
     def __post_init__(self) -> None:
@@ -44,7 +44,7 @@ class BucketHash:
         object.__setattr__(self, "buckets", buckets)
 
     def of(self, domain: FiniteSet) -> NDArray[np.int64]:
-        """The bucket of every value: sha256(seed ‖ canonical value), 8 bytes, mod buckets."""
+        """Return the bucket of each value: sha256(seed ‖ canonical value), 8 bytes, mod buckets."""
         seed = bytes.fromhex(self.seed)
         texts = _texts_by_domain.get(domain, domain, lambda: _canonical_values(domain), len)
         digests = b"".join([hashlib.sha256(seed + text).digest() for text in texts])
@@ -112,7 +112,7 @@ class LocalHashing(Query):
 
 
 class _HashedLikelihood(Pairwise):
-    """Responses are buckets; each speaks for the values in it."""
+    """Responses are buckets; each supports the values in it."""
 
     def __init__(
         self, domain: FiniteSet, count: int, buckets: NDArray[np.int64], heavy: int, light: int
@@ -123,7 +123,7 @@ class _HashedLikelihood(Pairwise):
 
     @cached_property
     def least_loss(self) -> Nats:
-        # An empty bucket speaks for nobody. There is one if there are more buckets than values.
+        # An empty bucket supports no value. One exists if there are more buckets than values.
         count = len(self.responses)
         full = count <= len(self.domain) and len(np.unique(self._buckets)) == count
         return self.epsilon if full else Nats()
@@ -144,8 +144,8 @@ class _HashedLikelihood(Pairwise):
             return None
         return bucket if isinstance(bucket, int) and bucket in self.responses else None
 
-    def pmf(self, place: int) -> Pmf:
-        bucket = int(self._buckets[place])
+    def pmf(self, index: int) -> Pmf:
+        bucket = int(self._buckets[index])
         return Spiked(len(self.responses), bucket, self._heavy, self._light)
 
     def supported_values(self, position: int) -> NDArray[np.bool_]:
@@ -159,7 +159,7 @@ class _HashedLikelihood(Pairwise):
 
 
 def local_hashing(*, seed: str, buckets: int, epsilon: ExactLike) -> LocalHashing:
-    """The bucket of a value with noise; the seed of the hash is written in hexadecimal digits.
+    """Ask for the bucket of a value with noise; the seed of the hash has hexadecimal digits.
 
     >>> local_hashing(seed="5eed", buckets=4, epsilon="1")
     LocalHashing(4 buckets, epsilon=1)

@@ -54,7 +54,7 @@ class RandomizedResponse(Query):
 
 
 class _RandomizedLikelihood(Pairwise):
-    """Responses are the values themselves, and each speaks for itself."""
+    """Responses are the values themselves, and each supports itself."""
 
     def __init__(self, domain: FiniteSet, heavy: int, light: int) -> None:
         super().__init__(domain, heavy, light)
@@ -72,13 +72,13 @@ class _RandomizedLikelihood(Pairwise):
     def position(self, response: Any) -> int | None:
         return self.domain.locate(response)
 
-    def pmf(self, place: int) -> Pmf:
-        return Spiked(len(self.domain), place, self._heavy, self._light)
+    def pmf(self, index: int) -> Pmf:
+        return Spiked(len(self.domain), index, self._heavy, self._light)
 
     def supported_values(self, position: int) -> NDArray[np.bool_]:
-        itself = np.zeros(len(self.domain), dtype=np.bool_)
-        itself[position] = True
-        return itself
+        supported = np.zeros(len(self.domain), dtype=np.bool_)
+        supported[position] = True
+        return supported
 
     def separating_response(self, value: int, other: int) -> int:
         return value

@@ -30,8 +30,8 @@ __all__ = ["SpikedSubsets", "SubsetSelection", "members_of", "rank_of", "subset_
 
 # A draw takes time that grows with the square of this: near a second at the limit.
 _MOST_VALUES = 10_000
-_MOST_KEPT = 1 << 20
-_FEW = 300
+_MOST_CACHED = 1 << 20
+_FEW_INDICES = 300
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -82,14 +82,14 @@ class SubsetSelection(Query):
 
 
 class _SubsetLikelihood(Pairwise):
-    """Responses are indices in ascending order; each speaks for the values that it lists."""
+    """Responses are indices in ascending order; each supports the values that it lists."""
 
     def __init__(self, domain: FiniteSet, size: int, heavy: int, light: int) -> None:
         super().__init__(domain, heavy, light)
         self._size = size
         self.responses = LazyResponses(math.comb(len(domain), size), self._indices, self.position)
-        # Ranks take long to work out. Given responses are public, so their ranks may be cached.
-        self._given: dict[int, tuple[int, ...]] = {}
+        # Ranks take long to compute. Responses are public, so their ranks may be cached.
+        self._indices_by_rank: dict[int, tuple[int, ...]] = {}
         self._ranks: dict[tuple[int, ...], int] = {}
 
     @property
@@ -107,25 +107,25 @@ class _SubsetLikelihood(Pairwise):
         return Fraction(having, total), Fraction(both + alone, total)
 
     def _indices(self, position: int) -> tuple[int, ...]:
-        if position in self._given:
-            return self._given[position]
+        if position in self._indices_by_rank:
+            return self._indices_by_rank[position]
         flags = members_of(position, self._size, len(self.domain))
         return tuple(i for i, flag in enumerate(flags) if flag)
 
-    def bits(self, place: int) -> BitProbabilities:
+    def bits(self, index: int) -> BitProbabilities:
         # From the probabilities of whole responses, and how many of them there are.
         domain, size = len(self.domain), self._size
-        neighbour = (place + 1) % domain
-        separating_response = self.separating_response(place, neighbour)
-        having = self.pmf(place).probability(separating_response)
-        lacking = self.pmf(neighbour).probability(separating_response)
-        apart = math.comb(domain - 2, size - 1)
-        both = math.comb(domain - 2, size - 2) if size > 1 else 0
+        neighbour = (index + 1) % domain
+        position = self.separating_response(index, neighbour)
+        having = self.pmf(index).probability(position)
+        lacking = self.pmf(neighbour).probability(position)
+        separating_count = math.comb(domain - 2, size - 1)
+        joint_count = math.comb(domain - 2, size - 2) if size > 1 else 0
         return BitProbabilities(
-            own=math.comb(domain - 1, size - 1) * having,
-            other=both * having + apart * lacking,
-            right=apart * having,
-            wrong=apart * lacking,
+            true_bit=math.comb(domain - 1, size - 1) * having,
+            other_bit=joint_count * having + separating_count * lacking,
+            only_true=separating_count * having,
+            only_other=separating_count * lacking,
             independent=False,
         )
 
@@ -134,28 +134,28 @@ class _SubsetLikelihood(Pairwise):
             indices = read_list(response, number)
         except InvalidInput:
             return None
-        given = tuple(index for index in indices if isinstance(index, int))
-        if given in self._ranks:
-            return self._ranks[given]
-        ascending = all(a < b for a, b in pairwise(given))
-        if not len(given) == len(indices) == self._size or not ascending:
+        ascending_indices = tuple(index for index in indices if isinstance(index, int))
+        if ascending_indices in self._ranks:
+            return self._ranks[ascending_indices]
+        ascending = all(a < b for a, b in pairwise(ascending_indices))
+        if not len(ascending_indices) == len(indices) == self._size or not ascending:
             return None
-        if given[0] < 0 or given[-1] >= len(self.domain):
+        if ascending_indices[0] < 0 or ascending_indices[-1] >= len(self.domain):
             return None
-        if len(self._ranks) * self._size > _MOST_KEPT:
-            self._given.clear()
+        if len(self._ranks) * self._size > _MOST_CACHED:
+            self._indices_by_rank.clear()
             self._ranks.clear()
-        self._ranks[given] = rank = rank_of_indices(given, len(self.domain))
-        self._given[rank] = given
+        self._ranks[ascending_indices] = rank = rank_of_indices(ascending_indices, len(self.domain))
+        self._indices_by_rank[rank] = ascending_indices
         return rank
 
-    def pmf(self, place: int) -> Pmf:
-        return SpikedSubsets(len(self.domain), self._size, place, self._heavy, self._light)
+    def pmf(self, index: int) -> Pmf:
+        return SpikedSubsets(len(self.domain), self._size, index, self._heavy, self._light)
 
     def supported_values(self, position: int) -> NDArray[np.bool_]:
-        spoken = np.zeros(len(self.domain), dtype=np.bool_)
-        spoken[list(self._indices(position))] = True
-        return spoken
+        supported = np.zeros(len(self.domain), dtype=np.bool_)
+        supported[list(self._indices(position))] = True
+        return supported
 
     def separating_response(self, value: int, other: int) -> int:
         # The value and those after it, around the end, without the other one.
@@ -172,15 +172,15 @@ class SpikedSubsets(Pmf):
 
     A position is the rank in the combinatorial number system, the sum of binom(c_j, j) over the
     elements c_1 < c_2 < …. The subsets with the last element are the last ones in this order, and
-    turning all elements around takes the last element to any other.
+    rotating all elements takes the last element to any other.
     """
 
-    __slots__ = ("_count", "_heavy", "_light", "_size", "_turn", "_without", "total")
+    __slots__ = ("_count", "_heavy", "_light", "_rotation", "_size", "_without", "total")
 
     def __init__(self, count: int, size: int, spike: int, heavy: int, light: int) -> None:
         self._count, self._size = count, size
         self._heavy, self._light = heavy, light
-        self._turn = spike + 1
+        self._rotation = spike + 1
         self._without = math.comb(count - 1, size)
         self.total = self._without * light + math.comb(count - 1, size - 1) * heavy
 
@@ -191,18 +191,18 @@ class SpikedSubsets(Pmf):
         # Products, not branches: both candidates are worked out.
         rank = (uniform < limit) * without + (uniform >= limit) * having
         flags = members_of(rank, self._size, self._count)
-        start = self._count - self._turn
+        start = self._count - self._rotation
         return rank_of(flags[start:] + flags[:start])
 
     def weight(self, position: int) -> int:
         flags = members_of(position, self._size, self._count)
-        return self._heavy if flags[self._turn - 1] else self._light
+        return self._heavy if flags[self._rotation - 1] else self._light
 
 
 def members_of(rank: int, size: int, count: int) -> list[int]:
-    """For each of ``count`` elements, 1 if it is in the subset of this rank, else 0."""
+    """Return 1 for each of ``count`` elements that is in the subset of this rank, else 0."""
     flags = [0] * count
-    # Of the subsets of what is left, those without the largest element come first.
+    # Among the subsets of the remaining elements, those without the largest come first.
     first = math.comb(count - 1, size)
     for element in range(count - 1, -1, -1):
         taken = int(rank >= first)
@@ -216,7 +216,7 @@ def members_of(rank: int, size: int, count: int) -> list[int]:
 
 
 def rank_of(flags: Sequence[int]) -> int:
-    """The rank of a subset among those of its size; the inverse of :func:`members_of`."""
+    """Return the rank of a subset among those of its size; the inverse of :func:`members_of`."""
     rank, size = 0, sum(flags)
     first = math.comb(len(flags) - 1, size)
     for element in range(len(flags) - 1, -1, -1):
@@ -229,9 +229,9 @@ def rank_of(flags: Sequence[int]) -> int:
 
 
 def rank_of_indices(indices: Sequence[int], count: int) -> int:
-    """The same by the elements of the subset, which is faster where they are few."""
-    if len(indices) <= _FEW:
-        return sum(math.comb(index, place) for place, index in enumerate(indices, start=1))
+    """Return the rank of a subset from its elements, which is faster if they are few."""
+    if len(indices) <= _FEW_INDICES:
+        return sum(math.comb(index, order) for order, index in enumerate(indices, start=1))
     flags = [0] * count
     for index in indices:
         flags[index] = 1
@@ -239,7 +239,7 @@ def rank_of_indices(indices: Sequence[int], count: int) -> int:
 
 
 def subset_selection(*, size: int, epsilon: ExactLike) -> SubsetSelection:
-    """A subset of the values by their indices, more likely one that has the true value.
+    """Ask for a subset of the values, by their indices; it more likely has the true value.
 
     >>> subset_selection(size=3, epsilon="1")
     SubsetSelection(3 values, epsilon=1)

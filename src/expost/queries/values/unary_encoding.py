@@ -87,7 +87,7 @@ class UnaryEncoding(Query):
 
 
 class _UnaryLikelihood(Pairwise):
-    """Responses are texts of bits, numbered as binary numbers; each speaks for its ones."""
+    """Responses are bit strings, indexed as binary numbers; each supports its ones."""
 
     def __init__(
         self,
@@ -103,24 +103,30 @@ class _UnaryLikelihood(Pairwise):
 
     @property
     def least_loss(self) -> Nats:
-        return Nats()  # all zeros speak for nobody
+        return Nats()  # all zeros support no value
 
     @property
     def support_probabilities(self) -> tuple[Fraction, Fraction]:
         total = sum(self._true)
         return Fraction(self._true[1], total), Fraction(self._other[1], total)
 
-    def bits(self, place: int) -> BitProbabilities:
+    def bits(self, index: int) -> BitProbabilities:
         # Bits are independent, so the odds of one are those of it alone against none at all.
-        size, pmf = len(self.domain), self.pmf(place)
+        size, pmf = len(self.domain), self.pmf(index)
         none = pmf.probability(0)
 
         def share(bit: int) -> Fraction:
-            one = pmf.probability(1 << (size - 1 - bit))
-            return one / (one + none)
+            alone = pmf.probability(1 << (size - 1 - bit))
+            return alone / (alone + none)
 
-        own, other = share(place), share((place + 1) % size)
-        return BitProbabilities(own, other, own * (1 - other), other * (1 - own), independent=True)
+        true_bit, other_bit = share(index), share((index + 1) % size)
+        return BitProbabilities(
+            true_bit,
+            other_bit,
+            true_bit * (1 - other_bit),
+            other_bit * (1 - true_bit),
+            independent=True,
+        )
 
     def _text(self, position: int) -> str:
         return format(position, f"0{len(self.domain)}b")
@@ -131,8 +137,8 @@ class _UnaryLikelihood(Pairwise):
         bits = re.fullmatch("[01]+", response) and len(response) == len(self.domain)
         return int(response, 2) if bits else None
 
-    def pmf(self, place: int) -> Pmf:
-        return NoisyBits(len(self.domain), place, self._true, self._other)
+    def pmf(self, index: int) -> Pmf:
+        return NoisyBits(len(self.domain), index, self._true, self._other)
 
     def supported_values(self, position: int) -> NDArray[np.bool_]:
         bits = np.frombuffer(self._text(position).encode(), dtype=np.uint8)
@@ -143,9 +149,9 @@ class _UnaryLikelihood(Pairwise):
 
 
 class NoisyBits(Pmf):
-    """Independent bits: one of them has weights (zero, one) of its own.
+    """Independent bits: one of them has different weights (zero, one).
 
-    A position is the number that the bits are in base two; the first bit counts most.
+    A position is the value of the bits in base two; the first bit counts most.
     """
 
     __slots__ = ("_base", "_ones", "_zeros", "total")
@@ -166,14 +172,18 @@ class NoisyBits(Pmf):
 
     def weight(self, position: int) -> int:
         weight = 1
-        for zero, one in zip(reversed(self._zeros), reversed(self._ones), strict=True):
+        for zero_weight, one_weight in zip(
+            reversed(self._zeros), reversed(self._ones), strict=True
+        ):
             position, bit = divmod(position, 2)
-            weight *= one if bit else zero
+            weight *= one_weight if bit else zero_weight
         return weight
 
 
 def unary_encoding(*, variant: str = "optimized", epsilon: ExactLike) -> UnaryEncoding:
-    """A text of noisy bits, one per value of the domain in its order.
+    """Ask for a string of noisy bits, one per value of the domain, in its order.
+
+    The variant is ``"symmetric"`` (SUE, basic RAPPOR) or ``"optimized"`` (OUE).
 
     >>> unary_encoding(epsilon="1")
     UnaryEncoding(optimized, epsilon=1)
