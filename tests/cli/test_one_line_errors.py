@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +43,7 @@ def write(name: str, content: Any) -> None:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The files of all commands in the table. None of the commands changes any."""
     folder = tmp_path_factory.mktemp("errors")
     before = Path.cwd()
@@ -54,7 +54,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         _write_other_files()
     finally:
         os.chdir(before)
-    return folder
+    commits = _commits(folder)
+    yield folder
+    assert _commits(folder) == commits
+
+
+def _commits(folder: Path) -> Any:
+    with xp.Ledger(folder / "study.db") as ledger:
+        return ledger.tip
 
 
 def _write_transcripts() -> None:
@@ -119,6 +126,8 @@ def _write_other_files() -> None:
     Path("junk").write_bytes(b"\x1f\x8bxxxx")
     xp.proof.certificate(xp.load_transcript("transcript.json")).save("proof.json")
     Path("folder").mkdir()
+    write("values.csv", "subject,value\nann,yes\nbob,no\n")
+    Path("values.csv").chmod(0o600)
     ledger = xp.Ledger.create("study.db", SMOKING, filter=BUDGET, queries={"smokes": QUERY})
     with ledger:
         ledger.register(["ann", "bob"])
@@ -586,6 +595,7 @@ ERRORS = [
         "ledger create study.db --values no,yes --budget 1",
         "study.db.checkpoint: already exists; checkpoints are never overwritten",
     ),
+    ("ledger create new.db --values a,b --budget 0", "--budget: must be greater than 0"),
     (
         "ledger create new.db --queries query.json --budget 1",
         "query.json: is a query; a file of queries is needed here",
@@ -599,12 +609,21 @@ ERRORS = [
         "domain.json: already exists; not overwritten",
     ),
     ("ledger register study.db", "no subjects; give FILE, --subject NAME or --subjects FILE"),
+    (
+        "ledger register study.db nowhere.txt",
+        "nowhere.txt: cannot be read: No such file or directory",
+    ),
+    (
+        "ledger register study.db --subject x --kind robot",
+        "Invalid value for '--kind': 'robot' is not one of 'device', 'imported', 'simulated'.",
+    ),
     ("ledger register nowhere.db ann", "ann: cannot be read: No such file or directory"),
     (
         "ledger reserve study.db --query smoke",
         "--query smoke: neither a file nor a query of the ledger, such as smokes; did you"
         " mean 'smokes'?",
     ),
+    ("ledger reserve study.db", "Missing option '--query'."),
     (
         "ledger reserve study.db --query smokes --subject zed",
         "--subject zed: no subject 'zed' in this ledger",
@@ -623,14 +642,27 @@ ERRORS = [
         "or remove the file first",
     ),
     ("ledger record study.db answers.csv --query smokes", "Missing option '--key'."),
+    ("ledger record study.db answers.csv --key a", "Missing option '--query'."),
+    (
+        "ledger record study.db values.csv --query smokes --key a",
+        "values.csv: has no column 'response'",
+    ),
     ("ledger record study.db blank.csv --query smokes --key a", "blank.csv: is empty"),
     (
         "ledger ask study.db --query smokes --values nowhere.csv",
         "--values: there is no such file (what was given is not shown); it takes the name"
         " of a file",
     ),
+    (
+        "ledger ask study.db --query drinks --values values.csv",
+        "--query drinks: neither a file nor a query of the ledger, such as smokes",
+    ),
     ("ledger status nowhere.db", "nowhere.db: cannot be read: No such file or directory"),
     ("ledger status study.db --subject zed", "--subject zed: no subject 'zed' in this ledger"),
+    (
+        "ledger status study.db --subjects queries.json",
+        "queries.json: row 1: no subject '{' in this ledger",
+    ),
     (
         "ledger answers study.db -o answers.csv --queries new.json",
         "answers.csv: already exists; not overwritten",
@@ -639,6 +671,7 @@ ERRORS = [
         "ledger answers study.db -o new.txt --queries new.json",
         "new.txt: the name of a table ends in .csv, .jsonl, .parquet",
     ),
+    ("ledger answers study.db -o new.csv --queries new.json", "nobody has answered anything"),
     ("ledger transcript study.db zed -o new.json", "subject zed: no subject 'zed' in this ledger"),
     (
         "ledger transcript study.db ann -o transcript.json",
@@ -663,9 +696,15 @@ ERRORS = [
         "ledger backup study.db transcript.json",
         "transcript.json: already exists; ledgers are never overwritten",
     ),
+    ("ledger backup study.db", "Missing argument 'FILE'."),
     ("ledger recover nowhere.db", "nowhere.db: cannot be read: No such file or directory"),
+    (
+        "ledger recover study.db",
+        "study.db.checkpoint: the database is not behind it: there is nothing to recover",
+    ),
     ("ledger resolve study.db", "no subjects; give NAME, --subject NAME or --subjects FILE"),
     ("ledger resolve study.db zed", "--subject zed: no subject 'zed' in this ledger"),
+    ("ledger resolve study.db ann --suspend", 'subjects: "ann" has no message that is held'),
     ("ledger end nowhere.db", "nowhere.db: cannot be read: No such file or directory"),
     (
         "check-client nowhere.csv --query query.json --domain domain.json",
