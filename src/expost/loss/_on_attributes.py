@@ -53,7 +53,7 @@ __all__ = ["AttributesLogLikelihood", "TwoRecords", "two_records"]
 
 @dataclass(frozen=True, slots=True)
 class TwoRecords:
-    """A record for which the responses are likeliest, and one for which they are least likely."""
+    """Two records: the responses are likeliest for one and least likely for the other."""
 
     likeliest: Record
     unlikeliest: Record
@@ -62,7 +62,10 @@ class TwoRecords:
 
 
 def two_records(domain: Attributes, components: Sequence[Component]) -> TwoRecords | None:
-    """The two records that are most apart; None if no record can have given the responses."""
+    """Find the two records with the extremes of ℓ; None if no record is possible.
+
+    Only variables that queries were about are in them. Those that make no difference are equal.
+    """
     if any(part.extremes[0] == -math.inf for part in components):
         return None
     likeliest: Combination = {}
@@ -73,34 +76,34 @@ def two_records(domain: Attributes, components: Sequence[Component]) -> TwoRecor
         return TwoRecords(domain.record(likeliest), domain.record(ruled_out), Fraction(0))
     unlikeliest: Combination = {}
     for part in components:
-        own = {variable: likeliest[variable] for variable in part.sizes}
-        unlikeliest |= _closer(domain, part, part.extreme(-1), own)
+        likeliest_here = {variable: likeliest[variable] for variable in part.sizes}
+        unlikeliest |= _closer(domain, part, part.extreme(-1), likeliest_here)
     tables = [table for part in components for table in part.tables]
     ratio = _ratio(tables, unlikeliest, likeliest).ratio
     return TwoRecords(domain.record(likeliest), domain.record(unlikeliest), ratio)
 
 
 def _closer(
-    domain: Attributes, part: Component, found: Combination, other: Combination
+    domain: Attributes, part: Component, combination: Combination, target: Combination
 ) -> Combination:
-    """A combination that is as likely as one that was found, and more like another one."""
+    """Return a combination as likely as this one, and as similar as possible to a target."""
     about: dict[Variable, list[ResponseTable]] = {}
     for table in part.tables:
         for variable in table.variables:
             about.setdefault(variable, []).append(table)
     for group in _groups(part):
-        changed = {variable: other[variable] for variable in group}
-        closer = found | changed
-        if closer == found:
+        changed = {variable: target[variable] for variable in group}
+        closer = combination | changed
+        if closer == combination:
             continue
         touched = list(dict.fromkeys(table for variable in group for table in about[variable]))
-        if _ratio(touched, found, closer).sign == 0 and _allowed(domain, closer):
-            found = closer
-    return found
+        if _ratio(touched, combination, closer).sign == 0 and _allowed(domain, closer):
+            combination = closer
+    return combination
 
 
 def _groups(part: Component) -> Iterator[list[Variable]]:
-    """What to make alike at once: all of it, whole attributes, then variable by variable."""
+    """Yield what to make equal together: everything, attributes, then single variables."""
     yield list(part.sizes)
     for name in dict.fromkeys(name for name, _ in part.sizes):
         yield [variable for variable in part.sizes if variable[0] == name]
@@ -108,7 +111,7 @@ def _groups(part: Component) -> Iterator[list[Variable]]:
 
 
 def _ratio(tables: Sequence[ResponseTable], first: Combination, second: Combination) -> ExactSum:
-    """How much likelier these tables are at one combination than at another, exactly."""
+    """Return the exact likelihood ratio of two combinations, from these tables."""
     powers: Counter[int] = Counter()
     for table in tables:
         powers.update(table.exactly.at(first))
@@ -119,30 +122,30 @@ def _ratio(tables: Sequence[ResponseTable], first: Combination, second: Combinat
 def _ruled_out(
     domain: Attributes, components: Sequence[Component], likeliest: Combination
 ) -> Combination | None:
-    """A record that some response rules out, if there is one: much like the likeliest one."""
+    """Find a record that some response rules out, as similar as possible to the likeliest."""
     for part in components:
         for table in part.tables:
             if table.on_part.lowest > -math.inf:
                 continue
-            places = np.flatnonzero(table.on_part.values == -math.inf)
-            combinations = np.transpose(np.unravel_index(places, table.part.sizes))
-            own = [likeliest[variable] for variable in table.variables]
-            nearest = combinations[(combinations != own).sum(axis=1).argmin()]
+            ruled_out = np.flatnonzero(table.on_part.values == -math.inf)
+            combinations = np.transpose(np.unravel_index(ruled_out, table.part.sizes))
+            likeliest_here = [likeliest[variable] for variable in table.variables]
+            nearest = combinations[(combinations != likeliest_here).sum(axis=1).argmin()]
             values = dict(zip(table.variables, map(int, nearest), strict=True))
             record = likeliest | values
-            # A value that is kept throughout needs no change.
-            constant = {name: place for (name, _), place in values.items()}
-            held = {v: constant.get(v[0], place) for v, place in likeliest.items()}
+            # A value that is the same at every step needs no change.
+            constant = {name: value_index for (name, _), value_index in values.items()}
+            held = {v: constant.get(v[0], value_index) for v, value_index in likeliest.items()}
             return record if _allowed(domain, record) else held
     return None
 
 
-def _allowed(domain: Attributes, found: Combination) -> bool:
-    """Whether the values at the steps, which are in order, keep the limits of their attributes."""
+def _allowed(domain: Attributes, combination: Combination) -> bool:
+    """Return whether the values at the steps, in order, respect the limits of changes."""
     histories: dict[str, list[tuple[int, int]]] = {}
-    for (name, step), place in found.items():
+    for (name, step), value_index in combination.items():
         if step is not None:
-            histories.setdefault(name, []).append((step, place))
+            histories.setdefault(name, []).append((step, value_index))
     for name, history in histories.items():
         attribute, moves = domain[name], list(pairwise(history))
         change = attribute.change
@@ -159,43 +162,45 @@ def _allowed(domain: Attributes, found: Combination) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class AttributesLogLikelihood(FiniteLogLikelihood[Attributes]):
-    """ℓ over records, by components: attributes that joint questions tie together."""
+    """ℓ over records, by components: attributes that queries tie together."""
 
     components: tuple[Component, ...]
 
     @classmethod
     def of(cls, domain: Attributes, exchanges: Iterable[Exchange]) -> AttributesLogLikelihood:
-        """ℓ of some exchanges."""
-        kept, tables = list(exchanges), dict[tuple[Variable, ...], ResponseTable]()
-        for exchange in kept:
+        """Return ℓ of some exchanges."""
+        exchange_list, tables = list(exchanges), dict[tuple[Variable, ...], ResponseTable]()
+        for exchange in exchange_list:
             likelihood = exchange.query.on(domain)
             table = tables.get(likelihood.variables) or ResponseTable.flat(likelihood)
-            tables[table.variables] = table.add(_asked(exchange.query), exchange.position)
+            tables[table.variables] = table.add(
+                _query_about_part(exchange.query), exchange.position
+            )
         components = tuple(_components(domain, tables.values()))
-        return cls(domain, Tally.of(kept), None, components)
+        return cls(domain, Tally.of(exchange_list), None, components)
 
     def add(self, query: Query, position: int) -> AttributesLogLikelihood:
         likelihood = query.on(self.domain)
-        tied, others = self._split(likelihood.variables)
-        known = (table for table in tied.tables if table.variables == likelihood.variables)
-        table = next(known, None) or ResponseTable.flat(likelihood)
-        component = tied.with_table(table.add(_asked(query), position))
+        tied, other_components = self._split(likelihood.variables)
+        matching = (table for table in tied.tables if table.variables == likelihood.variables)
+        table = next(matching, None) or ResponseTable.flat(likelihood)
+        component = tied.with_table(table.add(_query_about_part(query), position))
         component.check()
         tally, charged = self.tally.extended(query, position), self._charged_with(query)
-        return AttributesLogLikelihood(self.domain, tally, charged, (*others, component))
+        return AttributesLogLikelihood(self.domain, tally, charged, (*other_components, component))
 
     def _split(self, variables: Sequence[Variable]) -> tuple[Component, list[Component]]:
-        """All components that these variables are in as one, and the others."""
+        """Return the components of these variables as one, and the other components."""
         wanted = {self._link(variable) for variable in variables}
         tied: list[Component] = []
-        others: list[Component] = []
+        other_components: list[Component] = []
         for part in self.components:
-            known = any(self._link(variable) in wanted for variable in part.sizes)
-            (tied if known else others).append(part)
+            is_tied = any(self._link(variable) in wanted for variable in part.sizes)
+            (tied if is_tied else other_components).append(part)
         if len(tied) == 1 and (tied[0].follows_steps or not _follows(self.domain, variables)):
-            return tied[0], others
+            return tied[0], other_components
         tables = sorted((table for part in tied for table in part.tables), key=_order)
-        return _component(self.domain, tuple(tables), variables), others
+        return _component(self.domain, tuple(tables), variables), other_components
 
     def _link(self, variable: Variable) -> Variable:
         return link(self.domain, variable)
@@ -210,7 +215,7 @@ class AttributesLogLikelihood(FiniteLogLikelihood[Attributes]):
 
     @cached_property
     def _is_infinite(self) -> bool:
-        """Whether some response rules a combination out; every one is that of some record."""
+        """Whether some response rules a combination out; every combination has a record."""
         return any(table.on_part.lowest == -math.inf for table in self._tables)
 
     @cached_property
@@ -241,86 +246,90 @@ class AttributesLogLikelihood(FiniteLogLikelihood[Attributes]):
         likelihood = query.on(self.domain)
         if self._is_infinite:
             return WorstCase(Enclosure(math.inf, math.inf), exact=lambda: INFINITE)
-        return self._view(likelihood).worst_after(_asked(query), likelihood.on_part, times)
+        return self._marginal(likelihood).worst_after(
+            _query_about_part(query), likelihood.on_part, times
+        )
 
-    def _view(self, likelihood: PartLikelihood) -> QueryMarginal:
-        """ℓ as a query sees it."""
-        tied, others = self._split(likelihood.variables)
+    def _marginal(self, likelihood: PartLikelihood) -> QueryMarginal:
+        """Return ℓ as a query sees it."""
+        tied, other_components = self._split(likelihood.variables)
         marginals = tied.marginals(likelihood.variables, likelihood.part)
-        high = math.fsum(part.extremes[0] for part in others)
-        low = math.fsum(part.extremes[1] for part in others)
+        high = math.fsum(part.extremes[0] for part in other_components)
+        low = math.fsum(part.extremes[1] for part in other_components)
 
-        def apart(told_from: ToldFrom, amount: Nats) -> Nats:
-            return exact_worst_spread(exact(None), told_from, amount)
+        def exact_worst(told_from: ToldFrom, epsilon: Nats) -> Nats:
+            return exact_worst_spread(exact(None), told_from, epsilon)
 
-        def together(extra: Summand) -> Nats:
+        def exact_with(extra: Summand) -> Nats:
             extremes = exact(extra)
             if extremes.is_infinite:
                 return INFINITE
-            return extremes.apart(*extremes.extremes())
+            return extremes.difference(*extremes.extremes())
 
         def exact(extra: Summand | None) -> _ExactMarginal:
-            return _ExactMarginal(likelihood, marginals, self._error, _spreads(others), extra)
+            return _ExactMarginal(
+                likelihood, marginals, self._error, _spreads(other_components), extra
+            )
 
         highs, lows = marginals.highs + high, marginals.lows + low
-        return QueryMarginal(highs, lows, self._error, self._loss, apart, together)
+        return QueryMarginal(highs, lows, self._error, self._loss, exact_worst, exact_with)
 
     def marginal_powers(
         self, variables: tuple[Variable, ...], part: Part
     ) -> tuple[DistinctLikelihoods, DistinctLikelihoods]:
-        """The largest and the smallest likelihood for each combination of some variables, exactly.
+        """Return the largest and the smallest exact likelihood for each combination of variables.
 
-        As powers, up to one common factor. No response rules a combination out.
+        They are powers, up to one common factor. No response may rule a combination out.
         """
-        tied, others = self._split(variables)
+        tied, other_components = self._split(variables)
         marginals, everywhere = tied.marginals(variables, part), np.arange(len(part))
         highs, lows = (marginals.powers(everywhere, sign) for sign in (1, -1))
         higher = []
         for powers in highs.likelihoods:
-            more = _spreads(others)
-            more.update(powers)
-            higher.append(more)
+            product = _spreads(other_components)
+            product.update(powers)
+            higher.append(product)
         return DistinctLikelihoods(higher, highs.indices), lows
 
     @property
     def by_part(self) -> tuple[PartLoss, ...]:
-        found: dict[tuple[str, ...], Enclosure] = {}
+        losses: dict[tuple[str, ...], Enclosure] = {}
         for part in self.components:
             names = {name for name, _ in part.sizes}
             key = tuple(name for name in self.domain.names if name in names)
             loss = enclose(*part.extremes, part.error)
-            found[key] = found[key] + loss if key in found else loss
-        ordered = sorted(found, key=self.domain.indices)
-        return tuple(PartLoss(names, found[names]) for names in ordered)
+            losses[key] = losses[key] + loss if key in losses else loss
+        ordered = sorted(losses, key=self.domain.indices)
+        return tuple(PartLoss(names, losses[names]) for names in ordered)
 
     def extreme_pair(self, effort: Effort) -> ExtremePair | None:
         if self.exact_loss == Nats():
             return None
-        found = self.two_records
-        if found is None:
+        records = self.two_records
+        if records is None:
             return None
-        return ExtremePair(found.likeliest, found.unlikeliest, self.exact_loss.nearest, None)
+        return ExtremePair(records.likeliest, records.unlikeliest, self.exact_loss.nearest, None)
 
     @cached_property
     def two_records(self) -> TwoRecords | None:
-        """Records for which the responses are likeliest and least likely, if any is possible."""
+        """The records with the extremes of ℓ, if any record is possible."""
         return two_records(self.domain, self.components)
 
 
 def _components(domain: Attributes, tables: Iterable[ResponseTable]) -> Iterator[Component]:
-    """Tables by what they depend on together, perhaps by way of others."""
+    """Yield components: tables that share variables, perhaps through other tables."""
     groups: list[tuple[set[Variable], list[ResponseTable]]] = []
     for table in tables:
         links, joined = {link(domain, variable) for variable in table.variables}, [table]
-        apart = []
-        for known, own in groups:
-            if known.isdisjoint(links):
-                apart.append((known, own))
+        separate = []
+        for group_links, group_tables in groups:
+            if group_links.isdisjoint(links):
+                separate.append((group_links, group_tables))
             else:
-                known |= links
-                own += joined
-                links, joined = known, own
-        groups = [*apart, (links, joined)]
+                group_links |= links
+                group_tables += joined
+                links, joined = group_links, group_tables
+        groups = [*separate, (links, joined)]
     for _, joined in groups:
         component = _component(domain, tuple(sorted(joined, key=_order)))
         component.check()
@@ -332,27 +341,27 @@ def _order(table: ResponseTable) -> list[tuple[str, float]]:
 
 
 def _component(
-    domain: Attributes, tables: tuple[ResponseTable, ...], more: Sequence[Variable] = ()
+    domain: Attributes, tables: tuple[ResponseTable, ...], query_variables: Sequence[Variable] = ()
 ) -> Component:
-    """Tables as one component, which a query about some more variables is about."""
+    """Make one component of tables and of the variables of a query."""
     variables = [variable for table in tables for variable in table.variables]
-    follows = _follows(domain, [*variables, *more])
+    follows = _follows(domain, [*variables, *query_variables])
     return TemporalComponent(tables, domain) if follows else StaticComponent(tables)
 
 
 def _follows(domain: Attributes, variables: Iterable[Variable]) -> bool:
-    """Whether one of these says something about another step."""
+    """Return whether the value of a variable limits the values at other steps."""
     return any(link(domain, variable) != variable for variable in variables)
 
 
-def _asked(query: Query) -> Query:
-    """What is asked about the part of a record that a query sees."""
+def _query_about_part(query: Query) -> Query:
+    """Return the query about the part of a record."""
     assert isinstance(query, About), "records are asked about some of their attributes"
     return query.query
 
 
 def _spreads(components: Iterable[Component]) -> Counter[int]:
-    """The powers whose product has the logarithm max ℓ - min ℓ over all these together."""
+    """Return the powers whose product has the logarithm max ℓ - min ℓ of these components."""
     total: Counter[int] = Counter()
     for part in components:
         for base, power in part.exact_spread.items():
@@ -362,17 +371,17 @@ def _spreads(components: Iterable[Component]) -> Counter[int]:
 
 @dataclass(frozen=True, eq=False)
 class _ExactMarginal:
-    """The extremes of ℓ as a query sees it, exactly, perhaps after some more responses to it."""
+    """The exact extremes of ℓ as a query sees it, perhaps after a repeated response."""
 
     likelihood: PartLikelihood
     marginals: Marginals
     error: float
-    rest: Counter[int]
-    """What other components add to every difference."""
+    constant: Counter[int]
+    """Powers that other components add to every difference."""
     extra: Summand | None
 
     @cached_property
-    def _more(self) -> tuple[NDArray[np.float64] | float, float]:
+    def _extra_logs(self) -> tuple[NDArray[np.float64] | float, float]:
         if self.extra is None:
             return 0.0, 0.0
         term = self.extra.query.on(self.likelihood.part).term(self.extra.position)
@@ -380,27 +389,27 @@ class _ExactMarginal:
 
     @property
     def is_infinite(self) -> bool:
-        return bool(np.min(self._more[0]) == -math.inf)
+        return bool(np.min(self._extra_logs[0]) == -math.inf)
 
     def extremes(self, among: NDArray[np.bool_] | None = None) -> tuple[Candidate, Candidate]:
-        logs, error = self._more
+        logs, error = self._extra_logs
         highs = signed(self.marginals.highs + logs, 1, among)
         lows = signed(self.marginals.lows + logs, -1, among)
         # One more addition rounds by less than what the error has to spare.
         near = 2 * (self.error + 2 * error)
         high, low = (np.flatnonzero(s >= down(float(s.max()) - near)) for s in (highs, lows))
-        best = self.marginals.best(high, low, self._extra)
-        highest, lowest = (Candidate(*each) for each in best)
+        best = self.marginals.best(high, low, self._extra_table)
+        highest, lowest = (Candidate(*candidate) for candidate in best)
         return highest, lowest
 
     @property
-    def _extra(self) -> ExactResponseTable | None:
+    def _extra_table(self) -> ExactResponseTable | None:
         if self.extra is None:
             return None
         return ExactResponseTable(self.likelihood.variables, self.likelihood.part, [self.extra])
 
-    def apart(self, first: Candidate, second: Candidate) -> Nats:
-        powers = self.rest.copy()
+    def difference(self, first: Candidate, second: Candidate) -> Nats:
+        powers = self.constant.copy()
         powers.update(first.powers)
         powers.subtract(second.powers)
         return Nats.of(ExactSum.product(powers))

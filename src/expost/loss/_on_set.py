@@ -66,39 +66,39 @@ class ExactSums:
         """
         if self.is_infinite:
             return INFINITE
-        return self.apart(*self.extremes())
+        return self.difference(*self.extremes())
 
     def extremes(self, among: NDArray[np.bool_] | None = None) -> tuple[Candidate, Candidate]:
-        """A value with the largest ℓ and one with the smallest, exactly."""
+        """Return a value with the largest ℓ and one with the smallest, exactly."""
         return self._extreme(1, among), self._extreme(-1, among)
 
     def _extreme(self, sign: int, among: NDArray[np.bool_] | None) -> Candidate:
         sums = signed(self.sums, sign, among)
         band = np.flatnonzero(sums >= down(float(sums.max()) - 2 * self.error))
-        best, *others = self._classes(band)
-        for other in others:
-            if ExactSum.product(_less(other.powers, best.powers)).sign == sign:
-                best = other
+        best, *rivals = self._classes(band)
+        for rival in rivals:
+            if ExactSum.product(_less(rival.powers, best.powers)).sign == sign:
+                best = rival
         return best
 
-    def apart(self, first: Candidate, second: Candidate) -> Nats:
-        """By how much ℓ of one value is above that of another.
+    def difference(self, first: Candidate, second: Candidate) -> Nats:
+        """Return by how much ℓ of one value exceeds that of another.
 
         Equal weights cancel, and nothing is multiplied out.
         """
         powers: Counter[int] = Counter()
         for summand in self.summands:
-            likelihood, places = self._likelihood(summand), [first.value, second.value]
-            above, below = likelihood.powers(summand.position, places)
+            likelihood, indices = self._likelihood(summand), [first.value, second.value]
+            above, below = likelihood.powers(summand.position, indices)
             _multiply(powers, above, summand.times)
             _multiply(powers, below, -summand.times)
         return Nats.of(ExactSum.product(powers))
 
     def _classes(self, values: NDArray[np.intp]) -> list[Candidate]:
-        """One value for each way in which a likelihood differs from that of the first value.
+        """Return one value for each way in which a likelihood differs from that of the first value.
 
-        Nearly all values of a large domain can be tied. Responses that do not tell them apart are
-        passed over, and of the others only what differs from the first value is noted.
+        Nearly all values of a large domain can be tied. Responses that do not distinguish
+        them are skipped, and of the others only differences from the first value are noted.
         """
         if len(values) == 1:
             return [Candidate(int(values[0]), Counter())]
@@ -107,23 +107,27 @@ class ExactSums:
         count = 0
         for summand in self.summands:
             likelihood = self._likelihood(summand)
-            alike = likelihood.weight_labels(summand.position)[values]
-            places = np.flatnonzero(alike != alike[0])
-            if not len(places):
+            classes = likelihood.weight_labels(summand.position)[values]
+            differing = np.flatnonzero(classes != classes[0])
+            if not len(differing):
                 continue
-            count += len(places)
+            count += len(differing)
             if count > _MOST_NOTED:
                 raise InvalidInput(
                     f"{len(values):,} values are too close for doubles to tell, and too many for "
                     "exact comparison after so many responses; with fewer values it works"
                 )
-            _, some, code = np.unique(alike[places], return_index=True, return_inverse=True)
-            known = likelihood.powers(summand.position, values[[0, *places[some]]].tolist())
-            numbers = [
-                kinds.setdefault((powers, known[0], summand.times), len(kinds))
-                for powers in known[1:]
+            _, representatives, code = np.unique(
+                classes[differing], return_index=True, return_inverse=True
+            )
+            powers_of = likelihood.powers(
+                summand.position, values[[0, *differing[representatives]]].tolist()
+            )
+            kind_numbers = [
+                kinds.setdefault((powers, powers_of[0], summand.times), len(kinds))
+                for powers in powers_of[1:]
             ]
-            noted.append((places, np.array(numbers, dtype=np.intp)[code]))
+            noted.append((differing, np.array(kind_numbers, dtype=np.intp)[code]))
         return self._distinct(values, noted, list(kinds))
 
     @staticmethod
@@ -132,22 +136,22 @@ class ExactSums:
         noted: list[tuple[NDArray[np.intp], NDArray[np.intp]]],
         kinds: list[tuple[Powers, Powers, int]],
     ) -> list[Candidate]:
-        """The first value, and one for every other collection of differences from it."""
+        """Return the first value, and one for every other collection of differences from it."""
         result = {b"": Candidate(int(values[0]), Counter())}
         if noted:
-            place, kind = (np.concatenate(parts) for parts in zip(*noted, strict=True))
-            order = np.lexsort((kind, place))
-            place, kind = place[order], kind[order]
-            ends = np.flatnonzero(np.diff(place, append=-1)) + 1
+            index, kind = (np.concatenate(parts) for parts in zip(*noted, strict=True))
+            order = np.lexsort((kind, index))
+            index, kind = index[order], kind[order]
+            ends = np.flatnonzero(np.diff(index, append=-1)) + 1
             for start, end in zip([0, *ends.tolist()], ends.tolist(), strict=False):
                 key = kind[start:end].tobytes()
                 if key not in result:
                     powers: Counter[int] = Counter()
-                    for number in kind[start:end].tolist():
-                        own, first, times = kinds[number]
-                        _multiply(powers, own, times)
+                    for kind_index in kind[start:end].tolist():
+                        powers_here, first, times = kinds[kind_index]
+                        _multiply(powers, powers_here, times)
                         _multiply(powers, first, -times)
-                    result[key] = Candidate(int(values[place[start]]), powers)
+                    result[key] = Candidate(int(values[index[start]]), powers)
         return list(result.values())
 
     def _likelihood(self, summand: Summand) -> FiniteLikelihood:
@@ -165,8 +169,8 @@ def _less(first: Counter[int], second: Counter[int]) -> Counter[int]:
     return difference
 
 
-_AT_ONCE = 1 << 14
-"""Weights of queries that are worked out together."""
+_WEIGHTS_PER_WINDOW = 1 << 14
+"""Weights of queries that are prepared together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,27 +185,27 @@ class SetLogLikelihood(FiniteLogLikelihood[FiniteSet]):
 
     @classmethod
     def flat(cls, domain: FiniteSet) -> SetLogLikelihood:
-        """Before anything is asked all values are alike."""
+        """Return ℓ of no responses: all values are equally likely."""
         values = np.zeros(len(domain))
         values.setflags(write=False)
         return cls(domain, Tally(), None, values, 0.0, 0.0, 0.0)
 
     @classmethod
     def of(cls, domain: FiniteSet, exchanges: Iterable[Exchange]) -> SetLogLikelihood:
-        """ℓ of some exchanges."""
-        kept = list(exchanges)
+        """Return ℓ of some exchanges."""
+        exchange_list = list(exchanges)
         start = cls.flat(domain)
         values, error, highest, lowest = start.values, 0.0, 0.0, 0.0
-        for term in _terms(domain, kept):
+        for term in _terms(domain, exchange_list):
             values, error, highest, lowest = _sum(values, error, term)
         values.setflags(write=False)
-        return cls(domain, Tally.of(kept), None, values, error, highest, lowest)
+        return cls(domain, Tally.of(exchange_list), None, values, error, highest, lowest)
 
     def add(self, query: Query, position: int) -> SetLogLikelihood:
         return self._plus(query, position, self._charged_with(query))
 
     def uncharged(self, query: Query, position: int) -> SetLogLikelihood:
-        """The same without the sum of the epsilons, which somebody else keeps."""
+        """Return ℓ after one more response, without the sum of the epsilons."""
         return self._plus(query, position, None)
 
     def _plus(self, query: Query, position: int, charged: RunningSum | None) -> SetLogLikelihood:
@@ -213,7 +217,7 @@ class SetLogLikelihood(FiniteLogLikelihood[FiniteSet]):
 
     @property
     def spread(self) -> Enclosure:
-        """An enclosure of max ℓ - min ℓ, without a pass over the domain."""
+        """An enclosure of max ℓ - min ℓ that takes no pass over the domain."""
         return enclose(self.highest, self.lowest, self.error)
 
     @cached_property
@@ -226,17 +230,17 @@ class SetLogLikelihood(FiniteLogLikelihood[FiniteSet]):
 
     @property
     def marginal(self) -> QueryMarginal:
-        """ℓ as every query sees it."""
+        """ℓ as queries see it: on a set, they see every value."""
 
-        def apart(told_from: ToldFrom, amount: Nats) -> Nats:
-            return exact_worst_spread(self._exact, told_from, amount)
+        def exact_worst(told_from: ToldFrom, epsilon: Nats) -> Nats:
+            return exact_worst_spread(self._exact, told_from, epsilon)
 
         return QueryMarginal(
-            self.values, self.values, self.error, self._loss, apart, self.exact_spread_with
+            self.values, self.values, self.error, self._loss, exact_worst, self.exact_spread_with
         )
 
     def exact_spread_with(self, extra: Summand) -> Nats:
-        """The exact spread after some more responses."""
+        """Return the exact spread after a response is repeated."""
         logs, error = repeated(extra.query.on(self.domain).term(extra.position), extra.times)
         sums = self.values + logs
         error = rounded_sum_error(self.error, error, float(sums.max()), float(sums.min()))
@@ -262,32 +266,32 @@ class SetLogLikelihood(FiniteLogLikelihood[FiniteSet]):
 
 
 def _terms(domain: FiniteSet, exchanges: list[Exchange]) -> Iterator[Term]:
-    """What every response says. A few queries at a time, as many as fit into little memory."""
-    few = max(1, _AT_ONCE // len(domain))
-    for start in range(0, len(exchanges), few):
-        window = exchanges[start : start + few]
-        asked = [(exchange.query.on(domain), exchange.position) for exchange in window]
-        kinds: set[type[FiniteLikelihood]] = {type(one) for one, _ in asked}
+    """Yield the term of every response, for a few queries at a time, which saves memory."""
+    window_size = max(1, _WEIGHTS_PER_WINDOW // len(domain))
+    for start in range(0, len(exchanges), window_size):
+        window = exchanges[start : start + window_size]
+        pairs = [(exchange.query.on(domain), exchange.position) for exchange in window]
+        kinds: set[type[FiniteLikelihood]] = {type(likelihood_) for likelihood_, _ in pairs}
         for kind in kinds if len(window) > 1 else ():
-            kind.prepare(pair for pair in asked if type(pair[0]) is kind)
-        for likelihood, position in asked:
+            kind.prepare(pair for pair in pairs if type(pair[0]) is kind)
+        for likelihood, position in pairs:
             yield likelihood.term(position)
 
 
 def finite(values: Floats) -> Floats:
-    """Those that are not ruled out."""
+    """Return the values that are not ruled out."""
     return values[values > -math.inf]
 
 
 def _sum(values: Floats, error: float, term: Term) -> tuple[Floats, float, float, float]:
-    """ℓ with one more term: its values, their error, and the largest and the smallest of them."""
+    """Add a term to ℓ; return its values, their error, and the largest and the smallest."""
     values = values + term.logs
     highest, lowest = float(np.maximum.reduce(values)), float(np.minimum.reduce(values))
     least = float(finite(values).min(initial=highest)) if lowest == -math.inf else lowest
     error = rounded_sum_error(error, term.error, highest, least)
     middle = (highest + lowest) / 2
     if math.isfinite(middle) and abs(middle) > 1 + highest - lowest:
-        # A common constant says nothing; without it the sums, and so their errors, stay small.
+        # A common constant means nothing; without it the sums, and so their errors, stay small.
         # Every value is between middle/2 and 2·middle: the differences are exact (Sterbenz).
         values -= middle
         highest, lowest = highest - middle, lowest - middle

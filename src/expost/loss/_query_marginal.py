@@ -41,47 +41,47 @@ __all__ = [
 
 
 class Candidate(NamedTuple):
-    """A value, and the powers by which its likelihood differs from that of another one."""
+    """The index of a value, and the powers by which its likelihood differs from a reference."""
 
     value: int
     powers: Counter[int]
 
 
 class ExactExtremes(Protocol):
-    """The extremes of ℓ as a query sees it, exactly."""
+    """The exact extremes of ℓ as a query sees it."""
 
     @property
     def is_infinite(self) -> bool:
-        """Whether some value cannot have given the responses."""
+        """Whether the responses rule a value out."""
         ...
 
     def extremes(self, among: NDArray[np.bool_] | None = None) -> tuple[Candidate, Candidate]:
-        """A value with the largest ℓ and one with the smallest, of these values, exactly."""
+        """Return a value with the largest ℓ and one with the smallest, of these values."""
         ...
 
-    def apart(self, first: Candidate, second: Candidate) -> Nats:
-        """By how much the largest ℓ of one value is above the smallest of another."""
+    def difference(self, first: Candidate, second: Candidate) -> Nats:
+        """Return by how much the largest ℓ of one value exceeds the smallest of another."""
         ...
 
 
 def signed(
     sums: NDArray[np.float64], sign: int, among: NDArray[np.bool_] | None
 ) -> NDArray[np.float64]:
-    """Sums or their negatives; values that are not among these cannot be extreme."""
+    """Return sums or their negatives, with values outside ``among`` at minus infinity."""
     result = sums if sign > 0 else -sums
     return result if among is None else np.where(among, result, -np.inf)
 
 
 ToldFrom = Callable[[int], NDArray[np.bool_]]
-"""The values that can be told from a given one: those outside its class."""
+"""Returns the values that a query distinguishes from one value: those outside its class."""
 
 
 def widest_pair(
     highs: NDArray[np.float64], lows: NDArray[np.float64], told_from: ToldFrom
 ) -> tuple[int, int]:
-    """Two values that can be told apart and whose high and low doubles differ most.
+    """Find two distinguishable values whose high and low doubles differ most.
 
-    If no two values can be told apart, those of the largest high and the smallest low.
+    If no values can be distinguished, return those of the largest high and the smallest low.
     """
 
     def extremes(among: NDArray[np.bool_] | None = None) -> tuple[Candidate, Candidate]:
@@ -98,31 +98,31 @@ def widest_pair(
     return max(((high.value, low.value) for high, low in pairs), key=width)
 
 
-def exact_worst_spread(exact: ExactExtremes, told_from: ToldFrom, apart: Nats) -> Nats:
-    """max ℓ(x) - ℓ(x') over all pairs, plus ``apart`` where the two can be told apart, exactly."""
+def exact_worst_spread(exact: ExactExtremes, told_from: ToldFrom, epsilon: Nats) -> Nats:
+    """Return max ℓ(x) - ℓ(x') over all pairs, plus epsilon where the query distinguishes them."""
     if exact.is_infinite:
         return INFINITE
     pairs = _widest_pairs(exact.extremes, told_from)
     (high, _), (_, low) = pairs[0], pairs[-1]
-    return max(exact.apart(high, low), *(exact.apart(*pair) + apart for pair in pairs))
+    return max(exact.difference(high, low), *(exact.difference(*pair) + epsilon for pair in pairs))
 
 
 class _Extremes(Protocol):
     def __call__(self, among: NDArray[np.bool_] | None = None) -> tuple[Candidate, Candidate]:
-        """A value with the largest ℓ and one with the smallest, of these values."""
+        """Return a value with the largest ℓ and one with the smallest, of these values."""
         ...
 
 
 def _widest_pairs(extremes: _Extremes, told_from: ToldFrom) -> list[tuple[Candidate, Candidate]]:
-    """One or two pairs among which is a widest one of those that are told apart.
+    """Return one or two pairs that include a widest distinguishable pair.
 
-    If both extremes are in one class, one of them and a value outside that class.
+    If both extremes are in one class, a pair has one of them and a value outside that class.
     """
     high, low = extremes()
-    others = told_from(high.value)
-    if others[low.value] or not others.any():
+    distinguishable = told_from(high.value)
+    if distinguishable[low.value] or not distinguishable.any():
         return [(high, low)]
-    highest, lowest = extremes(others)
+    highest, lowest = extremes(distinguishable)
     return [(high, lowest), (highest, low)]
 
 
@@ -133,7 +133,7 @@ _BLOCK = 1 << 15
 
 @dataclass(frozen=True, slots=True)
 class QueryMarginal:
-    """ℓ as a query sees it: for all values that it cannot tell apart, the largest and the smallest.
+    """The largest and the smallest ℓ of the values that a query cannot distinguish.
 
     Both are doubles within an error; ``highs`` and ``lows`` are one array on a plain set.
     """
@@ -143,16 +143,15 @@ class QueryMarginal:
     error: float
     loss: Enclosure
     """max ℓ - min ℓ now."""
-    exact_apart: Callable[[ToldFrom, Nats], Nats]
-    """max ℓ(x) - ℓ(x'), plus an amount for values that can be told apart, exactly."""
+    exact_worst: Callable[[ToldFrom, Nats], Nats]
+    """Returns max ℓ(x) - ℓ(x') exactly, plus an epsilon for distinguishable values."""
     exact_with: Callable[[Summand], Nats]
-    """max ℓ - min ℓ after some more responses, exactly."""
+    """Returns max ℓ - min ℓ exactly, after a response is repeated."""
 
     def worst_after(self, query: Query, likelihood: FiniteLikelihood, times: int) -> WorstCase:
-        """The loss after a query that is asked so many times, at worst over responses.
+        """Bound the loss after a query is asked several times, at worst over responses.
 
-        D of several responses is the sum of theirs, so the worst that can happen is one response
-        over and over.
+        D of several responses is the sum of theirs, so one response that repeats is the worst.
         """
         if isinstance(likelihood, Pairwise):
             return self._worst_pair(likelihood, times)
@@ -160,15 +159,15 @@ class QueryMarginal:
         return self._worst_term(query, likelihood, times)
 
     def _worst_pair(self, likelihood: Pairwise, times: int) -> WorstCase:
-        # D is epsilon for values that can be told apart, and zero for others.
+        # D is epsilon for values that can be distinguished, and zero for others.
         high, low = widest_pair(self.highs, self.lows, likelihood.separated_from)
-        # Their difference is not negative, for of a pair and its reverse one is not.
+        # Their difference is not negative: of a pair and its reverse, one is not.
         widest = enclose(float(self.highs[high]), float(self.lows[low]), self.error)
         now, epsilon = self.loss, likelihood.epsilon
-        apart = cap_loss(widest, now) + epsilon.enclosure * times
+        wide = cap_loss(widest, now) + epsilon.enclosure * times
         return WorstCase(
-            Enclosure(max(now.lower, apart.lower), max(now.upper, apart.upper)),
-            exact=lambda: self.exact_apart(likelihood.separated_from, epsilon * times),
+            Enclosure(max(now.lower, wide.lower), max(now.upper, wide.upper)),
+            exact=lambda: self.exact_worst(likelihood.separated_from, epsilon * times),
             response=likelihood.responses[likelihood.separating_response(high, low)],
         )
 
@@ -178,7 +177,7 @@ class QueryMarginal:
         upper = max(loss.upper for loss in losses.values())
 
         def exact() -> Nats:
-            # A response whose loss is surely below that of another one need not be looked at.
+            # A response whose loss is surely below that of another one cannot be the worst.
             candidates = [i for i, loss in losses.items() if loss.upper >= lower]
             return max(self.exact_with(Summand(query, i, times)) for i in candidates)
 
@@ -186,7 +185,7 @@ class QueryMarginal:
         return WorstCase(Enclosure(lower, upper), exact, likelihood.responses[worst])
 
     def spread_with(self, term: Term, times: int = 1) -> Enclosure:
-        """An enclosure of the spread of ℓ + times · term, in one pass over the values."""
+        """Enclose the spread of ℓ + times · term, in one pass over the values."""
         if self.loss.lower == math.inf:
             return self.loss
         logs, error = repeated(term, times)
@@ -197,7 +196,7 @@ class QueryMarginal:
 
 
 def rounded_sum_error(first: float, second: float, highest: float, lowest: float) -> float:
-    """The error of sums between these extremes whose parts have these errors."""
+    """Bound the error of sums between these extremes, from the errors of their parts."""
     magnitude = max(abs(highest), abs(lowest))
     if magnitude == math.inf:
         magnitude = abs(highest) if math.isfinite(highest) else 0.0
@@ -205,7 +204,7 @@ def rounded_sum_error(first: float, second: float, highest: float, lowest: float
 
 
 def enclose(highest: float, lowest: float, error: float) -> Enclosure:
-    """An enclosure of a difference that is not negative, of two numbers within an error."""
+    """Enclose a difference that is not negative, of two numbers within an error."""
     if lowest == -math.inf:
         return Enclosure(math.inf, math.inf)
     if highest == lowest and error == 0:
@@ -216,7 +215,7 @@ def enclose(highest: float, lowest: float, error: float) -> Enclosure:
 
 
 def repeated(term: Term, times: int) -> tuple[Floats, float]:
-    """The logarithms of a response that is given so many times, and their error."""
+    """Return the logarithms of a repeated response, and their error."""
     if times == 1 or term.error == 0:  # without an error all logarithms are zero, or none
         return term.logs, term.error
     logs = term.logs * times

@@ -155,8 +155,8 @@ def replay(
 ) -> Replay:
     """Check whether the budget of a transcript was respected, by deciding every exchange again.
 
-    ``asked`` is a transcript, a session or an odometer. With another ``filter`` it is what that one
-    would have made of these queries and responses: it accepts all before ``first_refused``.
+    ``history`` is a transcript, a session or an odometer. Another ``filter`` replays what it would
+    have made of these queries and responses: it accepts all before ``first_refused``.
     On a box, ``gap`` is for the losses, and all decisions together share ``nodes``. More nodes can
     turn undecided into respected or not respected, and never one of those into the other. On a
     finite domain everything is decided, unless the exact comparisons of a very long transcript take
