@@ -33,7 +33,7 @@ UNFINISHED = frozenset(
     (
         "answers", "audits", "cards.py", "cli", "client_checks", "designs", "domains",
         "errors.py", "estimation", "files", "filters", "knowledge", "loss",
-        "panel", "proof", "report", "sampling.py",
+        "proof", "report", "sampling.py",
         "saturation", "session", "transcript.py",
     )
 )

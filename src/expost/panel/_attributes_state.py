@@ -31,7 +31,7 @@ __all__ = ["AttributesState"]
 
 
 Scope = tuple[Variable, ...]
-"""What a question depends on, in the order of axes."""
+"""The variables that a query depends on, in the order of axes."""
 
 _BLOCK = 1 << 15
 
@@ -213,7 +213,7 @@ class AttributesState(FiniteState):
     def _tied_scopes(
         self, query_scope: _QueryScope, scope_set: frozenset[Scope] | None = None
     ) -> _TiedScopes:
-        """All scopes that are tied to one, perhaps by way of others; perhaps only some of them."""
+        """Return the scopes tied to that of a query, directly or through others."""
         open_scopes = [scope for scope in self._tables if scope_set is None or scope in scope_set]
         links = {link(self.domain, variable) for variable in query_scope.scope}
         tied_scopes: list[Scope] = []
@@ -232,7 +232,7 @@ class AttributesState(FiniteState):
         return _TiedScopes(self.domain, tuple(ordered), query_scope)
 
     def _by_scopes(self, selection: Selection) -> Iterator[tuple[frozenset[Scope] | None, Indices]]:
-        """Some subjects by what they were asked about, if that matters."""
+        """Group subjects by the scopes they were asked about, if that matters."""
         if not self._by_scope_set:
             yield None, np.arange(len(selection))
             return
@@ -260,7 +260,7 @@ def _step_of(scope: Scope) -> int | None:
 
 
 class _QueryScope:
-    """What a question depends on, and in which order it names it."""
+    """The scope of a query, and the order in which the query names its variables."""
 
     def __init__(self, domain: Attributes, variables: Scope) -> None:
         self.scope = tuple(sorted(variables, key=rank))
@@ -270,7 +270,7 @@ class _QueryScope:
         self.sizes = tuple(sizes[axis] for axis in axes)
         self.step = _step_of(self.scope)
         self.written = np.arange(self.size).reshape(sizes).transpose(axes).ravel()
-        """Where each combination of the table is in the order in which the question names it."""
+        """For each cell of the table, its index in the order of the query."""
         self.sorted = np.argsort(self.written)
 
 
@@ -297,7 +297,7 @@ class _TiedScopes:
 
     @property
     def alone(self) -> bool:
-        """Whether nothing else is tied to what the question is about."""
+        """Whether no other scope is tied to that of the query."""
         return set(self.scopes) <= {self.scope_set.scope}
 
     @cached_property
@@ -334,7 +334,7 @@ class _TiedScopes:
         return state
 
     def _swept(self, tables: Sequence[Floats]) -> Floats:
-        """The same where steps say something about each other: from both sides to the step."""
+        """Maximize sums where steps constrain each other: from both sides up to the step."""
         steps = sorted({step for step in map(_step_of, self.scopes) if step is not None})
         step_here = self.scope_set.step
         if step_here is None:
@@ -357,7 +357,7 @@ class _TiedScopes:
         )
 
     def _side(self, steps: Sequence[int], step_here: int, tables: Sequence[Floats]) -> Floats:
-        """All steps on one side, the farthest first, up to what reaches this one."""
+        """Sum the steps on one side, the farthest first, up to this step."""
         state, last = self._state, None
         sums = np.zeros((1, *state.shape))
         for step in [*steps, step_here]:
@@ -391,5 +391,5 @@ def _sums(
 
 
 def _plain(scope: Sequence[Variable]) -> Scope:
-    """All steps are alike, so plans leave them out."""
+    """Return a scope without steps: plans leave them out, because all steps are alike."""
     return tuple((name, None) for name, _ in scope)

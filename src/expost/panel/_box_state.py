@@ -160,7 +160,7 @@ class BoxState(State):
 
 @dataclass(frozen=True, eq=False)
 class _BoxAccounts(Accounts):
-    """Some subjects of a state."""
+    """The accounts of some subjects on a box."""
 
     state: BoxState
     selection: Selection
@@ -213,7 +213,7 @@ def _at_most(amounts: LossBounds) -> LossBounds:
 
 
 def _searched_bounds(lower: Floats, upper: Floats) -> LossBounds:
-    """What a search found: where the budget is between, nobody knows."""
+    """Return searched bounds; where the budget is between them, the comparison is undecided."""
 
     def settle(rows: Indices, budget: Nats) -> BudgetComparison:
         cases = [
@@ -264,7 +264,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """How hard to search on a box, and in how many processes.
+    """The effort of searches on a box, and the number of processes.
 
     ``progress`` is called with the number of searches done and their total.
 
@@ -286,7 +286,7 @@ class Search:
             raise InvalidInput("must be an integer from 1 on", "processes")
 
     def all(self, tasks: Sequence[Task]) -> list[Enclosure]:
-        """What each of some searches found. They do not depend on each other."""
+        """Run independent searches and return their results in order."""
         bounds_by_tally = []
         for index, transcript in enumerate(self._results(tasks), 1):
             bounds_by_tally.append(transcript)

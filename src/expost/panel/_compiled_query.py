@@ -43,9 +43,9 @@ __all__ = [
 # Up to this many responses, where each is known is a table.
 _LISTED = 1 << 16
 TERM_ERROR = 40
-"""What a logarithm may be off, in units of roundoff relative to epsilon."""
+"""A bound on the error of a logarithm, in units of roundoff relative to epsilon."""
 TINY = 2.0**-1069
-"""And a little besides, where doubles are not normal."""
+"""A bound on the error of a logarithm where doubles are not normal."""
 # Doubles next to epsilon are not above it.
 _ABOVE = 1 + 2.0**-40
 
@@ -116,7 +116,7 @@ class CompiledQuery:
 
 
 class CompiledFiniteQuery(CompiledQuery):
-    """The same on a finite set, with a column of doubles for each response that occurred."""
+    """A query on a finite set, with a column of doubles for each response that occurred."""
 
     def __init__(
         self, index: int, query: Query, likelihood: FiniteLikelihood, all_responses: Responses
@@ -141,7 +141,7 @@ class CompiledFiniteQuery(CompiledQuery):
 
     @cached_property
     def size(self) -> float:
-        """What no logarithm of a response that all values can give exceeds, once it is centred."""
+        """An upper bound on |log-weight| after centering, over responses every value can give."""
         epsilon = self.likelihood.epsilon
         if not self.infinite:
             return epsilon.enclosure.upper * _ABOVE
@@ -153,7 +153,7 @@ class CompiledFiniteQuery(CompiledQuery):
 
     @cached_property
     def differences(self) -> Differences:
-        """How far it tells two values apart. Of a query that is infinite there is no table."""
+        """The largest log-ratios between values. An infinite query has no table."""
         return differences(self.likelihood)
 
     def _grow(self) -> None:
@@ -192,7 +192,7 @@ class CompiledFiniteQuery(CompiledQuery):
 
 
 def _size(responses: Sequence[Any]) -> int:
-    """How many there are, also if they are more than fit into a word."""
+    """Count responses, even if there are more than fit into a word."""
     size: int = getattr(responses, "size", None) or len(responses)
     return size
 
@@ -261,7 +261,7 @@ class QueryRegistry:
         return transcript
 
     def charge(self, compiled: CompiledQuery) -> Charge:
-        """What basic composition charges for it."""
+        """Return what basic composition charges for a query."""
         return self._entries[compiled.index][1]
 
 
@@ -276,7 +276,7 @@ _FEW = 32
 
 
 class Drawing:
-    """How one query draws, on a finite set."""
+    """The tables from which one query draws on a finite set."""
 
     def __init__(self, likelihood: FiniteLikelihood) -> None:
         # Values that it sees as one have one row of weights.
@@ -328,7 +328,7 @@ class Drawing:
         return True
 
     def _exactly(self, value_index: int, word: int, source: Source) -> int:
-        """The same for a word that does not decide, with as many more bits as it takes."""
+        """Draw with as many more bits as it takes, for a word that does not decide."""
         ends, bits = self._cumulative[value_index], _WORD
         while True:
             least = word * ends[-1] >> bits
@@ -342,7 +342,7 @@ class Drawing:
 def draw_each(
     likelihood: Likelihood[Any], value_indices: Sequence[Any], source: Source
 ) -> NDArray[Any]:
-    """The same where there are no tables, as on a box."""
+    """Draw one response after the other, where there are no tables, as on a box."""
     return _position_column(
         [draw(likelihood.pmf(value_index), source) for value_index in value_indices]
     )
@@ -351,7 +351,7 @@ def draw_each(
 def _below(
     shares: Words, value_indices: NDArray[np.intp], words: Words
 ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-    """How many shares are below each word, and whether one of them equals it."""
+    """Count the shares below each word, and return whether one of them equals it."""
     block_values = shares.take(value_indices, axis=1)
     return (words > block_values).sum(axis=0), (words == block_values).any(axis=0)
 
@@ -359,7 +359,7 @@ def _below(
 def _below_sorted(
     shares: Words, value_indices: NDArray[np.intp], words: Words
 ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-    """The same value by value, for many shares."""
+    """Count shares value by value, which is faster for many shares."""
     below = np.zeros(len(value_indices), dtype=np.intp)
     equal = np.zeros(len(value_indices), dtype=np.bool_)
     for value in range(shares.shape[1]):

@@ -31,7 +31,7 @@ _BLOCK = 1024
 
 
 def concave_spreads(
-    box: Box, queries: Sequence[Query], given: NDArray[np.integer[Any]], gap: float
+    box: Box, queries: Sequence[Query], positions: NDArray[np.integer[Any]], gap: float
 ) -> NDArray[np.float64] | None:
     """Lower and upper ends of many spreads at once; None if the queries do not allow it."""
     if box.groups:
@@ -42,11 +42,11 @@ def concave_spreads(
     if side is None or not all(_mirrored(low, high) for low, high in pairs):
         return None
     error = math.fsum(max(low.error, high.error) for low, high in pairs)
-    return np.array(many_spreads(side, given == 1, up(error), gap))
+    return np.array(many_spreads(side, positions == 1, up(error), gap))
 
 
 def _mirrored(low: ScoreTerm, high: ScoreTerm) -> bool:
-    """Whether two responses differ only in sign; a term may be flat in hopeless cases."""
+    """Return whether two responses differ only in sign; a term may be flat in hopeless cases."""
     negated = tuple(-weight for weight in high.weights), -high.offset
     return (low.weights, low.offset) == negated
 
@@ -75,10 +75,10 @@ def many_spreads(
     foot, h = side.par[:, FOOT], side.par[:, H]
     both = np.vstack([scores, -scores])
     sums = np.log1p((1 + both) / np.tile(foot, 2)[:, None]) - np.tile(h, 2)[:, None]
-    given = np.hstack([high, ~high]).astype(np.float64)
-    lowest = np.empty(len(given))
-    for start in range(0, len(given), _BLOCK):
-        lowest[start : start + _BLOCK] = (given[start : start + _BLOCK] @ sums).min(axis=1)
+    responses = np.hstack([high, ~high]).astype(np.float64)
+    lowest = np.empty(len(responses))
+    for start in range(0, len(responses), _BLOCK):
+        lowest[start : start + _BLOCK] = (responses[start : start + _BLOCK] @ sums).min(axis=1)
     highest, gaps, _ = entries.climb(packed, np.where(high, 1.0, -1.0), gap / 2)
     # Both ends are within the error of an evaluation; twice the terms were summed in the product.
     slack = 2 * error + 6 * packed.total_error + 2 * packed.clipped_rising

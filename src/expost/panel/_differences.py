@@ -40,7 +40,7 @@ class Differences(Protocol):
         ...
 
     def fixed(self) -> NDArray[np.int64]:
-        """The same as integers, each less than two from the exact one; see :mod:`fixed`."""
+        """D as integers, multiples of 2^-80, each less than two from the exact number."""
         ...
 
     def exact(self, first: int, other: int) -> Nats:
@@ -49,7 +49,7 @@ class Differences(Protocol):
 
     @property
     def size(self) -> int:
-        """How much work it is to write these tables."""
+        """The work of writing these tables, in cells."""
         ...
 
 

@@ -45,7 +45,7 @@ class FiniteState(State):
     """The answers of so many subjects on a set or on records."""
 
     roundings: ClassVar[int] = 1
-    """How often the sums of a subject are rounded for each of its responses."""
+    """The number of roundings of a subject's sums for each response."""
 
     def __init__(
         self, domain: Domain, registry: QueryRegistry, count: int, *, track_peaks: bool = True
@@ -55,7 +55,7 @@ class FiniteState(State):
         self.peak = np.zeros(count)
         """The largest that ``spread`` was on the way, if peaks are tracked."""
         self.impossible = np.zeros(count, dtype=np.bool_)
-        """Whose responses rule some value out: their loss is infinite."""
+        """Whether the responses of a subject rule some value out; then its loss is infinite."""
         self._size = np.zeros(count)
 
     @property
@@ -95,7 +95,7 @@ class FiniteState(State):
             self.impossible |= counts[impossible].any(axis=0)
 
     def slack(self, selection: Selection, added: float = 0.0) -> Floats:
-        """What a difference of two sums may be off, perhaps with D of so much added to it."""
+        """Return a bound on the rounding error of ℓ(x) - ℓ(x'), plus D of at most this size."""
         exchanges, size = self.exchanges[selection.subscript], self._size[selection.subscript]
         # Each of the two ends is a sum of terms, in any order: their errors, and a rounding for
         # each of them. The odd thousandth covers the rounding of this bound.
@@ -169,7 +169,7 @@ class FiniteState(State):
 
 @dataclass(frozen=True, eq=False)
 class FiniteAccounts(Accounts):
-    """Some subjects of a state."""
+    """The accounts of some subjects on a finite domain."""
 
     state: FiniteState
     selection: Selection
@@ -344,7 +344,7 @@ class SetState(FiniteState):
     def _tables(
         self, compiled: CompiledFiniteQuery | None, plus_epsilon_only: bool
     ) -> PairGaps | None:
-        """What is added for every pair of values; None if that takes too many of them."""
+        """Return what is added for every pair of values; None if there are too many pairs."""
         key = None if compiled is None else (compiled.index, plus_epsilon_only)
         if key not in self._pair_gaps:
             self._pair_gaps[key] = self._table(compiled, plus_epsilon_only)

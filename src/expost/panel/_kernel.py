@@ -33,14 +33,14 @@ QueryIndices = int | NDArray[np.integer[Any]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FilterVerdicts:
-    """Whether a filter accepts, for each of some subjects, in their order."""
+    """The decisions of a filter, one for each of some subjects."""
 
     accepted: Bools
     undecided: Bools
     """Refused because a search could not tell, as only on a box."""
     lower: Floats
     upper: Floats
-    """What counts against the budget after the query at worst is between these."""
+    """Bounds of what counts against the budget after the query, at worst."""
 
 
 def start_state(
@@ -122,7 +122,7 @@ class Kernel:
         return FilterVerdicts(settled.within, settled.unknown, worst.lower, worst.upper)
 
     def losses(self, state: State, subject_indices: Indices | None = None) -> LossBounds:
-        """What counts against the budget so far, as the filter counts."""
+        """Return bounds of what counts against the budget so far, as the filter counts."""
         return held_loss_bounds(
             self.filter, state.accounts(Selection(state.count, subject_indices))
         )

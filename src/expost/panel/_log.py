@@ -1,4 +1,4 @@
-"""Who answered what, in order: a round for each question, in as few bytes as it takes.
+"""A log of all responses in order: a compact round for each query that was asked.
 
 The tally of a subject is what its rounds hold, whatever their order.
 """
@@ -44,7 +44,7 @@ class ResponseRound:
     def responses_of(
         cls, compiled: CompiledQuery, codes: Indices, selection: Selection
     ) -> ResponseRound:
-        """What some subjects answered."""
+        """Return the round of some subjects' responses."""
         least = np.min_scalar_type(len(compiled.positions))  # one number is free
         if selection.indices is None:
             return cls(compiled, codes.astype(least), None)
@@ -56,11 +56,11 @@ class ResponseRound:
 
     @property
     def none(self) -> int:
-        """What stands for no answer in place of a code."""
+        """The code that stands for no answer."""
         return int(np.iinfo(self.codes.dtype).max)
 
     def at(self, indices: Indices) -> NDArray[np.unsignedinteger]:
-        """What some subjects answered, in their order."""
+        """Return the codes of some subjects, in their order."""
         if self.indices is None:
             return self.codes.take(indices)
         counts_by_query = np.minimum(np.searchsorted(self.indices, indices), len(self.indices) - 1)
@@ -70,7 +70,7 @@ class ResponseRound:
 
     @property
     def all_answers(self) -> tuple[Indices, Indices]:
-        """All who answered, by their places, and what."""
+        """The indices of all subjects who answered, and their codes."""
         if self.indices is not None:
             return self.indices.astype(np.intp), self.codes.astype(np.intp)
         indices = np.flatnonzero(self.codes != self.none)
@@ -79,7 +79,7 @@ class ResponseRound:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """How often subjects gave each of some responses, in no order."""
+    """Counts of the responses that subjects gave, in no order."""
 
     compiled_queries: Sequence[CompiledQuery]
     """For each distinct response, its question."""
@@ -122,7 +122,7 @@ class Counted:
 
 
 class ResponseLog:
-    """All rounds so far, perhaps after what was counted before them."""
+    """All rounds so far, perhaps after counts of earlier responses."""
 
     def __init__(self) -> None:
         self.counted: Counted | None = None
@@ -146,7 +146,7 @@ class ResponseLog:
             self.rounds.append(ResponseRound.responses_of(compiled, codes, selection))
 
     def tallies(self, indices: Indices) -> dict[CompiledQuery, NDArray[np.int64]]:
-        """How often some subjects gave which response to each question: a row for each code."""
+        """Count the responses of some subjects to each query: a row for each code."""
         by_question: dict[tuple[CompiledQuery, int], list[NDArray[np.unsignedinteger]]] = {}
         for round_ in self._rounds_of(indices):
             by_question.setdefault((round_.compiled, round_.none), []).append(round_.at(indices))
@@ -188,7 +188,7 @@ class ResponseLog:
 
 @dataclass(frozen=True, slots=True)
 class _RoundIndex:
-    """Which rounds list a subject, of the first so many; all others are about everybody."""
+    """The first rounds by the subjects they list; other rounds are about all subjects."""
 
     upto: int
     indices: NDArray[np.uint32]

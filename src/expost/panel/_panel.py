@@ -89,12 +89,12 @@ class Panel:
 
     @property
     def domain(self) -> Domain:
-        """What a subject's value can be."""
+        """The domain of all subjects."""
         return self._kernel.domain
 
     @property
     def filter(self) -> Filter:
-        """What decides who answers what."""
+        """The filter of all subjects."""
         return self._kernel.filter
 
     @property
@@ -130,7 +130,7 @@ class Panel:
 
     @property
     def exchanges(self) -> NDArray[np.int32]:
-        """How many responses every subject gave."""
+        """The number of responses of each subject."""
         return self._state.exchanges.copy()
 
     @property
@@ -243,14 +243,14 @@ class Panel:
             return np.array(ids, dtype=object)[index_of]
 
     def transcript(self, subject: Subject) -> Transcript:
-        """What one subject was asked and answered, in order."""
+        """Return the transcript of one subject."""
         transcript = Transcript(self.domain, self.filter)
         for exchange in self._state.exact_exchanges(self._names.subject_index(subject)):
             transcript = transcript.add_position(exchange.query, exchange.position)
         return transcript
 
     def answers(self) -> Answers:
-        """What everybody answered, and who was refused what, for estimates and losses."""
+        """Return all answers and refusals, for estimates and losses."""
         return self._names.answers(self._state.log, self._refusals)
 
     def __len__(self) -> int:
@@ -286,13 +286,13 @@ class Panel:
 
     @contextmanager
     def _recording(self) -> Iterator[None]:
-        """What fails half-way must not go on: something may have been seen and not counted."""
+        """Break the panel if recording fails halfway: a response may be seen and not counted."""
         self._broken = True
         yield
         self._broken = False
 
     def _check_deltas(self, request: QueryRequest) -> None:
-        """Whether the filter has a say about all that is asked."""
+        """Refuse queries that need a delta if the filter has none."""
         for query_index in request.distinct:
             if self.filter.pure and self._kernel.registry[query_index].query.approximate:
                 message = "needs a filter with a delta, such as ApproximateFilter"
@@ -301,15 +301,15 @@ class Panel:
     def _verdicts(self, request: QueryRequest) -> FilterVerdicts:
         self._check_deltas(request)
         verdicts = self._kernel.decide(self._state, request.query_indices, request.subject_indices)
-        closed = (
+        suspended_rows = (
             self._suspended
             if request.subject_indices is None
             else self._suspended[request.subject_indices]
         )
-        if closed.any():
+        if suspended_rows.any():
             verdicts = FilterVerdicts(
-                verdicts.accepted & ~closed,
-                verdicts.undecided & ~closed,
+                verdicts.accepted & ~suspended_rows,
+                verdicts.undecided & ~suspended_rows,
                 verdicts.lower,
                 verdicts.upper,
             )
@@ -324,7 +324,7 @@ class Panel:
         return self._kernel.remaining(self._state, suspended, subject_indices)
 
     def _read_values(self, request: QueryRequest, secret: Secret) -> dict[int, Values]:
-        """What each question that is asked sees of the values."""
+        """Return what each query of a request sees of the values."""
         query_indices = request.distinct
         queries = [self._kernel.registry[query_index].query for query_index in query_indices]
         values_by_query = values_of(self.domain, secret, len(request), queries)

@@ -56,7 +56,7 @@ class Grid:
         self.denominator = 1
 
     def admit(self, amount: Nats) -> bool:
-        """Whether an amount is on the grid, which may become finer for it."""
+        """Return whether an amount is on the grid, which may become finer for it."""
         if not amount.is_rational:
             return False
         finer = math.lcm(self.denominator, amount.rational.denominator)
@@ -74,7 +74,7 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """What a query is charged, and whether that is on the grid."""
+    """The charge of a query, and whether it is on the grid."""
 
     amount: Nats
     on_grid: bool

@@ -45,7 +45,7 @@ def check_name(name: Any, query: Query) -> None:
 
 
 class NameTable:
-    """Which subject and which query is meant."""
+    """The names of subjects and queries, and their indices."""
 
     def __init__(self, subjects: Any, queries: Mapping[str, Query], kernel: Kernel) -> None:
         self._kernel = kernel
@@ -85,14 +85,14 @@ class NameTable:
         return self._ids[self._named_index(query)]
 
     def subject_index(self, subject: Any) -> int:
-        """Where a subject is."""
+        """Return the index of a subject."""
         try:
             return self._subject_indices[subject]
         except (KeyError, TypeError):
             raise InvalidInput("nobody in the panel is called so", "subject") from None
 
     def request(self, query: Any, subjects: Any, *, repeated: bool = False) -> QueryRequest:
-        """Who is asked what; ``repeated`` if somebody may be there more than once."""
+        """Resolve the names of a request; with ``repeated``, subjects may be named repeatedly."""
         names = self.subjects if subjects is None else subjects_of(subjects)
         query_indices = self._query_indices(query, len(names))
         if subjects is None:
@@ -109,7 +109,7 @@ class NameTable:
         return QueryRequest(names, subject_indices, order, query_indices)
 
     def subject_indices(self, subjects: Any) -> Indices:
-        """Where some subjects are, in their order."""
+        """Return the indices of some subjects, in their order."""
         names = subjects_of(subjects)
         indices = [self._subject_indices.get(name, -1) for name in names]
         if -1 in indices:
@@ -175,7 +175,7 @@ class NameTable:
         return indices
 
     def answers(self, log: ResponseLog, refusals: Iterable[tuple[int, Indices]]) -> Answers:
-        """What everybody answered, and who was refused what."""
+        """Return all answers and refusals by their names."""
         rounds = [(index_of.compiled, *index_of.all_answers) for index_of in log.rounds]
         compiled_queries = list(dict.fromkeys(compiled for compiled, _, _ in rounds))
         first_codes, response_keys = {}, list[tuple[str, int]]()
@@ -233,7 +233,7 @@ class QueryRequest:
     names: tuple[Subject, ...]
     """The subjects as the caller gives them."""
     subject_indices: Indices | None
-    """Where they are, in ascending order; None if they are all."""
+    """Their indices, ascending; None for all subjects."""
     order: Indices | None
     """For each entry its row as the caller gives it; None if that is the same order."""
     query_indices: int | NDArray[np.intp]
@@ -269,7 +269,7 @@ class QueryRequest:
         return compiled_queries
 
     def groups(self, entries: Indices) -> Iterator[tuple[int, Indices]]:
-        """Some entries by the question that they are asked."""
+        """Group some entries by their query."""
         if isinstance(self.query_indices, int):
             if len(entries):
                 yield self.query_indices, entries

@@ -1,4 +1,4 @@
-"""What a panel returns: tables with a row for each subject that was asked for."""
+"""Results of panels: tables with a row for each subject of a request."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Decisions(ResultTable):
-    """Whether each subject would answer, with the numbers. Arrays are in the order of subjects.
+    """Decisions about each subject, with the numbers. Arrays are in the order of subjects.
 
     Decisions are functions of what was answered and of the query, so they can be published.
     """
@@ -48,7 +48,7 @@ class Decisions(ResultTable):
     undecided: Bools
     """Refused because a search could not tell, as only on a box."""
     loss_at_worst: Bounds
-    """What counts against the budget after the query, at worst over responses.
+    """Bounds of what counts against the budget after the query, at worst over responses.
 
     On a box nothing is searched for where the epsilons fit: between 0 and their sum.
     """
@@ -82,13 +82,13 @@ class Decisions(ResultTable):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Replies(ResultTable):
-    """What subjects answered, in the order in which they were asked."""
+    """The responses of subjects, in the order in which they were asked."""
 
     subjects: tuple[Subject, ...]
     queries: tuple[str | None, ...]
     """The id of the query that each was asked; None for who was asked nothing."""
     answered: Bools
-    """Who was asked and not refused."""
+    """Whether each subject was asked and not refused."""
     _drawn: tuple[tuple[NDArray[np.intp], Sequence[Any], NDArray[Any]], ...] = field(repr=False)
     """Rows, the responses of their query, and the positions of theirs."""
 
@@ -106,7 +106,7 @@ class Replies(ResultTable):
 
     @property
     def refused(self) -> tuple[Subject, ...]:
-        """Who was refused."""
+        """The subjects who were refused."""
         rows = np.flatnonzero(~self.answered).tolist()
         return tuple(self.subjects[row] for row in rows if self.queries[row] is not None)
 

@@ -32,19 +32,19 @@ T = TypeVar("T", bound=Hashable)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SaturatingRequest:
-    """What some subjects are to be asked, and where their losses are to end."""
+    """The questions to ask some subjects, and the caps where their losses are to end."""
 
     questions: Sequence[AnswerPartition]
     """One for everybody, or one for each public order of the answers."""
     question_of: Indices
-    """Which of the questions, for each subject."""
+    """For each subject, the index of its question."""
     caps: Sequence[Fraction]
     cap_of: Indices
-    """Which of the caps, for each subject."""
+    """For each subject, the index of its cap."""
 
     @classmethod
     def read(cls, question: Any, cap: Any, seeds: Any, kernel: Kernel, count: int) -> Self:
-        """What a person wants to ask so many subjects."""
+        """Read a request about so many subjects, as a caller writes it."""
         cap_of, caps = _read_column(cap, lambda value: read_cap(value, kernel.filter), count, "cap")
         question_of, orders = _read_column(seeds, lambda value: value, count, "seeds")
         questions = [read_question(kernel.domain, question, seed) for seed in orders]

@@ -1,4 +1,4 @@
-"""Which of the subjects: all of them, or some by their places."""
+"""Selections of subjects: all of them, or some by their indices."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Selection", "groups"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Selection:
-    """Some of so many subjects, in the order of their places; ``indices`` is None for all."""
+    """Some of so many subjects, by ascending indices; ``indices`` is None for all."""
 
     total: int
     indices: Indices | None = None
@@ -24,7 +24,7 @@ class Selection:
 
     @property
     def subscript(self) -> slice | Indices:
-        """What takes their entries out of an array: a view of it if they are all."""
+        """The subscript that selects their entries of an array: a slice if they are all."""
         return slice(None) if self.indices is None else self.indices
 
     def indices_of(self, rows: Indices) -> Indices:
@@ -32,11 +32,11 @@ class Selection:
         return rows if self.indices is None else self.indices[rows]
 
     def subset(self, rows: Indices) -> Selection:
-        """Some of them by their rows, in order."""
+        """Return a selection of some of them, by their rows in this one."""
         return Selection(self.total, self.indices_of(rows))
 
     def blocks(self, size: int) -> Iterator[tuple[slice, slice | Indices]]:
-        """So many of them at a time: their rows, and what takes their entries out."""
+        """Split them into blocks: the rows of each block, and its subscript."""
         for start in range(0, len(self), size):
             rows = slice(start, min(start + size, len(self)))
             yield rows, rows if self.indices is None else self.indices[rows]

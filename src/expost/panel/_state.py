@@ -1,4 +1,4 @@
-"""What many subjects on one domain answered so far.
+"""The answers of many subjects on one domain so far.
 
 Every subject has its exchanges and the sum of its epsilons. What its loss is, a subclass for the
 kind of domain knows.
@@ -42,7 +42,7 @@ class State(ABC):
         self.registry = registry
         self.count = count
         self.exchanges = np.zeros(count, dtype=np.int32)
-        """How many responses each subject gave."""
+        """The number of responses of each subject."""
         self.spent = Spent(count, registry.grid)
         self.log = ResponseLog()
         self.track_peaks = track_peaks
@@ -165,13 +165,13 @@ class State(ABC):
         """Add counts to what is known of ℓ, with a row for each code; ``totals`` is their sum."""
 
     def exact_exchanges(self, subject_index: int) -> Iterator[Exchange]:
-        """What one subject was asked and answered, in order."""
+        """Return the exchanges of one subject, in order."""
         for compiled, position in self.log.exchanges(subject_index):
             yield Exchange(compiled.query, compiled.responses[position], position)
 
     @abstractmethod
     def accounts(self, selection: Selection) -> Accounts:
-        """What filters ask about some subjects."""
+        """Return the accounts of some subjects, as filters need them."""
 
     @abstractmethod
     def losses(self, selection: Selection) -> tuple[Floats, Floats]:

@@ -29,17 +29,17 @@ _BLOCK = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class PairGaps:
-    """What is added to the difference of ℓ for every pair of values: doubles, and words."""
+    """Amounts added to the difference of ℓ for every pair of values: doubles, and words."""
 
     doubles: Floats
     words: Words
     exact: Callable[[int, int], Nats]
-    """The same exactly, for one pair."""
+    """The exact amount of one pair."""
 
 
 @dataclass(frozen=True, slots=True)
 class TieComparison:
-    """Where the largest sum over pairs of values is within a budget, and where it is above."""
+    """Whether the largest sum over pairs of values is within a budget, or above it."""
 
     within: Bools
     above: Bools
@@ -77,7 +77,7 @@ def compare(
 
 
 def _cells(table: Words, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Words:
-    """Some cells of a table, each by its row and its column; faster than by an index of both."""
+    """Return cells of a table by rows and columns; faster than an index of both."""
     return np.asarray(table.ravel().take(rows * table.shape[1] + columns))
 
 
@@ -89,7 +89,7 @@ class _ClosePairs:
     second: NDArray[np.intp]
     subject_of: NDArray[np.intp]
     surely_above: Bools
-    """Where the pair is surely above it."""
+    """Whether the pair is surely above the budget."""
 
 
 def _close_pairs(values: Floats, slack: Floats, gaps: PairGaps, limit: float) -> _ClosePairs:
@@ -115,7 +115,7 @@ def _decide_exactly(
     gaps: PairGaps,
     budget: Nats,
 ) -> Bools:
-    """Whether pairs are within a budget, by products of weights; equal products are compared once.
+    """Compare pairs with a budget by products of weights; equal products are compared once.
 
     Nearly all that gets here are ties in earnest, and those have few different products.
     """
@@ -157,7 +157,7 @@ _Tallies = dict[CompiledFiniteQuery, tuple[NDArray[np.intp], NDArray[np.int64]]]
 
 
 def _tallies(log: ResponseLog, indices: Indices) -> _Tallies:
-    """How often some subjects gave which response."""
+    """Count the responses of some subjects."""
     result: _Tallies = {}
     for compiled, response_counts in log.tallies(indices).items():
         assert isinstance(compiled, CompiledFiniteQuery)

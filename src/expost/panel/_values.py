@@ -1,4 +1,4 @@
-"""What many subjects are, on the way to the draw of their responses. Nothing else looks at it.
+"""The values of many subjects, held for the draw of their responses and nothing else.
 
 No error, repr or frame shows a value; errors name a row.
 """
@@ -30,7 +30,7 @@ _OUTSIDE = "the value is outside the domain (and is not shown here)"
 
 
 class Values(NotCopyable):
-    """Where the values of some subjects are, as a query sees them: places of its likelihood."""
+    """The values of some subjects as a query sees them: indices into its likelihood."""
 
     __slots__ = ("_value_indices",)
 
@@ -38,7 +38,7 @@ class Values(NotCopyable):
         self._value_indices = value_indices
 
     def subset(self, rows: NDArray[np.intp]) -> Values:
-        """Those of some of the subjects."""
+        """Return the values of some of the subjects."""
         value_indices = self._value_indices
         array = isinstance(value_indices, np.ndarray)
         return Values(value_indices[rows] if array else [value_indices[n] for n in rows])
@@ -121,7 +121,7 @@ class _Columns:
     count: int
 
     def steps(self, name: str, last: int) -> NDArray[np.intp]:
-        """Where an attribute is at each step up to one: a row for each step."""
+        """Return the value indices of an attribute at each step up to one: a row for each step."""
         if name not in column_names(self.table):
             raise InvalidInput(f"there is no column {name!r}, which is asked about", "values")
         attribute = self.domain[name]
@@ -176,7 +176,7 @@ def _plain(value: Any) -> Any:
 
 
 def _located(domain: FiniteSet, column: Any, count: int) -> NDArray[np.intp]:
-    """Where values are in a finite set; equal ones are looked up once."""
+    """Locate values in a finite set; equal ones are looked up once."""
     _check_count(len(column), count)
     if isinstance(column, np.ndarray) and column.ndim == 1 and column.dtype.kind in "iu":
         values, place_of = _distinct(column)
