@@ -14,7 +14,7 @@ import pytest
 import expost as xp
 from expost.cards import card
 from expost.loss._odometer import peak_text
-from expost.report._explanation import sentences
+from expost.report._explanation import explanation_sentences
 
 SECRET = "<script>secret</script>"
 DOMAIN = xp.FiniteSet(["a & b", "<i>", SECRET])
@@ -179,7 +179,7 @@ def test_what_cancels_out_is_shown_as_zero_everywhere() -> None:
     assert "loss so far 0 and" in str(
         xp.BudgetExceeded(session.decide(query.with_epsilon(Fraction(9))))
     )
-    told = " ".join(sentences(xp.report.explain(transcript)))
+    told = " ".join(explanation_sentences(xp.report.explain(transcript)))
     assert "0 of it is used: 0 %" in told
 
 
@@ -226,7 +226,7 @@ def test_an_explanation_is_what_the_command_line_prints(session: xp.Session) -> 
     for _ in range(20):
         transcript = transcript.add(query, "<i>")
     found = xp.report.explain(transcript)
-    assert repr(found) == "\n".join(sentences(found))
+    assert repr(found) == "\n".join(explanation_sentences(found))
     html = found._repr_html_()
     parsed = Cells(html)
     assert parsed.tags <= {"table", "caption", "b", "tr", "td", "th", "p"}

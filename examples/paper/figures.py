@@ -9,7 +9,17 @@ from itertools import zip_longest
 from typing import Any
 
 from examples.paper.runs import Run
-from expost.report._chart import Across, Axis, Chart, Dots, Line, Mark, Range, Rows, Upright
+from expost.report._chart import (
+    Axis,
+    Band,
+    Chart,
+    Dots,
+    HorizontalBars,
+    HorizontalLine,
+    Mark,
+    Polyline,
+    VerticalLine,
+)
 
 __all__ = ["Drawn", "above", "accepted_figure", "health_figure", "loss_figure", "median"]
 
@@ -51,12 +61,12 @@ def loss_figure(title: str, tree: Tree, runs: Sequence[Run], *, steep: bool) -> 
     lines = [[(float(count), loss) for count, loss in enumerate(run)] for run in losses]
     count = round(budget / epsilon)
     marks: list[Mark] = [
-        Line([(0, 0), (count, budget)], "basic", f"basic composition: {count}", width=4.5),
+        Polyline([(0, 0), (count, budget)], "basic", f"basic composition: {count}", width=4.5),
         Dots([(count, budget)], "basic", size=5),
-        *(Line(line, "realized", width=1.3) for line in lines),
-        Line([], "realized", f"realized loss, {len(lines)} run{'s' if len(lines) > 1 else ''}"),
+        *(Polyline(line, "realized", width=1.3) for line in lines),
+        Polyline([], "realized", f"realized loss, {len(lines)} run{'s' if len(lines) > 1 else ''}"),
         Dots([line[-1] for line in lines], "realized"),
-        Across(budget, "ink", f"budget {budget:g}", "6 4"),
+        HorizontalLine(budget, "ink", f"budget {budget:g}", "6 4"),
     ]
     longest = max(count, *(len(line) - 1 for line in lines))
     rows = [
@@ -93,11 +103,15 @@ def accepted_figure(title: str, tree: Tree, kind: str) -> Drawn:
             for p in ("10", "50", "90")
         )
         label = f"{words}: median {middle[-1][1]:g}"
-        marks += [Range(low, high, color), Line(middle, color, label, dashes), Dots(middle, color)]
+        marks += [
+            Band(low, high, color),
+            Polyline(middle, color, label, dashes),
+            Dots(middle, color),
+        ]
         for name, points in (("10th", low), ("median", middle), ("90th", high)):
             head.append(f"{words}, {name}")
             columns.append([f"{count:g}" for _, count in points])
-    marks.append(Line(basic, "basic", f"basic composition: {round(basic[-1][1])}", width=4.5))
+    marks.append(Polyline(basic, "basic", f"basic composition: {round(basic[-1][1])}", width=4.5))
     if kind == "bayesian":  # the filter that section 6 and Algorithm 5 of the paper name
         said = f"printed median: {tree['printed']}"
         marks.append(Dots([(budgets[-1], tree["printed"])], "ink", said, "diamond", 6))
@@ -130,9 +144,9 @@ def health_figure(tree: Tree) -> Drawn:
     printed = [outcome["printed"] for outcome in found]
     budget = float(tree["budget"])
     marks: list[Mark] = [
-        Rows([(0, loss) for loss in losses], "realized", "certified"),
+        HorizontalBars([(0, loss) for loss in losses], "realized", "certified"),
         Dots([(each, row) for row, each in enumerate(printed)], "ink", "printed", "diamond", 5),
-        Upright(budget, "basic", "budget, and basic composition", width=4.5),
+        VerticalLine(budget, "basic", "budget, and basic composition", width=4.5),
     ]
     chart = Chart(
         Axis("loss (nats)", 0, budget),

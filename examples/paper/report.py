@@ -10,13 +10,13 @@ from examples.paper.figures import Drawn, above, median
 from expost._format import format_percent
 from expost.report._page import (
     Header,
-    beside,
     bullets,
     figure,
     note,
     page,
     paragraph,
     section,
+    side_by_side,
     table,
 )
 
@@ -204,7 +204,7 @@ def _composition(name: str, tree: Tree, drawn: Mapping[str, Drawn]) -> str:
                 "The loss after each accepted query. A dot is the last one that the "
                 "Bayesian filter accepts.",
             ),
-            beside(
+            side_by_side(
                 _figure(
                     drawn[f"{name}-simplified"],
                     "Accepted queries against the budget: medians and bands from the 10th to the "

@@ -1,4 +1,4 @@
-"""What people see of a result: small tables, as HTML in notebooks and as text elsewhere."""
+"""Small tables that show results: HTML in notebooks and text elsewhere."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def card(
     row: Callable[[int, T], Sequence[object]] | None = None,
     every: bool = False,
 ) -> str:
-    """A table of facts by name, and if there are items one with a row per item, numbered from 1.
+    """Write HTML tables of facts by name and of items, which are numbered from 1.
 
-    Of many items only those at both ends are shown, unless ``every`` one is.
+    Of many items only those at both ends are shown, unless ``every`` is set.
     """
     lines = [
         f"<tr>{_cell(name, 'th')}{_cell(fact, longest=_LONGEST_FACT)}</tr>"
@@ -50,7 +50,7 @@ def card(
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What is shown of a result that has many rows: as text for its repr, and as HTML.
+    """The view of a result with many rows: text for its repr, and HTML.
 
     >>> rows = [("Ann", 34), ("Bo", 5)]
     >>> print(View("Ages(2)", {"in": "years"}, ("name", "age"), len(rows), rows.__getitem__))
@@ -84,18 +84,18 @@ class View:
         return "\n".join([self.title, *lines, *facts])
 
     def html(self) -> str:
-        """The same for notebooks."""
+        """Write the view for notebooks."""
         return card(
             self.title,
             self.facts,
             columns=self.columns,
             items=range(self.size),
-            row=lambda _number, place: self.row(place),
+            row=lambda _index, index: self.row(index),
         )
 
 
 def _ends(size: int) -> tuple[range, int, range]:
-    """Which items are shown: the first ones, how many are left out, and the last ones."""
+    """Choose the items that are shown: the first ones, the count left out, and the last ones."""
     left_out = size - 2 * _SHOWN
     if left_out <= 1:
         return range(size), 0, range(0)
@@ -111,7 +111,7 @@ def _cell(content: object, kind: str = "td", longest: int = _LONGEST) -> str:
 
 
 def _line(content: object, longest: int) -> str:
-    """A text on one line of a terminal, whatever is in it."""
+    """Put a text on one line of a terminal, whatever it contains."""
     return _cut("".join(c if c.isprintable() else "?" for c in str(content)), longest)
 
 

@@ -14,7 +14,7 @@ import expost as xp
 from expost.designs import Arrival, Design, Study, design_study
 from expost.designs.strategies import strategies_for
 from expost.designs.strategies.declared_plan import largest_of_plan
-from expost.report._design_page import advice, reasons
+from expost.report._design_page import design_advice, design_reasons
 
 
 @pytest.mark.parametrize("number", [1, 4, 6])
@@ -51,8 +51,8 @@ def test_only_what_the_study_can_carry_out_is_recommended(small: Design) -> None
 def test_what_is_said_is_what_was_found(small: Design) -> None:
     best = small.recommended
     assert best is not None
-    assert best.strategy.description in advice(small)
-    told = " ".join(reasons(small))
+    assert best.strategy.description in design_advice(small)
+    told = " ".join(design_reasons(small))
     better = [each for each in small.predictions if each.error < best.error]
     assert all(not each.possible for each in better)
     if better:
@@ -97,7 +97,7 @@ def test_a_weaker_guarantee_is_never_compared_without_a_word() -> None:
     assert best is not None
     assert best.delta == Fraction(1, 2)
     pure = next(each for each in found.predictions if each.possible and not each.delta)
-    told = list(reasons(found))
+    told = list(design_reasons(found))
     assert "weaker guarantee" in told[0]
     assert pure.name in told[0]
     assert {each["delta"] for each in found.tree()["strategies"]} == {0.0, 0.5}
@@ -109,24 +109,24 @@ def test_of_two_that_are_as_good_the_one_with_the_stronger_guarantee_is_recommen
     assert best is not None
     assert not best.delta
     assert any(each.delta for each in found.alike)
-    assert "with a delta the guarantee is weaker" in " ".join(reasons(found))
+    assert "with a delta the guarantee is weaker" in " ".join(design_reasons(found))
 
 
 def test_where_next_to_nothing_is_learned_it_is_said() -> None:
-    told = list(reasons(study_with(epsilon="0.1")))
+    told = list(design_reasons(study_with(epsilon="0.1")))
     assert told[0].startswith("So little is learned")
     # Errors do not fall with the root of the number of subjects there.
     assert not any("it would take" in each for each in told)
-    assert any("it would take" in each for each in reasons(study_with()))
+    assert any("it would take" in each for each in design_reasons(study_with()))
 
 
 def test_means_are_relative_to_their_range_and_names_with_commas_are_told_apart() -> None:
     found = study_with(goals=[{"mean": "value"}])
-    assert "The goal then has a standard error" in advice(found)
-    assert "relative to the range" in advice(found)
-    assert "relative" not in advice(study_with())
+    assert "The goal then has a standard error" in design_advice(found)
+    assert "relative to the range" in design_advice(found)
+    assert "relative" not in design_advice(study_with())
     many = study_with(epsilon=30)
-    assert all(f"“{each.name}”" in " ".join(reasons(many)) for each in many.alike)
+    assert all(f"“{each.name}”" in " ".join(design_reasons(many)) for each in many.alike)
 
 
 def test_a_saturating_question_at_a_high_budget_comes_near_the_truth() -> None:

@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 from expost.report._chart import (
     EDGES,
     MARKS,
-    Across,
     Axis,
-    Bars,
+    Band,
     Chart,
     Dots,
-    Line,
+    HorizontalBars,
+    HorizontalLine,
     Mark,
-    Range,
-    Rows,
-    Upright,
+    Polyline,
+    VerticalBars,
+    VerticalLine,
 )
 from expost.report._page import STYLE
 
@@ -67,8 +67,8 @@ def test_marks_are_where_their_numbers_are() -> None:
         Y,
         [
             Dots([(2.5, 1)], "realized"),
-            Bars([0, 5, 10], [4, 2], "basic"),
-            Line([(0, 0), (10, 4)], "realized"),
+            VerticalBars([0, 5, 10], [4, 2], "basic"),
+            Polyline([(0, 0), (10, 4)], "realized"),
         ],
     )
     root = drawn(chart)
@@ -82,17 +82,19 @@ def test_marks_are_where_their_numbers_are() -> None:
 
 
 def test_rows_lie_around_whole_numbers() -> None:
-    (bar,) = drawn(Chart(X, Axis("", -0.5, 0.5, ()), [Rows([(2, 4)], "basic", "", 1)])).iter("rect")
+    (bar,) = drawn(
+        Chart(X, Axis("", -0.5, 0.5, ()), [HorizontalBars([(2, 4)], "basic", "", 1)])
+    ).iter("rect")
     assert [bar.attrib[n] for n in ("x", "y", "width", "height")] == ["20%", "0%", "20%", "100%"]
 
 
 def test_only_what_has_a_label_is_in_the_legend() -> None:
     marks: list[Mark] = [
-        Line([(0, 0), (1, 1)], "realized", "a line"),
-        Range([(0, 0)], [(0, 1)], "realized"),
+        Polyline([(0, 0), (1, 1)], "realized", "a line"),
+        Band([(0, 0)], [(0, 1)], "realized"),
         Dots([(0, 0)], "ink", "a dot", "diamond"),
-        Across(2, "ink", "the budget", "6 4"),
-        Upright(2, "basic"),
+        HorizontalLine(2, "ink", "the budget", "6 4"),
+        VerticalLine(2, "basic"),
     ]
     legend = Chart(X, Y, marks).legend
     assert [label for _, label in legend] == ["a line", "a dot", "the budget"]

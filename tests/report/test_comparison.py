@@ -12,7 +12,7 @@ import pytest
 
 import expost as xp
 from expost.numbers import Nats
-from expost.report._comparison import composition_filters, costs, limits
+from expost.report._comparison import budget_and_delta, composition_costs, composition_filters
 from support import oracles
 
 PAIR = xp.FiniteSet(["no", "yes"])
@@ -135,12 +135,18 @@ def test_the_realized_loss_stands_beside() -> None:
 
 def test_the_budget_and_the_delta_are_those_of_the_filter_if_none_are_given() -> None:
     pure = asked("0.5", guard=xp.BayesianFilter(ratio=3))
-    assert limits(pure, None, None) == (Nats(ratio=Fraction(3)), MILLIONTH)
+    assert budget_and_delta(pure, None, None) == (Nats(ratio=Fraction(3)), MILLIONTH)
     own = xp.ApproximateFilter(4, "0.001", xp.filters.Renyi(7))
-    assert limits(asked("0.5", guard=own), None, None) == (Nats(Fraction(4)), Fraction(1, 1000))
-    assert limits(asked("0.5", guard=own), "2", "0.1") == (Nats(Fraction(2)), Fraction(1, 10))
+    assert budget_and_delta(asked("0.5", guard=own), None, None) == (
+        Nats(Fraction(4)),
+        Fraction(1, 1000),
+    )
+    assert budget_and_delta(asked("0.5", guard=own), "2", "0.1") == (
+        Nats(Fraction(2)),
+        Fraction(1, 10),
+    )
     with pytest.raises(xp.InvalidInput, match="names no filter, so there is no budget"):
-        limits(asked("0.5"), None, None)
+        budget_and_delta(asked("0.5"), None, None)
 
 
 def test_the_rule_of_the_filter_is_the_one_that_is_compared() -> None:
@@ -222,7 +228,7 @@ def test_the_costs_of_a_transcript_are_those_of_its_beginnings() -> None:
     guards, missing = composition_filters(transcript, budget, MILLIONTH)
     assert missing == {}
     assert list(guards) == COMPOSED
-    history = list(costs(xp.Odometer(transcript), list(guards.values())))
+    history = list(composition_costs(xp.Odometer(transcript), list(guards.values())))
     assert len(history) == len(epsilons) + 1
     for count in range(1, len(epsilons) + 1, 4):
         comparison = xp.report.compare(xp.Odometer(asked(*epsilons[:count])), epsilon="2.2")

@@ -11,7 +11,7 @@ from hypothesis import given
 
 import expost as xp
 from expost._format import format_list
-from expost.report._explanation import explain, sentences
+from expost.report._explanation import explain, explanation_sentences
 from expost.report._formatting import query_in_words
 from support.random_cases import transcripts
 
@@ -154,7 +154,7 @@ def test_a_loss_that_is_nearly_the_same_is_not_as_before() -> None:
                        ["1/2", "1/2"]])  # fmt: skip
     account = explain(xp.replay(told(DOMAIN, (YES, "no"), (near, 0), (near, 1), (near, 0))))
     assert [step.change for step in account.steps] == ["up", "up", "down", "up"]
-    lines = "\n".join(sentences(account))
+    lines = "\n".join(explanation_sentences(account))
     assert lines.count(", by less than is shown") == 3
     assert "as before" not in lines
 
@@ -170,7 +170,7 @@ def test_on_a_box_enclosures_that_overlap_do_not_say_as_before() -> None:
     blind = xp.linear({"age": 1e-9}, range=(0, 1000), epsilon="1")
     account = explain(xp.replay(told(BOX, (query, 1), (blind, 0), (query, 0))))
     assert [step.change for step in account.steps][1:] == ["unknown", "unknown"]
-    assert "not told apart" in "\n".join(sentences(account))
+    assert "not told apart" in "\n".join(explanation_sentences(account))
 
 
 def test_on_a_box_only_the_steps_that_are_told_are_searched_for(

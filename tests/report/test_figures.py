@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import expost as xp
 from expost._format import format_percent
-from expost.report._chart import Bars, Line, Range
+from expost.report._chart import Band, Polyline, VerticalBars
 from expost.report._figures import confidence_chart, losses_chart, odometer_chart
 
 YES = xp.randomized_response(epsilon="0.5")
@@ -29,7 +29,7 @@ def marks_by_label(
     return {mark.label: mark for mark in chart.marks if mark.label}
 
 
-def heights(line: Line) -> list[float]:
+def heights(line: Polyline) -> list[float]:
     return [height for _, height in line.points]
 
 
@@ -52,7 +52,7 @@ def test_the_lines_are_the_losses_the_charges_and_the_budget() -> None:
 def test_the_band_goes_from_lower_to_upper() -> None:
     losses = [xp.numbers.Enclosure(0, 0), xp.numbers.Enclosure(0.25, 0.75)]
     chart = odometer_chart(xp.Odometer(answered("yes")), losses)
-    (band,) = [mark for mark in chart.marks if isinstance(mark, Range)]
+    (band,) = [mark for mark in chart.marks if isinstance(mark, Band)]
     assert (band.lower[1], band.upper[1]) == ((1, 0.25), (1, 0.75))
 
 
@@ -106,7 +106,7 @@ SOFT = xp.randomized_response(epsilon=1)
 def losses_of(table: dict[str, Any]) -> tuple[Any, list[str]]:
     answers = xp.Answers(xp.FiniteSet([0, 1]), {"hard": HARD, "soft": SOFT}, table)
     chart = losses_chart(xp.realized_losses(answers))
-    bars = [mark for mark in chart.marks if isinstance(mark, Bars)]
+    bars = [mark for mark in chart.marks if isinstance(mark, VerticalBars)]
     subjects = sum(sum(bar.heights) for bar in bars)
     _, *notes = chart.x.label.split("\n")
     return subjects, [label for _, label in chart.legend] + notes

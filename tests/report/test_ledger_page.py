@@ -11,7 +11,7 @@ import expost as xp
 from expost.ledger import Round
 from expost.report._explanation import explain
 from expost.report._ledger_page import OneSubject, ledger_page
-from expost.report._study import Quarantined, StudySummary, budget_shares, totals
+from expost.report._study import Quarantined, StudySummary, budget_shares, total_outcomes
 from support.page_checks import Element, checked
 
 WORDS = xp.FiniteSet(["no", "yes"])
@@ -182,8 +182,8 @@ def test_rounds_are_added_up_by_their_queries() -> None:
         Round("b", OTHER.content_id, 4, 0, 2, 1),
         Round(None, QUERY.content_id, 3, 2, 0, 0),
     ]
-    assert totals(rounds) == (12, 5, 1)
-    assert totals([]) == (0, 0, 0)
+    assert total_outcomes(rounds) == (12, 5, 1)
+    assert total_outcomes([]) == (0, 0, 0)
     found = page(study(MANY, rounds=rounds))
     rows = list(itertools.chain(*(table.rows for table in found.all("table", "words"))))
     assert [QUERY.content_id[:12], "one", "8", "3", "0"] in rows

@@ -12,13 +12,13 @@ from browser.samples import SAMPLES
 from expost.report._chart import Axis, Chart, Dots
 from expost.report._page import (
     Header,
-    beside,
     bullets,
     figure,
     note,
     page,
     paragraph,
     section,
+    side_by_side,
     table,
 )
 from support.page_checks import checked, parsed
@@ -68,7 +68,9 @@ def test_text_is_never_part_of_the_page() -> None:
     parts = [
         section(hostile, paragraph(hostile), note(hostile), bullets([hostile])),
         table([hostile], [[hostile]], caption=hostile),
-        beside(figure(CHART, alt=hostile, caption=hostile, data_table=table(["a"], [[hostile]]))),
+        side_by_side(
+            figure(CHART, alt=hostile, caption=hostile, data_table=table(["a"], [[hostile]]))
+        ),
     ]
     header = Header(hostile, hostile, hostile, hostile, hostile, hostile, [(hostile, hostile)])
     tree = parsed(page(header, *parts))

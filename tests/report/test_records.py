@@ -8,7 +8,7 @@ from fractions import Fraction
 import expost as xp
 from expost.domains import Record
 from expost.numbers import Nats
-from expost.report._explanation import explain, sentences
+from expost.report._explanation import explain, explanation_sentences
 from expost.report._formatting import domain_in_words, records_text
 from support.record_cases import likelihoods, listed, some_records
 
@@ -16,7 +16,7 @@ TRUTH = xp.randomized_response(epsilon="0.5")
 
 
 def words(transcript: xp.Transcript) -> list[str]:
-    return list(sentences(explain(xp.replay(transcript))))
+    return list(explanation_sentences(explain(xp.replay(transcript))))
 
 
 def test_a_record_is_told_by_its_attributes_and_how_they_change() -> None:
@@ -94,7 +94,7 @@ def test_what_is_explained_of_records_is_true_of_all_listed() -> None:
             assert step.loss.lower <= around.lower <= around.upper <= step.loss.upper + 1e-12
             rise = losses[step.index] - losses[step.index - 1]
             assert step.change == ("same" if rise == 0 else "up" if rise > 0 else "down")
-        assert all(isinstance(line, str) for line in sentences(found))
+        assert all(isinstance(line, str) for line in explanation_sentences(found))
 
 
 def test_long_differences_are_cut_and_runs_of_steps_are_joined() -> None:

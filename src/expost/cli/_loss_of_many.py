@@ -25,7 +25,7 @@ from expost.errors import InvalidInput, at
 from expost.files.kinds import LOSSES
 from expost.files.tables import table_format
 from expost.filters import BayesianFilter, Filter
-from expost.report._formatting import budget_text, shown
+from expost.report._formatting import budget_text, format_amount
 from expost.solver import Effort
 
 __all__ = ["show_losses"]
@@ -78,9 +78,9 @@ def show_losses(
     lines = [
         ("subjects", f"{len(losses):,}{_unasked(study.unasked)}"),
         ("exchanges", f"{exchanges:,}"),
-        ("mean loss", shown(losses.upper.mean())),
-        ("median loss", shown(np.median(losses.upper))),
-        ("largest loss", shown(losses.upper.max())),
+        ("mean loss", format_amount(losses.upper.mean())),
+        ("median loss", format_amount(np.median(losses.upper))),
+        ("largest loss", format_amount(losses.upper.max())),
         ("basic composition", _range(losses.basic)),
     ]
     infinite = int(np.isinf(losses.upper).sum())
@@ -137,7 +137,7 @@ def _budget(against: AgainstBudget) -> Iterator[tuple[str, str]]:
 
 
 def _range(losses: Any) -> str:
-    least, most = shown(losses.min()), shown(losses.max())
+    least, most = format_amount(losses.min()), format_amount(losses.max())
     return least if least == most else f"{least} to {most}"
 
 

@@ -34,7 +34,7 @@ from expost.filters import Filter
 from expost.filters._outcomes import verdict_text
 from expost.numbers import Enclosure
 from expost.report._audit_page import audit_page, other_filter
-from expost.report._formatting import budget_text, shown
+from expost.report._formatting import budget_text, format_amount
 from expost.solver import Effort
 
 __all__ = ["audit_lines", "command"]
@@ -243,7 +243,7 @@ def audit_lines(result: Audit) -> Iterator[tuple[str, str]]:
         verdict = verdict_text(row["budget_respected"], row["first_refused"])
         now = Enclosure(row["lower"], row["upper"]).shown()
         subject = make_printable(str(row["subject"]))
-        text = f"{subject}: {shown(row['peak'])}, now {now}, {verdict}"
+        text = f"{subject}: {format_amount(row['peak'])}, now {now}, {verdict}"
         yield "" if rank else "largest peaks", text
 
 
@@ -274,7 +274,7 @@ def _count_subjects(count: int) -> str:
 
 
 def _format_amount(amount: float | str) -> str:
-    return amount if isinstance(amount, str) else shown(amount)
+    return amount if isinstance(amount, str) else format_amount(amount)
 
 
 def _histogram_lines(result: Audit) -> Iterator[tuple[str, str]]:
@@ -285,6 +285,6 @@ def _histogram_lines(result: Audit) -> Iterator[tuple[str, str]]:
     for index, count in enumerate(counts):
         bar = "#" * -(-_BAR * count // largest)
         name = "" if index else "losses now"
-        yield name, f"up to {shown(edges[index + 1]):<8} {bar:<{_BAR}} {count:,}"
+        yield name, f"up to {format_amount(edges[index + 1]):<8} {bar:<{_BAR}} {count:,}"
     if spread.infinite:
         yield "", f"{'infinite':<14} {'':<{_BAR}} {spread.infinite:,}"

@@ -15,7 +15,7 @@ from expost.domains import Domain
 from expost.errors import at
 from expost.files.tables import read_csv
 from expost.numbers import read_confidence
-from expost.report._formatting import shown, value_text
+from expost.report._formatting import format_amount, value_text
 
 __all__ = ["command"]
 
@@ -66,8 +66,11 @@ def _lines(check: ClientCheck) -> list[tuple[str, str]]:
     lines = [
         ("claim", outcome),
         ("reports", f"{check.reports:,} of {check.inputs:,} inputs"),
-        ("claimed epsilon", shown(check.claimed.nearest)),
-        ("shown epsilon", f"at least {shown(check.shown.epsilon)}" if check.shown else "none"),
+        ("claimed epsilon", format_amount(check.claimed.nearest)),
+        (
+            "shown epsilon",
+            f"at least {format_amount(check.shown.epsilon)}" if check.shown else "none",
+        ),
     ]
     if check.shown is not None:
         hits, trials = check.shown.hits, check.shown.trials
@@ -99,7 +102,7 @@ def _lines(check: ClientCheck) -> list[tuple[str, str]]:
 
 def _contradiction(contradiction: Contradiction, domain: Domain) -> str:
     claimed, lower, upper = map(
-        shown, (float(contradiction.claimed), contradiction.lower, contradiction.upper)
+        format_amount, (float(contradiction.claimed), contradiction.lower, contradiction.upper)
     )
     of = (
         "all inputs"

@@ -15,7 +15,7 @@ from expost.filters._outcomes import undecided_text
 from expost.loss import Odometer
 from expost.queries import Query
 from expost.report._comparison import ACCOUNTINGS, Comparison, Standing, compare
-from expost.report._formatting import query_in_words, shown
+from expost.report._formatting import format_amount, query_in_words
 from expost.solver import Effort
 from expost.transcript import load_transcript
 
@@ -78,4 +78,4 @@ def _row(standing: Standing, last: Query, effort: Effort) -> Row:
     elif repeats.undecided:
         note = f"the next was {undecided_text(effort)}"
     count = f"{repeats.count:,}" + (" or more" if repeats.count == MOST_REPEATS else "")
-    return standing.name, shown(standing.spent), count, note
+    return standing.name, format_amount(standing.spent), count, note

@@ -15,7 +15,7 @@ from expost.filters._decision import remaining_text
 from expost.filters._outcomes import outcome_text, undecided_text
 from expost.loss import Odometer
 from expost.queries import Query
-from expost.report._formatting import response_text, shown
+from expost.report._formatting import format_amount, response_text
 from expost.solver import Effort
 from expost.transcript import Transcript, load_transcript
 
@@ -48,14 +48,14 @@ def command(file: Path, query: Path, effort: Effort, as_json: bool) -> None:
     outcome = outcome_text(accepted=decision.accepted, undecided=False)
     if decision.undecided:
         outcome += f": {undecided_text(effort)}"
-    worst = shown(decision.loss_at_worst)
+    worst = format_amount(decision.loss_at_worst)
     if decision.worst_response is not None:
         response = response_text(decision.worst_response, next_query_, transcript.domain)
         worst += f"  (if the response is {response})"
     show_lines(
         [
             ("decision", outcome),
-            (f"{decision.held} now", shown(decision.loss)),
+            (f"{decision.held} now", format_amount(decision.loss)),
             (f"{decision.held} at worst", worst),
             ("budget", filter_.limit),
             ("remaining", remaining_text(decision.remaining, decision.budget)),

@@ -27,7 +27,7 @@ from expost.files.kinds import PAGE
 from expost.filters._large_budgets import large_text
 from expost.numbers import Nats
 from expost.queries import LARGEST_EPSILON
-from expost.report._design_page import advice, design_page, error_text, reasons
+from expost.report._design_page import design_advice, design_page, design_reasons, error_text
 
 __all__ = ["command"]
 
@@ -114,8 +114,8 @@ def _show(design: Design) -> None:
 
 
 def _lines(design: Design) -> Iterator[tuple[str, str]]:
-    yield "recommended", advice(design)
-    for index, reason in enumerate(reasons(design)):
+    yield "recommended", design_advice(design)
+    for index, reason in enumerate(design_reasons(design)):
         yield "" if index else "why", reason
     best = design.recommended
     if best is not None:

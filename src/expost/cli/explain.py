@@ -12,7 +12,7 @@ from expost.errors import InvalidInput, make_printable
 from expost.files.kinds import PAGE
 from expost.knowledge import confidence_change, load_prior
 from expost.loss._replay import replay_with_effort
-from expost.report._explanation import Explanation, explain, sentences
+from expost.report._explanation import Explanation, explain, explanation_sentences
 from expost.report._learned_page import learned_page, learned_sentences
 from expost.report._transcript_page import transcript_page
 from expost.solver import Effort
@@ -99,7 +99,7 @@ def _show_explanation(
     if as_json:
         show_json(explanation.tree())
         return
-    click.echo("\n".join(map(make_printable, sentences(explanation))))
+    click.echo("\n".join(map(make_printable, explanation_sentences(explanation))))
     _say_where(html)
 
 

@@ -12,7 +12,7 @@ from expost.cli._outputs import show_json, show_lines, with_progress
 from expost.errors import InvalidInput
 from expost.loss._odometer import peak_text
 from expost.loss._replay import replay_with_effort
-from expost.report._formatting import basic_text, budget_text, shown
+from expost.report._formatting import basic_text, budget_text, format_amount
 from expost.solver import Effort
 from expost.transcript import Transcript, load_transcript
 
@@ -93,7 +93,7 @@ def _show_loss(file: Path, effort: Effort, *, as_json: bool) -> None:
     basic = basic_text(replay.basic.nearest, transcript)
     lines = [
         ("exchanges", str(len(transcript))),
-        ("realized loss", shown(loss)),
+        ("realized loss", format_amount(loss)),
         ("at its peak", peak_text(replay.peak, replay.loss)),
         ("basic composition", basic),
         ("share of basic", f"{100 * share.upper:.3g} %" if loss.lower < math.inf else "undefined"),

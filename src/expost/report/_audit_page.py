@@ -10,20 +10,27 @@ from expost.audits._audit import Audit, FilesRead, Histogram
 from expost.filters import Filter
 from expost.filters._outcomes import respected_cell
 from expost.numbers import Enclosure
-from expost.report._chart import Axis, Bars, Chart, Mark, Upright
-from expost.report._formatting import budget_text, shown
+from expost.report._chart import Axis, Chart, Mark, VerticalBars, VerticalLine
+from expost.report._formatting import budget_text, format_amount
 from expost.report._page import (
     Header,
-    beside,
     bullets,
     figure,
     page,
     paragraph,
     section,
+    side_by_side,
     table,
 )
 
-__all__ = ["audit_page", "histogram", "other_filter", "people", "promise", "verdict"]
+__all__ = [
+    "audit_page",
+    "format_people",
+    "histogram",
+    "other_filter",
+    "promise_paragraphs",
+    "verdict",
+]
 
 _LISTED = 100
 _NAMED = 20
@@ -31,9 +38,9 @@ _NOTHING = 1e-9
 
 
 def audit_page(audit: Audit, *, name: str, date: str, content_id: str) -> str:
-    """A page that needs nothing from anywhere else, for whoever is responsible for the data.
+    """Write an audit as a page, for the person who is responsible for the data.
 
-    ``name`` is that of the log, ``content_id`` tells what exactly was audited.
+    ``name`` is the name of the log, ``content_id`` the digest of all audited files.
     """
     header = Header(
         about=f"Audit of {name}",
@@ -46,22 +53,22 @@ def audit_page(audit: Audit, *, name: str, date: str, content_id: str) -> str:
     )
     return page(
         header,
-        section("What the budget promises", *promise(audit.guard)),
-        section("How much was given away", beside(_losses(audit), _peaks(audit))),
+        section("What the budget promises", *promise_paragraphs(audit.guard)),
+        section("How much was given away", side_by_side(_losses(audit), _peaks(audit))),
         *_broken(audit),
         section("Who is nearest to the limit, or over it", _worst(audit)),
         section("What was checked, and what was not", _scope(audit)),
     )
 
 
-def people(count: int) -> str:
-    """So many subjects, in words."""
+def format_people(count: int) -> str:
+    """Format a count of people."""
     return f"{count:,} {'person' if count == 1 else 'people'}"
 
 
 def verdict(audit: Audit) -> str:
     """Say in one to three sentences whose budgets were respected."""
-    everyone = people(len(audit))
+    everyone = format_people(len(audit))
     if audit.respected == len(audit):
         all_budgets = f"The budgets of all {everyone} who answered were"
         budgets = "The budget was" if len(audit) == 1 else all_budgets
@@ -73,7 +80,7 @@ def verdict(audit: Audit) -> str:
             f"{audit.broken:,} {was} not respected: a question was answered that had to be refused."
         )
     if audit.undecided:
-        parts.append(f"For {people(audit.undecided)} it could not be decided.")
+        parts.append(f"For {format_people(audit.undecided)} it could not be decided.")
     parts.append(
         f"For {audit.respected:,} of {everyone} the budget was respected at every question."
     )
@@ -82,13 +89,13 @@ def verdict(audit: Audit) -> str:
 
 def verdict_facts(audit: Audit) -> Iterator[tuple[str, str]]:
     """Yield the counts of respected budgets and the largest losses, by name."""
-    yield "respected", people(audit.respected)
-    yield "not respected", people(audit.broken)
+    yield "respected", format_people(audit.respected)
+    yield "not respected", format_people(audit.broken)
     if audit.undecided:
-        yield "undecided", people(audit.undecided)
-    yield "largest loss now", shown(_largest(audit, "upper"))
-    yield "largest peak", shown(_largest(audit, "peak"))
-    yield "basic composition", f"at most {shown(_largest(audit, 'basic'))}"
+        yield "undecided", format_people(audit.undecided)
+    yield "largest loss now", format_amount(_largest(audit, "upper"))
+    yield "largest peak", format_amount(_largest(audit, "peak"))
+    yield "basic composition", f"at most {format_amount(_largest(audit, 'basic'))}"
 
 
 def scope_notes(audit: Audit | None) -> Iterator[str]:
@@ -107,7 +114,7 @@ def _facts(audit: Audit) -> Iterator[tuple[str, str]]:
         yield "files read", f"{audit.files.number:,}"
     yield "people", f"{len(audit):,}"
     yield "answers", f"{int(frame['exchanges'].sum()):,}"
-    yield "used up", f"{people(audit.exhausted)}, with less than a thousandth remaining"
+    yield "used up", f"{format_people(audit.exhausted)}, with less than a thousandth remaining"
     yield from verdict_facts(audit)
 
 
@@ -116,8 +123,8 @@ def _largest(audit: Audit, column: str) -> float:
     return float(largest)
 
 
-def promise(filter_: Filter) -> Iterator[str]:
-    """What a budget bounds, as paragraphs for somebody who has never heard of one."""
+def promise_paragraphs(filter_: Filter) -> Iterator[str]:
+    """Yield paragraphs that explain a budget to a reader who has never heard of one."""
     limit = filter_.budget.enclosure.upper
     yield paragraph(
         "Every answer is blurred by chance before it leaves a device, so that no single answer "
@@ -169,28 +176,30 @@ def _peaks(audit: Audit) -> str:
 def histogram(
     audit: Audit, spread: Histogram, label: str, caption: str, colour: str = "realized"
 ) -> str:
-    """How an amount is spread over people, beside the budget, as a figure."""
+    """Draw the histogram of an amount over people, with the budget."""
     limit = audit.guard.budget.enclosure.upper
     edges, counts = spread.edges, spread.counts
     marks: list[Mark] = [
-        Bars(edges, counts, colour, "people"),
-        Upright(limit, "ink", f"budget {shown(limit)}", "6 4"),
+        VerticalBars(edges, counts, colour, "people"),
+        VerticalLine(limit, "ink", f"budget {format_amount(limit)}", "6 4"),
     ]
     top = max(1, *counts)
     chart = Chart(Axis(label, 0.0, 1.02 * edges[-1]), Axis("people", 0, 1.05 * top), marks)
     rows = [
-        (f"{shown(low)} to {shown(high)}", f"{count:,}")
+        (f"{format_amount(low)} to {format_amount(high)}", f"{count:,}")
         for low, high, count in zip(edges, edges[1:], counts, strict=False)
     ]
     endless = ""
     if spread.infinite:
         rows.append(("without any bound", f"{spread.infinite:,}"))
-        endless = f" {people(spread.infinite)} with a loss that nothing bounds are not drawn."
+        endless = (
+            f" {format_people(spread.infinite)} with a loss that nothing bounds are not drawn."
+        )
     largest = max((high for high, n in zip(edges[1:], counts, strict=True) if n), default=0.0)
     return figure(
         chart,
-        alt=f"How many people have which {label}: all are at most {shown(largest)}, "
-        f"the budget is {shown(limit)}.{endless}",
+        alt=f"How many people have which {label}: all are at most {format_amount(largest)}, "
+        f"the budget is {format_amount(limit)}.{endless}",
         caption=caption + endless,
         data_table=table([label, "people"], rows),
     )
@@ -216,7 +225,7 @@ def _broken(audit: Audit) -> list[str]:
         chart = Chart(
             Axis("number of the question", 0.5, last + 0.5).with_whole_ticks(),
             Axis("people", 0, 1.05 * max(counts)),
-            [Bars(edges, counts, "basic", "people")],
+            [VerticalBars(edges, counts, "basic", "people")],
         )
         rows = [(f"{question:,}", f"{count:,}") for question, count in refusals]
         parts.append(
@@ -242,24 +251,24 @@ _HEAD = ["person", "answers", "loss now", "largest", "basic", "respected", "rema
 
 def _row(row: dict[str, Any]) -> tuple[str, ...]:
     respected = respected_cell(row["budget_respected"], row["first_refused"], noun="question")
-    now = shown(Enclosure(row["lower"], row["upper"]))
+    now = format_amount(Enclosure(row["lower"], row["upper"]))
     subject, answers = str(row["subject"]), f"{row['exchanges']:,}"
     return (
         subject,
         answers,
         now,
-        shown(row["peak"]),
-        shown(row["basic"]),
+        format_amount(row["peak"]),
+        format_amount(row["basic"]),
         respected,
         _remaining_text(row),
     )
 
 
 def _remaining_text(row: dict[str, Any]) -> str:
-    """The remaining budget, rounded down: 0 if it is negligible, a dash if it was broken."""
+    """Format the remaining budget, rounded down: 0 if negligible, a dash if it was broken."""
     if row["budget_respected"] is False:
         return "–"
-    return shown(row["remaining"]) if row["remaining"] > _NOTHING else "0"
+    return format_amount(row["remaining"]) if row["remaining"] > _NOTHING else "0"
 
 
 def _files(read: FilesRead) -> Iterator[str]:
@@ -269,26 +278,27 @@ def _files(read: FilesRead) -> Iterator[str]:
     if read.identical:
         names = [name for group in read.identical for name in group]
         yield (
-            f"{people(len(names))} have the same transcript as another person: {_some(names)}. "
+            f"{format_people(len(names))} have the same transcript as another person: "
+            f"{_list_names(names)}. "
             "People who answer few questions can agree by chance. A copied file looks the same."
         )
     if read.other_filters:
         count = len(read.other_filters)
         have = "has a transcript that names" if count == 1 else "have transcripts that name"
-        other_filters = _some(list(map(other_filter, read.other_filters)))
+        other_filters = _list_names(list(map(other_filter, read.other_filters)))
         yield (
-            f"{people(count)} {have} another filter than this audit: {other_filters}. "
+            f"{format_people(count)} {have} another filter than this audit: {other_filters}. "
             "Their answers were audited by the filter of this audit all the same."
         )
 
 
 def other_filter(entry: tuple[str, Filter | None]) -> str:
-    """A subject and the filter that its transcript names."""
+    """Name a subject and the filter of its transcript."""
     name, filter_ = entry
     return f"{name} names {'no filter' if filter_ is None else budget_text(filter_)}"
 
 
-def _some(names: list[str]) -> str:
+def _list_names(names: list[str]) -> str:
     unlisted = f", and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
     return ", ".join(names[:_NAMED]) + unlisted
 

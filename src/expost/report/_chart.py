@@ -17,22 +17,22 @@ from expost.report._palette import LIGHT
 __all__ = [
     "EDGES",
     "MARKS",
-    "Across",
     "Axis",
-    "Bars",
+    "Band",
     "Chart",
     "Dots",
-    "Line",
+    "HorizontalBars",
+    "HorizontalLine",
     "Mark",
-    "Range",
-    "Rows",
-    "Upright",
+    "Polyline",
+    "VerticalBars",
+    "VerticalLine",
     "chart_style",
     "svg_file",
 ]
 
 MARKS = ("realized", "basic", "allowed", "ochre", "purple", "green", "grey", "ink")
-"""What marks can be coloured with."""
+"""The colours of marks."""
 
 
 class Edges(NamedTuple):
@@ -49,11 +49,11 @@ EDGES = {
     "numbers": Edges(30, 22, 46, 52),
     "names": Edges(30, 22, 46, 84),
 }
-"""By what stands to the left of the plot."""
+"""By the lettering to the left of the plot."""
 
 
 def chart_style(colours: Mapping[str, str]) -> str:
-    """How the marks of charts look, in these colours by name."""
+    """Write the style of marks, in these colours by name."""
     marks = " ".join(
         f".{name} {{ fill: {colours[name]}; }} .stroke.{name} {{ stroke: {colours[name]}; }}"
         for name in MARKS
@@ -71,7 +71,7 @@ text.title {{ fill: {colours["ink"]}; }}"""
 Point = tuple[float, float]
 
 _MOST_TICKS = 5
-"""As many labels have room on a narrow screen."""
+"""The largest number of labels that fit on a narrow screen."""
 
 _LINE = 22
 """The height of a line of text in pixels."""
@@ -83,12 +83,12 @@ PERCENT_TICKS = [(tenth / 10, f"{10 * tenth} %" if tenth % 5 == 0 else "") for t
 """The ticks of an axis of shares from 0 to 1."""
 
 _SHORT = 5
-"""A label of so many characters is short."""
+"""The length of a short label."""
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """From where to where, and in which words; by default ticks are at round numbers."""
+    """An axis with its ends, its label and its ticks, which are at round numbers by default."""
 
     label: str
     low: float
@@ -105,12 +105,12 @@ class Axis:
         return Axis(self.label, self.low, self.high, ticks)
 
     def share(self, position: float) -> float:
-        """Where a number is between both ends, which are 0 and 1."""
+        """Return the position between both ends, which are 0 and 1."""
         return (position - self.low) / (self.high - self.low)
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class Polyline:
     """A line through points, with ``dashes`` as SVG writes them, such as "6 4"."""
 
     points: Sequence[Point]
@@ -134,7 +134,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class Band:
     """The area between lower and upper ends, which are points in the same order."""
 
     lower: Sequence[Point]
@@ -182,8 +182,8 @@ class Dots:
 
 
 @dataclass(frozen=True, slots=True)
-class Bars:
-    """Upright bars from zero, between the edges of each: a histogram.
+class VerticalBars:
+    """Vertical bars from zero, between their edges: a histogram.
 
     On top of others they start at ``floors``.
     """
@@ -208,8 +208,8 @@ class Bars:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
-    """Bars that lie, around the whole numbers of the upright axis, from some numbers to others."""
+class HorizontalBars:
+    """Horizontal bars, a row for each whole number of the vertical axis."""
 
     spans: Sequence[tuple[float, float]]
     colour: str
@@ -229,7 +229,7 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class _Whole:
-    """A line through all of the plot."""
+    """A line through the whole plot."""
 
     at: float
     colour: str
@@ -237,15 +237,15 @@ class _Whole:
     dashes: str = ""
     width: float = 1.5
 
-    def _line(self, points: Sequence[tuple[float, float]]) -> Line:
-        return Line(points, self.colour, "", self.dashes, self.width)
+    def _line(self, points: Sequence[tuple[float, float]]) -> Polyline:
+        return Polyline(points, self.colour, "", self.dashes, self.width)
 
     def swatch(self) -> str:
         return self._line([]).swatch()
 
 
-class Across(_Whole):
-    """A line from side to side."""
+class HorizontalLine(_Whole):
+    """A horizontal line from side to side."""
 
     __slots__ = ()
 
@@ -253,8 +253,8 @@ class Across(_Whole):
         return self._line([(x.low, self.at), (x.high, self.at)]).svg(x, y)
 
 
-class Upright(_Whole):
-    """A line from the bottom to the top."""
+class VerticalLine(_Whole):
+    """A vertical line from the bottom to the top."""
 
     __slots__ = ()
 
@@ -262,7 +262,7 @@ class Upright(_Whole):
         return self._line([(self.at, y.low), (self.at, y.high)]).svg(x, y)
 
 
-Mark = Line | Range | Dots | Bars | Rows | Across | Upright
+Mark = Polyline | Band | Dots | VerticalBars | HorizontalBars | HorizontalLine | VerticalLine
 """Anything that is drawn. A mark with a label is explained by a line of the legend."""
 
 
@@ -278,22 +278,22 @@ class Chart:
 
     @property
     def legend(self) -> list[tuple[str, str]]:
-        """A swatch in a box of 24 by 12, and what it stands for."""
+        """The swatches, in boxes of 24 by 12, and their labels."""
         return [(mark.swatch(), mark.label) for mark in self.marks if mark.label]
 
     @property
     def has_rows(self) -> bool:
-        """Whether the upright axis has a label per row, and not numbers."""
-        return any(isinstance(mark, Rows) for mark in self.marks) and bool(self.y.ticks)
+        """Whether the vertical axis has a label per row instead of numbers."""
+        return any(isinstance(mark, HorizontalBars) for mark in self.marks) and bool(self.y.ticks)
 
     @property
     def margin(self) -> str:
-        """How much room the lettering to the left takes, by its name in the style sheet."""
+        """The margin for the lettering to the left, by its name in the style sheet."""
         longest = max((len(text) for _, text in self.y.labelled), default=0)
         return "bare" if not longest else "numbers" if longest <= _SHORT else "names"
 
     def plot(self) -> str:
-        """What is inside of the drawing; its lettering stands outside of the plot."""
+        """Draw the inside of the SVG element; its lettering stands outside of the plot."""
         return "".join(
             [
                 *(_grid(tick, "x", self.x.share(tick[0])) for tick in self.x.labelled),
@@ -309,7 +309,7 @@ class Chart:
 
 
 def _round_numbers(low: float, high: float) -> list[tuple[float, str]]:
-    """At most five round numbers between two, and their text.
+    """Find at most five round numbers between two, and their text.
 
     >>> [text for _, text in _round_numbers(0, 1.05)]
     ['0', '0.25', '0.5', '0.75', '1']
@@ -321,10 +321,10 @@ def _round_numbers(low: float, high: float) -> list[tuple[float, str]]:
         if math.floor(high / step) - math.ceil(low / step) < _MOST_TICKS
     )
     multiples = range(math.ceil(low / step), math.floor(high / step) + 1)
-    return [(multiple * step, _number(round(multiple * step, 12))) for multiple in multiples]
+    return [(multiple * step, _tick_text(round(multiple * step, 12))) for multiple in multiples]
 
 
-def _number(amount: float) -> str:
+def _tick_text(amount: float) -> str:
     return f"{amount / 1e6:,g} M" if abs(amount) >= 1e6 else f"{amount:,g}"
 
 
@@ -350,12 +350,12 @@ def _percent(x: float, y: float, across: Axis, up: Axis) -> tuple[str, str]:
 
 
 def _path(points: Sequence[Point], x: Axis, y: Axis) -> str:
-    """Points of a plot that is 1,000 wide and high."""
+    """Write points as a path in a plot that is 1,000 wide and high."""
     return "L".join(f"{1000 * x.share(a):.5g} {1000 - 1000 * y.share(b):.5g}" for a, b in points)
 
 
 def _stretched(path: str) -> str:
-    """A drawing on 1,000 by 1,000 that fills the plot; its lines keep their widths."""
+    """Stretch a drawing of 1,000 by 1,000 over the plot; its lines keep their widths."""
     return (
         '<svg viewBox="0 0 1000 1000" preserveAspectRatio="none" width="100%" height="100%" '
         f'overflow="visible">{path}</svg>'
@@ -374,7 +374,7 @@ def _rectangle(
 
 
 def svg_file(*charts: tuple[str, Chart], alt: str, width: int = 720) -> str:
-    """Charts with their titles, one below the other; ``alt`` says in words what is to be seen.
+    """Write charts with their titles, one below the other; ``alt`` describes them in words.
 
     A line of a legend has two entries, so that a label has room for some forty characters.
     """

@@ -1,9 +1,9 @@
-"""What different accountings say of one transcript, and how far each would go on.
+"""A comparison of accounting methods on one transcript.
 
-Of a composition rule this is the least epsilon at which its filter would have accepted the whole
-transcript at a delta. Everything that the rule needs fixed in advance is fixed by the budget, the
-delta, the first query, and whether any query takes a delta; or it is that of the transcript's own
-filter."""
+For a composition rule, the result is the least epsilon at which its filter would have accepted the
+whole transcript at a delta. Everything that the rule needs fixed in advance is fixed by the budget,
+the delta, the first query, and whether any query takes a delta; or by the transcript's filter.
+"""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ __all__ = [
     "Standing",
     "basic_charges",
     "basic_prefix",
+    "budget_and_delta",
     "compare",
+    "composition_costs",
     "composition_filters",
-    "costs",
     "costs_within_budget",
-    "limits",
 ]
 
 # Every rule prices every one of them, to thirty digits.
@@ -75,7 +75,7 @@ _SMALLEST_PLAN = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What one accounting says about a transcript, and how much more it would accept."""
+    """The result of one accounting method, and how many more queries it would accept."""
 
     name: str
     filter: Filter
@@ -86,7 +86,7 @@ class Standing:
 
     @property
     def parameters(self) -> str:
-        """What a rule had to fix in advance, for people."""
+        """The parameters that a rule had to fix in advance, for people."""
         rule = self.filter.rule if isinstance(self.filter, CompositionFilter) else None
         parts = []
         if isinstance(rule, Renyi):
@@ -102,7 +102,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Comparison(ResultTable):
-    """What several accountings say about one transcript and one budget."""
+    """The results of several accounting methods on one transcript and one budget."""
 
     budget: Nats
     delta: Fraction
@@ -112,7 +112,7 @@ class Comparison(ResultTable):
     """Accountings that do not allow this delta, and why."""
 
     def columns(self) -> dict[str, Any]:
-        """The columns of a table: an accounting, what it says, and how many more it would accept.
+        """Return the columns of a table, with a row per accounting method.
 
         ``lower`` and ``upper`` are equal unless it says a realized loss. ``undecided`` is whether
         it may be more than ``more``, and ``parameters`` what a rule had to fix in advance.
@@ -131,7 +131,7 @@ class Comparison(ResultTable):
 
     @property
     def beyond(self) -> str:
-        """A caution where rules that are made for a budget are beyond it; empty elsewhere."""
+        """A caution about rules whose parameters suit a budget that they exceed; or empty."""
         limit = self.budget.enclosure.upper
         over = [
             row.name
@@ -168,7 +168,7 @@ class Comparison(ResultTable):
         return View(title, facts, head, len(names), row)
 
     def tree(self) -> dict[str, Any]:
-        """The comparison as JSON."""
+        """Return the comparison as JSON."""
         rows: dict[str, Any] = dict.fromkeys(ACCOUNTINGS)
         rules = {}
         for name, standing in self.standings.items():
@@ -191,15 +191,15 @@ class Comparison(ResultTable):
 
 
 def compare(
-    asked: object,
+    history: object,
     epsilon: ExactLike | None = None,
     delta: ExactLike | None = None,
     *,
     stage: Callable[[str], None] | None = None,
 ) -> Comparison:
-    """Compare what every accounting says about a transcript and a budget.
+    """Compare accounting methods on a transcript and a budget.
 
-    ``asked`` is a transcript, a session or an odometer.
+    ``history`` is a transcript, a session or an odometer.
     ``epsilon`` and ``delta`` are by default those of the transcript's filter; a missing delta is
     1e-6. ``stage`` is called with the name of the next accounting. Proofs:
     docs/theory/approximate.md, docs/theory/filters.md.
@@ -211,11 +211,11 @@ def compare(
     >>> found.standings["basic"].repeats.count, found.standings["bayesian"].repeats.count
     (2, 4)
     """
-    odometer = account_of(asked)
+    odometer = account_of(history)
     assert isinstance(odometer, Odometer)
     odometer = odometer.with_effort(odometer.effort.with_work_limit()).with_known_losses(odometer)
     transcript = odometer.transcript
-    budget, spared = limits(transcript, epsilon, delta)
+    budget, spared = budget_and_delta(transcript, epsilon, delta)
     if not transcript.exchanges:
         raise InvalidInput("nothing was asked, so there is no last query to ask again")
     different = len({id(exchange.query) for exchange in transcript.exchanges})
@@ -240,10 +240,10 @@ def compare(
     return Comparison(budget, spared, len(transcript), standings, missing)
 
 
-def limits(
+def budget_and_delta(
     transcript: Transcript, epsilon: ExactLike | None, delta: ExactLike | None
 ) -> tuple[Nats, Fraction]:
-    """A budget and a delta as they are given, or else as the transcript's filter has them."""
+    """Return a budget and a delta, by default those of the transcript's filter."""
     budget = transcript.required_filter.budget if epsilon is None else Nats.budget(epsilon)
     if delta is not None:
         return budget, read_delta(delta)
@@ -254,7 +254,7 @@ def limits(
 def composition_filters(
     transcript: Transcript, budget: Nats, delta: Fraction
 ) -> tuple[dict[str, CompositionFilter], dict[str, str]]:
-    """The filters of all composition rules by name; and why some do not allow this delta."""
+    """Make the filters of all composition rules; say why some do not allow this delta."""
     filters, missing = {}, {}
     for rule in _rules(transcript, budget, delta):
         try:
@@ -264,10 +264,10 @@ def composition_filters(
     return filters, missing
 
 
-def costs(
+def composition_costs(
     odometer: Odometer, filters: Sequence[CompositionFilter]
 ) -> Iterator[tuple[WorstCase, ...]]:
-    """What composition filters hold against their budgets, at the start and after each exchange."""
+    """Yield the costs of composition filters, at the start and after each exchange."""
     transcript = odometer.transcript
     prefix = Odometer(Transcript(transcript.domain), effort=odometer.effort)
     yield tuple(filter_.held(prefix) for filter_ in filters)
@@ -281,14 +281,14 @@ def costs_within_budget(
     delta: ExactLike | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, list[float]]:
-    """What composition rules say after each response, as long as it is within the budget.
+    """Compute the costs of composition rules after each response, while within the budget.
 
     By name, for figures; ``progress`` is called with how many responses were gone through, and all.
     """
-    budget, spared = limits(odometer.transcript, None, delta)
+    budget, spared = budget_and_delta(odometer.transcript, None, delta)
     filters, _ = composition_filters(odometer.transcript, budget, spared)
     drawn: dict[str, list[float]] = {name: [] for name in _DRAWN if name in filters}
-    history = costs(odometer, [filters[name] for name in drawn])
+    history = composition_costs(odometer, [filters[name] for name in drawn])
     for done, cases in enumerate(history):
         if progress is not None:
             progress(done, len(odometer))
@@ -321,7 +321,7 @@ def _rules(transcript: Transcript, budget: Nats, delta: Fraction) -> list[Rule]:
 
 
 def _renyi(transcript: Transcript, budget: Nats, delta: Fraction) -> Renyi:
-    """The order for a plan of queries like the first one."""
+    """Choose the order for a plan of queries like the first one."""
     planned = budget.nearest
     if transcript.exchanges:
         first, domain = transcript.exchanges[0].query, transcript.domain
@@ -345,16 +345,16 @@ def _spent(filter_: Filter, odometer: Odometer) -> float | Enclosure:
 
 
 def basic_charges(odometer: Odometer, budget: Nats | None) -> list[float]:
-    """The sums of the epsilons, as long as they are within the budget."""
+    """Return the sums of the epsilons, as long as they are within the budget."""
     stop = len(odometer) if budget is None else basic_prefix(odometer, budget)
     charges = [charge.upper for charge in odometer.basic_history[: stop + 1]]
     return [charge for charge in charges if charge < math.inf]
 
 
 def basic_prefix(odometer: Odometer, budget: Nats) -> int:
-    """How many of these exchanges basic composition would have allowed on this budget."""
+    """Count the exchanges that basic composition would have allowed on this budget."""
     exchanges, domain = odometer.transcript.exchanges, odometer.domain
-    approximate = (index for index, each in enumerate(exchanges) if each.query.approximate)
+    approximate = (index for index, step in enumerate(exchanges) if step.query.approximate)
     most = next(approximate, len(exchanges))
 
     def exceeded(count: int) -> bool:

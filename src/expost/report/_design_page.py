@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterator
 
 from expost.designs import Arrival, Design, Prediction
-from expost.report._chart import Axis, Chart, Dots, Line, Mark, Rows, Upright
+from expost.report._chart import Axis, Chart, Dots, HorizontalBars, Mark, Polyline, VerticalLine
 from expost.report._formatting import domain_in_words
 from expost.report._page import Header, bullets, figure, page, paragraph, section, table
 
-__all__ = ["advice", "design_page", "error_text", "reasons"]
+__all__ = ["design_advice", "design_page", "design_reasons", "error_text"]
 
 _ONE_SHOT = ("one sampled question", "full-value report", "joint report", "single question")
 
@@ -18,12 +18,12 @@ _NEAR = 1.1
 
 
 def error_text(error: float) -> str:
-    """A standard error for people, three digits."""
+    """Format a standard error with three digits."""
     return f"{error:.3g}" if math.isfinite(error) else "not determined"
 
 
-def advice(design: Design) -> str:
-    """What to do, in one or two sentences."""
+def design_advice(design: Design) -> str:
+    """Recommend a design, in one or two sentences."""
     best = design.recommended
     if best is None:
         return "No study design determines all goals within this budget."
@@ -41,8 +41,8 @@ def advice(design: Design) -> str:
     )
 
 
-def reasons(design: Design) -> Iterator[str]:
-    """Why, against what else one might do, and how sure that is."""
+def design_reasons(design: Design) -> Iterator[str]:
+    """Yield the reasons for the recommended design, compared with others."""
     best = design.recommended
     if best is None:
         return
@@ -95,7 +95,7 @@ def reasons(design: Design) -> Iterator[str]:
 
 
 def _at_the_stronger_guarantee(design: Design, best: Prediction) -> Iterator[str]:
-    """What the weaker guarantee of the recommended one is worth."""
+    """Compare a recommended design that has a delta with the best one without."""
     pure = [
         prediction
         for prediction in design.predictions
@@ -109,7 +109,7 @@ def _at_the_stronger_guarantee(design: Design, best: Prediction) -> Iterator[str
 
 
 def _against(design: Design, other: Prediction, best: Prediction) -> str:
-    """The error of another one, and what it would take to make up for that."""
+    """Describe the error of another design, and the subjects that would make up for it."""
     ratio = other.error / best.error
     text = f"{error_text(other.error)}, {ratio:.2f} times as much"
     if not _as_in_the_limit(design, other):
@@ -118,7 +118,7 @@ def _against(design: Design, other: Prediction, best: Prediction) -> str:
 
 
 def _as_in_the_limit(design: Design, prediction: Prediction) -> bool:
-    """Whether an error is what it is for many subjects, and so falls with the root of them."""
+    """Return whether an error is asymptotic, so that it falls with the root of the subjects."""
     scales = [target.scale for target in design.study.model.targets]
     limits = zip(prediction.accuracy.asymptotic, scales, strict=True)
     limit = math.sqrt(sum((error / scale) ** 2 for error, scale in limits) / len(scales))
@@ -154,12 +154,12 @@ _MOST_ROUNDS = 12
 
 
 def design_page(design: Design, *, name: str, date: str, content_id: str) -> str:
-    """A page that needs nothing from anywhere else."""
+    """Write a design as a page."""
     study = design.study
     delta = f", delta {float(study.delta):g}" if study.delta else ""
     header = Header(
         about=f"Design of {name}",
-        summary=advice(design),
+        summary=design_advice(design),
         file=name,
         date=date,
         content_id=content_id,
@@ -167,11 +167,11 @@ def design_page(design: Design, *, name: str, date: str, content_id: str) -> str
         facts=[
             ("people", f"{study.subjects:,}"),
             ("domain", domain_in_words(study.domain)),
-            ("goals", f"{len(study.goals)}, known {_known(design)}"),
+            ("goals", f"{len(study.goals)}, known {_arrival_text(design)}"),
         ],
     )
     parts = [
-        section("Why", bullets(reasons(design))),
+        section("Why", bullets(design_reasons(design))),
         section("How accurate each goal will be", _goals(design)),
         section("All designs", _compared(design), _table(design)),
     ]
@@ -180,7 +180,7 @@ def design_page(design: Design, *, name: str, date: str, content_id: str) -> str
     return page(header, *parts, section("How this was worked out", _method(design)))
 
 
-def _known(design: Design) -> str:
+def _arrival_text(design: Design) -> str:
     return {
         "up front": "all before the first answer",
         "sequential": "one after the other; their number is known",
@@ -222,7 +222,7 @@ def _compared(design: Design) -> str:
                 prediction.error if is_drawn else 0.0
                 for prediction, is_drawn in zip(shown, wanted, strict=True)
             ]
-            marks.append(Rows([(0.0, end) for end in ends], colour, label))
+            marks.append(HorizontalBars([(0.0, end) for end in ends], colour, label))
     most = max(prediction.error for prediction in shown)
     ticks = [(float(row), f"{len(shown) - row}") for row in range(len(shown))]
     chart = Chart(
@@ -286,7 +286,7 @@ def _curve(design: Design) -> str:
             if point.family == family and math.isfinite(point.error)
         ]
         if points:
-            marks += [Line(points, colour, family, dashes), Dots(points, colour, size=3)]
+            marks += [Polyline(points, colour, family, dashes), Dots(points, colour, size=3)]
     budgets = sorted({point.epsilon for point in design.curve})
     errors = [point.error for point in design.curve if math.isfinite(point.error)]
     low, high = math.log10(min(errors)) - 0.05, math.log10(max(errors)) + 0.05
@@ -296,7 +296,7 @@ def _curve(design: Design) -> str:
             "budget ε", budgets[0], budgets[-1], [(epsilon, f"{epsilon:g}") for epsilon in budgets]
         ),
         Axis("standard error", low, high, _round_errors(low, high)),
-        [*marks, Upright(budget, "ink", "the budget of this study", "2 3")],
+        [*marks, VerticalLine(budget, "ink", "the budget of this study", "2 3")],
     )
     rows = [
         (family, *(error_text(_at(design, family, epsilon)) for epsilon in budgets))
@@ -319,7 +319,7 @@ def _at(design: Design, family: str, epsilon: float) -> float:
 
 
 def _round_errors(low: float, high: float) -> list[tuple[float, str]]:
-    """Round numbers on a scale of powers of ten."""
+    """Find round numbers on a scale of powers of ten."""
     errors = [
         factor * 10.0**power
         for power in range(math.floor(low), math.ceil(high) + 1)

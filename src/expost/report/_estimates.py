@@ -49,13 +49,13 @@ __all__ = [
     "EstimateRow",
     "IntervalOptions",
     "check_mean",
+    "estimate_rows",
     "mark_incomplete",
     "report_distribution",
     "report_frequencies",
     "report_likelihood_mean",
     "report_mean",
     "report_support_mean",
-    "rows_of",
 ]
 
 _ALWAYS = (
@@ -96,7 +96,7 @@ class EstimateRow:
 
 @dataclass(frozen=True, slots=True)
 class EstimateReport:
-    """Estimates, and how far they can be trusted."""
+    """Estimates with their assumptions and doubts."""
 
     description: str
     """What is estimated, and how."""
@@ -119,7 +119,7 @@ class EstimateReport:
     """Whether it may be wrong even for very many subjects."""
 
     def tree(self) -> dict[str, Any]:
-        """The estimates as JSON."""
+        """Return the estimates as JSON."""
         names = ("of", "estimate", "standard_error", "lower", "upper", "identified")
         return plain_tree(
             {
@@ -238,7 +238,7 @@ def report_frequencies(answers: Answers, *, confidence: ExactLike = "0.95") -> E
     warning = _other_attributes_warning(answers) or _unequal_warning(answers, None, instead)
     return EstimateReport(
         f"the share of each value{_about(answers)}: unbiased, if everybody was asked alike",
-        rows_of(estimate),
+        estimate_rows(estimate),
         estimate.confidence,
         estimate.subjects,
         0,
@@ -260,7 +260,7 @@ def report_distribution(
     intervals = options.around(likeliest)
     about = _about(answers) if chosen is None else _of(*chosen)
     return _report_likelihood(
-        answers, f"distribution{about}", likeliest, intervals, rows_of(intervals), (0.0, 1.0)
+        answers, f"distribution{about}", likeliest, intervals, estimate_rows(intervals), (0.0, 1.0)
     )
 
 
@@ -319,12 +319,12 @@ def mark_incomplete(report: EstimateReport) -> EstimateReport:
 def _mean_row(
     estimate: Mean | Intervals, key: str, query: Query, domain: Domain
 ) -> tuple[EstimateRow]:
-    (row,) = rows_of(estimate)
+    (row,) = estimate_rows(estimate)
     return (replace(row, of=f"{key}: {query_in_words(query, domain)}"),)
 
 
-def rows_of(estimate: Mean | Frequencies | Intervals) -> tuple[EstimateRow, ...]:
-    """The numbers of an estimate, each with its interval."""
+def estimate_rows(estimate: Mean | Frequencies | Intervals) -> tuple[EstimateRow, ...]:
+    """List the numbers of an estimate, each with its interval."""
     if isinstance(estimate, Mean):
         return (
             EstimateRow(
@@ -358,7 +358,7 @@ def _check_finite(answers: Answers) -> FiniteSet:
 
 
 def check_mean(answers: Answers, key: str, *, unnamed: bool = False) -> None:
-    """Refuse what has no mean: a query that is not there, or not about a score.
+    """Refuse a query that is unknown or not about a score, so that it has no mean.
 
     ``unnamed`` is where nobody said what the queries are called.
     """
@@ -376,7 +376,7 @@ def check_mean(answers: Answers, key: str, *, unnamed: bool = False) -> None:
 
 
 def _about(answers: Answers) -> str:
-    """Of what a distribution is, where it is about some attributes."""
+    """Name the attributes that a distribution is about."""
     if not isinstance(answers.domain, Part):
         return ""
     steps = {query.step for query in answers.queries.values() if isinstance(query, About)} - {None}
@@ -388,7 +388,7 @@ def _of(names: tuple[str, ...], step: int | None) -> str:
 
 
 def _other_attributes_warning(answers: Answers) -> str | None:
-    """What to say where answers about other attributes may have decided who was asked."""
+    """Warn if answers about other attributes may have decided who was asked."""
     if not lacks_deciding_answers(answers):
         return None
     return (
@@ -407,7 +407,7 @@ def _no_warnings() -> Iterator[None]:
 
 
 def _count_refused(answers: Answers, key: str, filter_: Filter, unasked: NDArray[np.bool_]) -> int:
-    """To how many of the rest the filter refuses the query, after what they have answered."""
+    """Count the subjects without an answer to whom the filter refuses the query now."""
     tallies = answers.tallies()
     refused = 0
     for tally, times in zip(

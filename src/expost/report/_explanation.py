@@ -23,30 +23,30 @@ from expost.numbers import Enclosure
 from expost.report._formatting import (
     basic_text,
     domain_in_words,
-    in_nats,
+    format_amount,
     query_in_words,
     records_text,
     response_text,
-    shown,
     value_text,
+    with_unit,
 )
-from expost.report._sentences import breach, in_odds
+from expost.report._sentences import breach_sentences, odds_sentences
 from expost.transcript import Exchange
 
 __all__ = [
     "ExplainedExchange",
     "Explanation",
     "change_text",
-    "closing",
+    "closing_sentences",
+    "exchange_row",
     "explain",
-    "row_of",
-    "sentences",
+    "explanation_sentences",
 ]
 
 _SHOWN = 5
 """How many exchanges at either end of a long transcript are always shown."""
 
-_EACH = 0.25
+_EFFORT_SHARE = 0.25
 """What the loss after one of them may take of the work that is left."""
 
 Change = Literal["up", "down", "same", "unknown"]
@@ -54,7 +54,7 @@ Change = Literal["up", "down", "same", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class ExplainedExchange:
-    """One exchange of an explanation, and what it did to the loss."""
+    """One exchange of an explanation, and the change of the loss."""
 
     index: int
     question: str
@@ -67,7 +67,7 @@ class ExplainedExchange:
     """How many exchanges directly before this one are not shown."""
 
     def tree(self) -> dict[str, Any]:
-        """The exchange as JSON."""
+        """Return the exchange as JSON."""
         return plain_tree(
             {
                 "number": self.index,
@@ -105,7 +105,7 @@ class Explanation:
 
     def __repr__(self) -> str:
 
-        return "\n".join(map(make_printable, sentences(self)))
+        return "\n".join(map(make_printable, explanation_sentences(self)))
 
     def _repr_html_(self) -> str:
 
@@ -118,12 +118,12 @@ class Explanation:
             facts,
             columns=("", "asked", "response", "loss", ""),
             items=self.steps,
-            row=lambda _number, step: row_of(step, domain),
+            row=lambda _index, step: exchange_row(step, domain),
             every=True,
         )
         first, last = (
             "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences_)
-            for sentences_ in (breach(self.replay), closing(self))
+            for sentences_ in (breach_sentences(self.replay), closing_sentences(self))
         )
         return first + table + last
 
@@ -136,8 +136,8 @@ class Explanation:
         return self.exchanges - len(self.steps)
 
     def tree(self) -> dict[str, Any]:
-        """The explanation as JSON."""
-        apart = self.most_different
+        """Return the explanation as JSON."""
+        most_different = self.most_different
         parts = {"parts": [asdict(part) for part in self.parts]} if self.parts else {}
         return plain_tree(
             {
@@ -150,15 +150,15 @@ class Explanation:
                 "used": self.used,
                 **self.replay.course_tree(),
                 **parts,
-                "most_apart": apart and asdict(apart),
+                "most_apart": most_different and asdict(most_different),
             }
         )
 
 
-def explain(subject: object) -> Explanation:
+def explain(history: object) -> Explanation:
     """Explain a transcript. Over a box this searches for the loss after each step that is shown.
 
-    ``asked`` is a transcript, a session, an odometer, or the replay of one.
+    ``history`` is a transcript, a session, an odometer, or the replay of one.
 
     >>> import expost as xp
     >>> query = xp.randomized_response(epsilon="1/2")
@@ -167,7 +167,7 @@ def explain(subject: object) -> Explanation:
     >>> [(step.question, step.change) for step in found.steps]
     [('the value itself, at epsilon 0.5', 'up'), ('the value itself, at epsilon 0.5', 'down')]
     """
-    replay = subject if isinstance(subject, Replay) else replay_of(subject)
+    replay = history if isinstance(history, Replay) else replay_of(history)
     filter_, odometer_of_replay = replay.filter, replay.odometer
     odometer = odometer_of_replay.with_effort(
         odometer_of_replay.effort.with_work_limit()
@@ -183,7 +183,9 @@ def explain(subject: object) -> Explanation:
     for exchange in shown_exchanges:
         for answered in (exchange - 1, exchange):
             if answered not in losses:
-                loss = odometer.with_effort(odometer.effort.with_share(_EACH)).loss_after(answered)
+                loss = odometer.with_effort(odometer.effort.with_share(_EFFORT_SHARE)).loss_after(
+                    answered
+                )
                 losses[answered] = (
                     filter_.capped(loss) if filter_ is not None and respected else loss
                 )
@@ -217,7 +219,7 @@ def explain(subject: object) -> Explanation:
 
 
 def _change(odometer: Odometer, exchange: int, before: Enclosure, after: Enclosure) -> Change:
-    """Which way the loss really went at an exchange."""
+    """Find the direction of the true change of the loss at an exchange."""
     if after.lower > before.upper:
         return "up"
     if after.upper < before.lower:
@@ -232,10 +234,10 @@ def _change(odometer: Odometer, exchange: int, before: Enclosure, after: Enclosu
 _CHANGES = {"up": "up", "down": "down", "same": "as before", "unknown": "not told apart"}
 
 
-def sentences(explanation: Explanation) -> Iterator[str]:
-    """What was asked, and what came of it; a breach comes first."""
+def explanation_sentences(explanation: Explanation) -> Iterator[str]:
+    """Yield the lines of an explanation; a breach comes first."""
     n, domain = explanation.exchanges, explanation.replay.odometer.domain
-    if broken := list(breach(explanation.replay)):
+    if broken := list(breach_sentences(explanation.replay)):
         yield from (*broken, "")
     yield f"The subject's value is {explanation.domain}."
     if not n:
@@ -245,11 +247,11 @@ def sentences(explanation: Explanation) -> Iterator[str]:
         yield ""
         yield from _table(explanation, domain)
         yield ""
-    yield from closing(explanation)
+    yield from closing_sentences(explanation)
 
 
-def closing(explanation: Explanation) -> Iterator[str]:
-    """What somebody has learned, what is left, and which values are far apart.
+def closing_sentences(explanation: Explanation) -> Iterator[str]:
+    """Yield sentences about the loss, the budget, and the two most different values.
 
     Of a budget that was not respected it says no more: :func:`breach` does that, before all else.
     """
@@ -257,27 +259,28 @@ def closing(explanation: Explanation) -> Iterator[str]:
     n, domain = explanation.exchanges, transcript.domain
     if n:
         peak, loss = explanation.replay.peak, explanation.loss
+        learned = with_unit(format_amount(loss))
         yield (
-            f"Somebody who sees all of these responses has learned at most {in_nats(shown(loss))}; "
+            f"Somebody who sees all of these responses has learned at most {learned}; "
             f"basic composition says {basic_text(explanation.basic, transcript)}."
         )
         # On a box the search for the peak may have gone further than the one for the loss.
-        higher = peak.upper > loss.upper and shown(peak) != shown(loss)
+        higher = peak.upper > loss.upper and format_amount(peak) != format_amount(loss)
         if explanation.replay.respected is not False:
-            yield from in_odds(explanation.replay)
+            yield from odds_sentences(explanation.replay)
             if higher:
-                first = f"at most {shown(peak)}, the peak"
+                first = f"at most {format_amount(peak)}, the peak"
                 yield f"Somebody who saw only the first ones has learned {first}."
         yield from _parts(explanation)
     yield from _budget(explanation)
     if n:
-        yield from _apart(explanation, domain)
+        yield from _most_different_text(explanation, domain)
 
 
 def _table(explanation: Explanation, domain: Domain) -> Iterator[str]:
-    """A row per exchange, in columns, with a gap where some are left out."""
+    """Yield a line per exchange, in columns, with a gap where some are left out."""
     head = ("", "asked", "response", "loss", "")
-    rows = [row_of(step, domain) for step in explanation.steps]
+    rows = [exchange_row(step, domain) for step in explanation.steps]
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
     yield _line(head, widths)
     for step, row in zip(explanation.steps, rows, strict=True):
@@ -291,22 +294,24 @@ def _line(row: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join(cells).rstrip()
 
 
-def row_of(step: ExplainedExchange, domain: Domain) -> tuple[str, str, str, str, str]:
-    """One exchange: its number, what was asked, the response, and what became of the loss."""
+def exchange_row(step: ExplainedExchange, domain: Domain) -> tuple[str, str, str, str, str]:
+    """Write the cells of an exchange: its index, question, response, loss and change."""
     response = response_text(step.exchange.response, step.exchange.query, domain)
-    return f"{step.index}.", step.question, response, shown(step.loss), change_text(step)
+    return f"{step.index}.", step.question, response, format_amount(step.loss), change_text(step)
 
 
 def change_text(step: ExplainedExchange) -> str:
-    """Which way the loss went, and that it did where the digits do not show it."""
-    hidden = step.change in ("up", "down") and shown(step.before) == shown(step.loss)
+    """Describe the change of the loss, even if it is smaller than the digits show."""
+    hidden = step.change in ("up", "down") and format_amount(step.before) == format_amount(
+        step.loss
+    )
     return _CHANGES[step.change] + (", by less than is shown" if hidden else "")
 
 
 def _parts(explanation: Explanation) -> Iterator[str]:
     if len(explanation.parts) > 1:
         largest = sorted(explanation.parts, key=lambda part: part.loss.upper, reverse=True)
-        losses = [f"{' with '.join(part.names)} {shown(part.loss)}" for part in largest]
+        losses = [f"{' with '.join(part.names)} {format_amount(part.loss)}" for part in largest]
         yield (
             "Answers about different attributes do not cancel, and their losses add up: "
             f"{join_names(losses)}."
@@ -321,7 +326,7 @@ def _budget(explanation: Explanation) -> Iterator[str]:
     if is_large(filter_.budget):
         yield f"The budget of {filter_.limit} is very large: {sure_text(filter_.budget)}."
     budget = f"The budget of {filter_.limit} ({filter_.kind} filter)"
-    replay, used = explanation.replay, shown(explanation.held)
+    replay, used = explanation.replay, format_amount(explanation.held)
     if not explanation.exchanges:
         yield f"{budget} is untouched."
     elif replay.respected:
@@ -332,7 +337,7 @@ def _budget(explanation: Explanation) -> Iterator[str]:
         yield f"may tell (--nodes). At the end {used} is held against it."
 
 
-def _apart(explanation: Explanation, domain: Domain) -> Iterator[str]:
+def _most_different_text(explanation: Explanation, domain: Domain) -> Iterator[str]:
     extremes = explanation.most_different
     if extremes is None:
         possible = explanation.loss.lower < math.inf

@@ -15,16 +15,16 @@ from expost.loss import Odometer
 from expost.numbers import Enclosure, Nats
 from expost.report._chart import (
     PERCENT_TICKS,
-    Across,
     Axis,
-    Bars,
+    Band,
     Chart,
     Dots,
-    Line,
+    HorizontalBars,
+    HorizontalLine,
     Mark,
-    Range,
-    Rows,
-    Upright,
+    Polyline,
+    VerticalBars,
+    VerticalLine,
 )
 from expost.report._comparison import Comparison, basic_charges
 from expost.report._estimates import EstimateRow
@@ -82,28 +82,28 @@ def odometer_chart(
         charges = [(float(count), cost) for count, cost in enumerate(amounts)]
         stops = budget is not None and len(charges) <= answered
         text = f"{label}: stops after {len(charges) - 1:,}" if stops else label
-        marks.append(Line(charges, colour, text, dashes, width))
+        marks.append(Polyline(charges, colour, text, dashes, width))
         if stops or (name == "basic" and answered <= _MOST_WITH_DOTS):
             dots.append(
                 Dots(charges[-1:] if answered > _MOST_WITH_DOTS else charges, colour, size=5)
             )
     marks += [
-        Range(lower, upper, "realized"),
-        Line(upper, "realized", f"realized loss: {answered:,} answered"),
+        Band(lower, upper, "realized"),
+        Polyline(upper, "realized", f"realized loss: {answered:,} answered"),
         *dots,
     ]
     if answered <= _MOST_WITH_DOTS:
         marks.append(Dots(upper, "realized"))
     if peak is not None and peak < len(finite):
         marks.append(Dots([upper[peak]], "ink", f"peak {upper[peak][1]:.3g}", "ring", 8))
-    drawn = [mark.points for mark in marks if isinstance(mark, Line)]
+    drawn = [mark.points for mark in marks if isinstance(mark, Polyline)]
     top = max(amount for points in drawn for _, amount in points)
     if budget is not None:
         limit = budget.enclosure.upper
         top = max(top, limit)
-        marks.append(Across(limit, "ink", _budget_label(budget), "6 4"))
+        marks.append(HorizontalLine(limit, "ink", _budget_label(budget), "6 4"))
     if len(finite) <= answered:
-        marks.append(Upright(len(finite) - 0.5, "realized", "infinite from here", "2 4"))
+        marks.append(VerticalLine(len(finite) - 0.5, "realized", "infinite from here", "2 4"))
     return Chart(
         Axis("responses given", 0, max(1, answered)).with_whole_ticks(),
         Axis("privacy loss (nats)", 0, 1.05 * top if top > 0 else 1),
@@ -124,10 +124,10 @@ def losses_chart(losses: Losses) -> Chart:
         heights = np.histogram(realized, edges)[0].tolist()
         highest = max(highest, *heights)
         text = f"realized loss: {mean.shown(3)} on average"
-        marks.append(Bars(edges, heights, "realized", text))
+        marks.append(VerticalBars(edges, heights, "realized", text))
     if len(basic) and basic.min() == basic.max():
         text = f"basic composition: {basic[0]:.3g}"
-        marks.append(Upright(float(basic[0]), "basic", text, width=4.5))
+        marks.append(VerticalLine(float(basic[0]), "basic", text, width=4.5))
     elif len(basic):
         heights = np.histogram(basic, edges)[0].tolist()
         highest = max(highest, *heights)
@@ -135,7 +135,7 @@ def losses_chart(losses: Losses) -> Chart:
         corners = zip(
             np.repeat(edges, 2).tolist(), [0, *np.repeat(heights, 2).tolist(), 0], strict=True
         )
-        marks.append(Line(list(corners), "basic", text))
+        marks.append(Polyline(list(corners), "basic", text))
     infinite = len(losses) - len(realized)
     hidden = f"\ninfinite, not shown: {infinite:,}" if infinite else ""
     return Chart(
@@ -173,7 +173,9 @@ def estimates_chart(
         for identified in (True, False)
     )
     marks: list[Mark] = [
-        Rows([(estimate.lower, estimate.upper) for estimate in estimates], "allowed", "", 0.3),
+        HorizontalBars(
+            [(estimate.lower, estimate.upper) for estimate in estimates], "allowed", "", 0.3
+        ),
         Dots(determined, "realized", size=size),
         Dots(undetermined, "realized", shape="hollow", size=size),
     ]
@@ -182,7 +184,7 @@ def estimates_chart(
     lines += ["hollow: not determined by them"] if undetermined else []
     ends = [end for estimate in estimates for end in (estimate.lower, estimate.upper)]
     if not of_mean:
-        marks.append(Upright(0, "ink", width=1))
+        marks.append(VerticalLine(0, "ink", width=1))
         ends.append(0.0)
     low, high = min(ends), max(ends)
     spare = 0.04 * (high - low) or 0.5
@@ -208,7 +210,7 @@ def comparison_chart(comparison: Comparison) -> Chart:
         ("realized", "realized loss"): True,
     }
     marks: list[Mark] = [
-        Rows(
+        HorizontalBars(
             [
                 span if isinstance(row.spent, Enclosure) == of_loss else none
                 for row, span in zip(standings, spans, strict=True)
@@ -225,7 +227,7 @@ def comparison_chart(comparison: Comparison) -> Chart:
         )
         for index, row in enumerate(standings)
     ]
-    marks.append(Upright(limit, "ink", _budget_label(comparison.budget), "6 4"))
+    marks.append(VerticalLine(limit, "ink", _budget_label(comparison.budget), "6 4"))
     return Chart(
         Axis("privacy loss (nats)", 0, 1.05 * max(limit, *(end for _, end in spans))),
         Axis("", len(labels) - 0.4, -0.6, labels),
@@ -248,12 +250,12 @@ def confidence_chart(
     """
     range_label = f"{between}: {format_percent(lower)} to {format_percent(upper)}"
     marks: list[Mark] = [
-        Rows([(lower, upper)], "allowed", range_label, 1),
-        Across(0, "ink"),
+        HorizontalBars([(lower, upper)], "allowed", range_label, 1),
+        HorizontalLine(0, "ink"),
         Dots([(before, 0)], "basic", f"before: {format_percent(before)}", "hollow", 7),
     ]
     if after is not None:
-        marks.insert(2, Line([(before, 0), (after, 0)], "realized", width=4))
+        marks.insert(2, Polyline([(before, 0), (after, 0)], "realized", width=4))
         marks.append(Dots([(after, 0)], "realized", f"after: {format_percent(after)}", "full", 7))
     return Chart(Axis("", 0, 1, PERCENT_TICKS), Axis("", -1, 1, ()), marks, height=64)
 

@@ -30,37 +30,37 @@ __all__ = [
     "basic_text",
     "budget_text",
     "domain_in_words",
-    "in_nats",
+    "format_amount",
     "query_in_words",
     "record_in_words",
     "records_text",
     "response_text",
-    "shown",
     "value_label",
     "value_text",
+    "with_unit",
 ]
 
 _LONGEST = 40
 
 
-def shown(amount: Enclosure | float) -> str:
-    """A number for people; of an enclosure its upper end, or 0 if it is negligible."""
+def format_amount(amount: Enclosure | float) -> str:
+    """Format a number; for an enclosure its upper end, or 0 if it is negligible."""
     return amount.shown() if isinstance(amount, Enclosure) else f"{amount:.6g}"
 
 
-def in_nats(amount: str) -> str:
-    """A number that is shown, with its unit."""
+def with_unit(amount: str) -> str:
+    """Add the unit to an amount in nats."""
     return f"{amount} {'nat' if amount == '1' else 'nats'}"
 
 
 def basic_text(basic: float, transcript: Transcript) -> str:
-    """What basic composition says; where queries have a delta, it is what holds without one."""
+    """Format the cost by basic composition; if queries have a delta, say that it has none."""
     approximate = any(exchange.query.approximate for exchange in transcript.exchanges)
-    return f"{shown(basic)}{', without any delta' if approximate else ''}"
+    return f"{format_amount(basic)}{', without any delta' if approximate else ''}"
 
 
 def budget_text(filter_: Filter | None) -> str:
-    """The budget of a filter, and which filter it is."""
+    """Describe a filter by its budget and its kind."""
     if filter_ is None:
         return "none: the transcript names no filter"
     large = f", very large: {sure_text(filter_.budget)}" if is_large(filter_.budget) else ""
@@ -68,7 +68,7 @@ def budget_text(filter_: Filter | None) -> str:
 
 
 def query_in_words(query: Query, domain: Domain) -> str:
-    """What a query asks, and how much it could give away."""
+    """Describe a query and its epsilon."""
     epsilon = query.charge(domain)
     amount = str(epsilon) if epsilon.ratio == 1 else f"{epsilon.nearest:.6g}"
     delta = f" and delta {float(query.delta):.6g}" if query.delta else ""
@@ -76,7 +76,7 @@ def query_in_words(query: Query, domain: Domain) -> str:
 
 
 def domain_in_words(domain: Domain) -> str:
-    """What a value can be."""
+    """Describe the possible values."""
     if domain.kinds:
         return record_in_words(domain)
     if domain.sides:
@@ -98,7 +98,7 @@ def _side_in_words(side: Side) -> str:
 
 
 def value_text(value: Value, domain: Domain) -> str:
-    """A value on one line; coordinates with their names."""
+    """Format a value on one line, coordinates with their names."""
     if not isinstance(value, tuple):
         return _cut(str(value))
     names = domain.names or [f"[{index}]" for index in range(len(value))]
@@ -106,7 +106,7 @@ def value_text(value: Value, domain: Domain) -> str:
 
 
 def value_label(value: Value) -> str:
-    """A value beside others, where everybody knows what it is about: no names."""
+    """Format a value as a label, without the names of coordinates."""
     return _cut(", ".join(map(_part, value)) if isinstance(value, tuple) else str(value))
 
 
@@ -115,7 +115,7 @@ def _part(coordinate: Scalar) -> str:
 
 
 def response_text(response: Value, query: Query, domain: Domain) -> str:
-    """A response on one line."""
+    """Format a response on one line."""
     if isinstance(query, About):
         return response_text(response, query.query, query.part_of(domain))
     if isinstance(query, RandomizedResponse):
@@ -132,7 +132,7 @@ _DIFFERENCES = 6
 
 
 def record_in_words(domain: Domain) -> str:
-    """What a record can be: its attributes, what they are and how they change."""
+    """Describe the attributes of records, their values and how they change."""
     attributes = [
         f"{name} {_attribute(kind)}"
         for name, kind in zip(domain.called(""), domain.kinds, strict=True)
@@ -162,7 +162,7 @@ def _change(change: Change) -> str:
 
 
 def records_text(first: Record, second: Record) -> tuple[str, str]:
-    """Where two records differ; after the second one, that all else is alike."""
+    """Describe both records where they differ; add that everything else is alike."""
     pairs = [pair for name in first for pair in _pairs(name, first[name], second[name])]
     above, below = [], []
     for (name, a, b), run in groupby(pairs, key=lambda pair: (pair[0], *pair[2:])):
@@ -171,11 +171,11 @@ def records_text(first: Record, second: Record) -> tuple[str, str]:
             above.append(format_coordinates([name], [a]) + when)
             below.append(format_coordinates([name], [b]) + when)
     alike = ", all else alike" if any(a == b for _, _, a, b in pairs) else ""
-    return _some(above), _some(below) + alike
+    return _list_differences(above), _list_differences(below) + alike
 
 
 def _pairs(name: str, first: Any, second: Any) -> Iterator[tuple[str, int | None, Scalar, Scalar]]:
-    """The values of an attribute in two records, at each step if it changes."""
+    """Yield the values of an attribute in two records, at each step if it changes."""
     if isinstance(first, dict):
         yield from ((name, step, x, second[step]) for step, x in first.items())
     else:
@@ -188,7 +188,7 @@ def _when(steps: Sequence[int | None]) -> str:
     return f" at step {steps[0]}" if len(steps) == 1 else f" at steps {steps[0]} to {steps[-1]}"
 
 
-def _some(texts: Sequence[str]) -> str:
+def _list_differences(texts: Sequence[str]) -> str:
     shown = [*texts[:_DIFFERENCES]]
     if len(texts) > len(shown):
         shown.append(f"and {len(texts) - len(shown):,} more")

@@ -11,16 +11,16 @@ from expost.knowledge import ConfidenceChange
 from expost.loss import Replay
 from expost.numbers import NEGLIGIBLE
 from expost.report._figures import confidence_chart
-from expost.report._formatting import budget_text, in_nats, shown
+from expost.report._formatting import budget_text, format_amount, with_unit
 from expost.report._page import Header, figure, page, paragraph, table
-from expost.report._sentences import NOISY, breach, factor_text
+from expost.report._sentences import NOISY, breach_sentences, factor_text
 
 __all__ = ["learned_page", "learned_sentences"]
 
 
 def learned_sentences(learned: ConfidenceChange, replay: Replay) -> Iterator[str]:
-    """How sure they were, are and may be, and why; a breach of the budget comes first."""
-    yield from breach(replay)
+    """Yield sentences about the confidence before and after, and its range; a breach first."""
+    yield from breach_sentences(replay)
     yield _sentence(learned)
     yield from _reasons(learned)
 
@@ -31,7 +31,7 @@ def _sentence(learned: ConfidenceChange) -> str:
         "respected": "The budget allows",
         "respected with a delta": "A budget with a delta bounds no single outcome; "
         "a loss as large as that of these answers allows",
-        "not respected": f"A loss as large as at its peak, {shown(learned.peak)}, allows",
+        "not respected": f"A loss as large as at its peak, {format_amount(learned.peak)}, allows",
         "undecided": "Whether the budget was respected is undecided; "
         "the loss of these answers allows",
         "none": "There is no budget; a loss as large as that of these answers allows",
@@ -56,29 +56,30 @@ def _reasons(learned: ConfidenceChange) -> Iterator[str]:
     if loss < math.inf:
         yield (
             "For somebody who sees all of these answers, no statement about this person can have "
-            f"gained or lost more than {in_nats(shown(loss))}, "
+            f"gained or lost more than {with_unit(format_amount(loss))}, "
             f"which is a factor of {factor_text(loss)} of its odds."
         )
     else:
         yield "The answers rule some value out, so there are statements that lost everything."
-    if shown(learned.peak) != shown(learned.loss):
-        yield f"For somebody who saw only the first ones it is {shown(learned.peak)}, the peak."
+    if format_amount(learned.peak) != format_amount(learned.loss):
+        peak = format_amount(learned.peak)
+        yield f"For somebody who saw only the first ones it is {peak}, the peak."
     if learned.assumed:
         yield make_printable(learned.assumed)
 
 
 def _signed(gain: float) -> str:
-    """Nats, and what they mean."""
+    """Format a gain in nats, and the factor that it means."""
     gain = 0.0 if abs(gain) < NEGLIGIBLE else gain
     if abs(gain) > 700:
-        return in_nats(f"{gain:.6g}")
+        return with_unit(f"{gain:.6g}")
     factor = f"{math.exp(gain):.3g}"
-    amount = in_nats(f"{gain:.3g}")
+    amount = with_unit(f"{gain:.3g}")
     return f"{amount}: {'' if factor == '1' else f'{factor} times '}as sure as before"
 
 
 def _odds(learned: ConfidenceChange) -> str:
-    """By which factor the odds changed, which is what a loss limits."""
+    """Describe the factor by which the odds changed, which a loss limits."""
     before, after = float(learned.before), learned.after
     if not (0 < before < 1 and 0 < after < 1):
         return ""
@@ -91,7 +92,7 @@ def _odds(learned: ConfidenceChange) -> str:
 def learned_page(
     learned: ConfidenceChange, replay: Replay, *, name: str, prior: str, date: str
 ) -> str:
-    """A page that needs nothing from anywhere else.
+    """Write the change of a confidence as a page.
 
     ``name`` is that of the transcript's file, and ``prior`` says where the prior comes from.
     """
@@ -99,7 +100,7 @@ def learned_page(
     header = Header(
         about=f"How sure is somebody of this: {learned.statement}",
         summary=_sentence(learned),
-        first=list(breach(replay)),
+        first=list(breach_sentences(replay)),
         file=name,
         date=date,
         content_id=transcript.content_id,
@@ -107,8 +108,8 @@ def learned_page(
         facts=[
             *([] if filter_ is None else [("budget respected", replay.respected_text)]),
             ("prior", prior),
-            ("realized loss", shown(learned.loss)),
-            ("at its peak", shown(learned.peak)),
+            ("realized loss", format_amount(learned.loss)),
+            ("at its peak", format_amount(learned.peak)),
             ("queries answered", f"{len(transcript):,}"),
         ],
     )

@@ -12,33 +12,33 @@ from expost.audits._audit import Audit
 from expost.ledger import Round
 from expost.numbers import Enclosure
 from expost.report._audit_page import (
+    format_people,
     histogram,
-    people,
-    promise,
+    promise_paragraphs,
     scope_notes,
     verdict,
     verdict_facts,
 )
-from expost.report._explanation import Explanation, closing
+from expost.report._explanation import Explanation, closing_sentences
 from expost.report._formatting import budget_text
 from expost.report._page import (
     Header,
-    beside,
     bullets,
     page,
     paragraph,
     section,
+    side_by_side,
     table,
 )
-from expost.report._sentences import NOISY, breach
+from expost.report._sentences import NOISY, breach_sentences
 from expost.report._study import (
     OUTCOMES,
     StudySummary,
     budget_shares,
+    budgets_figure,
     query_text,
     rounds_figure,
-    strip,
-    totals,
+    total_outcomes,
 )
 from expost.report._transcript_page import learned_table, odometer_figure
 
@@ -47,7 +47,7 @@ __all__ = ["OneSubject", "ledger_page"]
 
 @dataclass(frozen=True, slots=True)
 class OneSubject:
-    """A subject whose odometer is to be on the page."""
+    """A subject whose odometer is on the page."""
 
     name: str
     explanation: Explanation
@@ -58,7 +58,7 @@ class OneSubject:
 def ledger_page(
     study: StudySummary, *, name: str, date: str, subject: OneSubject | None = None
 ) -> str:
-    """Write a page that needs nothing from anywhere else.
+    """Write a study as a page.
 
     ``name`` is the name of the ledger, and ``date`` the day that the page describes.
     """
@@ -72,14 +72,14 @@ def ledger_page(
         facts=list(_facts(study)),
         first=list(_alarms(study)),
     )
-    promised = section("What the budget promises", *promise(study.filter))
+    promised = section("What the budget promises", *promise_paragraphs(study.filter))
     happened = [*_happened(study)]
     if not study.people:
         return page(header, *happened, promised)
     return page(
         header,
-        section("Remaining budgets", strip(budget_shares(study))),
-        section("What was asked", *_asked(study)),
+        section("Remaining budgets", budgets_figure(budget_shares(study))),
+        section("What was asked", *_query_tables(study)),
         *([] if study.audit is None else [_losses(study.audit)]),
         *([] if subject is None else [_subject(subject)]),
         section("Quarantined messages", *_quarantined(study)),
@@ -108,21 +108,24 @@ def _summary(study: StudySummary) -> str:
         return " ".join([*_unconfirmed(study), f"No one has answered anything so far. {over}"])
     parts = []
     if len(study.audit) < study.people:
-        parts.append(f"{len(study.audit):,} of {people(study.people)} have answered something.")
+        parts.append(
+            f"{len(study.audit):,} of {format_people(study.people)} have answered something."
+        )
     if not study.audit.broken:
         parts.append(verdict(study.audit))
     used_up = budget_shares(study).used_up
     if used_up:
         have = "has used up the" if used_up == 1 else "have used up their"
-        parts.append(f"{people(used_up)} {have} budget.")
+        parts.append(f"{format_people(used_up)} {have} budget.")
     return " ".join([*parts, *_unconfirmed(study), over])
 
 
 def _unconfirmed(study: StudySummary) -> Iterator[str]:
     count = len(study.unconfirmed)
     if count:
+        are = "is" if count == 1 else "are"
         yield (
-            f"{people(count)} {'is' if count == 1 else 'are'} unconfirmed: their devices have to "
+            f"{format_people(count)} {are} unconfirmed: their devices have to "
             "sync before anything else is asked, and may have answers that this ledger lacks."
         )
 
@@ -131,8 +134,8 @@ def _facts(study: StudySummary) -> Iterator[tuple[str, str]]:
     yield "policy", study.policy_id
     yield "commits", f"{study.commits:,}"
     yield "people", f"{study.people:,}"
-    yield "suspended", people(len(study.suspended))
-    yield "unconfirmed", people(len(study.unconfirmed))
+    yield "suspended", format_people(len(study.suspended))
+    yield "unconfirmed", format_people(len(study.unconfirmed))
     audit = study.audit
     if audit is None:
         return
@@ -140,14 +143,14 @@ def _facts(study: StudySummary) -> Iterator[tuple[str, str]]:
     yield "answers", f"{int(frame['exchanges'].sum()) - study.extras:,}"
     if study.extras:
         yield "extras", f"{study.extras:,}"
-    _, refused, waiting = totals(study.rounds)
+    _, refused, waiting = total_outcomes(study.rounds)
     yield "refusals", f"{refused:,}"
     if waiting:
         yield "not answered yet", f"{waiting:,}"
     yield from verdict_facts(audit)
 
 
-def _asked(study: StudySummary) -> Iterator[str]:
+def _query_tables(study: StudySummary) -> Iterator[str]:
     if not study.rounds:
         yield paragraph("Nothing was asked so far.")
         return
@@ -159,7 +162,7 @@ def _asked(study: StudySummary) -> Iterator[str]:
         (
             query_text(query),
             study.query_texts[query],
-            *(f"{count:,}" for count in totals(same)),
+            *(f"{count:,}" for count in total_outcomes(same)),
         )
         for query, same in by_query.items()
     ]
@@ -170,7 +173,7 @@ def _asked(study: StudySummary) -> Iterator[str]:
 
 
 def _losses(audit: Audit) -> str:
-    drawn = beside(
+    drawn = side_by_side(
         histogram(
             audit,
             audit.histogram("upper", "basic"),
@@ -195,8 +198,8 @@ def _subject(subject: OneSubject) -> str:
         body = [paragraph("Nothing was answered so far.")]
     else:
         body = [
-            paragraph(*breach(explanation.replay)),
-            paragraph(*closing(explanation)),
+            paragraph(*breach_sentences(explanation.replay)),
+            paragraph(*closing_sentences(explanation)),
             odometer_figure(explanation, subject.losses),
             paragraph(f"Budget respected: {explanation.replay.respected_text}. {NOISY}"),
             learned_table(explanation),
@@ -218,10 +221,13 @@ def _quarantined(study: StudySummary) -> Iterator[str]:
             if messages
             else []
         ),
-        f"{people(suspended)} {'is' if suspended == 1 else 'are'} suspended: nothing more is asked "
-        "unless an operator can resolve it. Earlier answers still count.",
+        f"{format_people(suspended)} {'is' if suspended == 1 else 'are'} suspended: nothing more "
+        "is asked unless an operator can resolve it. Earlier answers still count.",
         *(
-            [f"{people(study.held)} {'waits' if study.held == 1 else 'wait'} for an operator."]
+            [
+                f"{format_people(study.held)} {'waits' if study.held == 1 else 'wait'} "
+                "for an operator."
+            ]
             if study.held
             else []
         ),

@@ -21,13 +21,13 @@ from expost.report._palette import DARK, LIGHT
 __all__ = [
     "STYLE",
     "Header",
-    "beside",
     "bullets",
     "figure",
     "note",
     "page",
     "paragraph",
     "section",
+    "side_by_side",
     "table",
     "text",
 ]
@@ -204,7 +204,7 @@ def figure(chart: Chart, *, alt: str, caption: str, data_table: str) -> str:
     )
 
 
-def beside(*figures: str) -> str:
+def side_by_side(*figures: str) -> str:
     """Put figures side by side where the screen is wide enough."""
     return f'<div class="beside">{"".join(figures)}</div>'
 

@@ -18,26 +18,26 @@ from expost.filters._account import account_of
 from expost.loss import Odometer
 from expost.numbers import ExactLike
 from expost.report._chart import (
-    Across,
-    Bars,
+    Band,
     Chart,
     Dots,
-    Line,
+    HorizontalBars,
+    HorizontalLine,
     Mark,
-    Range,
-    Rows,
-    Upright,
+    Polyline,
+    VerticalBars,
+    VerticalLine,
     svg_file,
 )
 from expost.report._comparison import Comparison, costs_within_budget
-from expost.report._estimates import rows_of
+from expost.report._estimates import estimate_rows
 from expost.report._figures import (
     comparison_chart,
     estimates_chart,
     losses_chart,
     odometer_chart,
 )
-from expost.report._formatting import shown
+from expost.report._formatting import format_amount
 from expost.report._palette import LIGHT
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def _estimate_chart(estimate: GroupEstimate) -> Chart:
         estimate.provenance.amount(),
         *(["can be biased"] if estimate.provenance.doubts else []),
     ]
-    return estimates_chart(rows_of(estimate), estimate.confidence, notes)
+    return estimates_chart(estimate_rows(estimate), estimate.confidence, notes)
 
 
 def _intervals(distribution: Distribution) -> Intervals:
@@ -207,9 +207,9 @@ def _draw_mark(axes: Axes, mark: Mark) -> None:
     colour = LIGHT[mark.colour]
     label = mark.label or "_"  # which keeps it out of the legend
     match mark:
-        case Line():
+        case Polyline():
             axes.plot(*_columns(mark.points), color=colour, label=label, **_line_style(mark))
-        case Range():
+        case Band():
             positions, lower = _columns(mark.lower)
             _, upper = _columns(mark.upper)
             alpha = 1.0 if mark.colour == "allowed" else 0.3
@@ -223,26 +223,26 @@ def _draw_mark(axes: Axes, mark: Mark) -> None:
                 markerfacecolor=fill, markersize=2 * _POINTS * mark.size, clip_on=False,
                 label=label,
             )  # fmt: skip
-        case Bars():
+        case VerticalBars():
             axes.stairs(
                 mark.heights, mark.edges, baseline=mark.floors or 0, fill=True, color=colour,
                 label=label,
             )  # fmt: skip
-        case Rows():
+        case HorizontalBars():
             spans = [(row, *span) for row, span in enumerate(mark.spans) if span[0] != span[1]]
             axes.barh(
                 [row for row, _, _ in spans], [end - start for _, start, end in spans],
                 mark.thickness, [start for _, start, _ in spans], color=colour, label=label,
             )  # fmt: skip
-        case Across():
+        case HorizontalLine():
             axes.axhline(mark.at, color=colour, label=label, **_line_style(mark))
-        case Upright():
+        case VerticalLine():
             axes.axvline(mark.at, color=colour, label=label, **_line_style(mark))
         case _:
             assert_never(mark)
 
 
-def _line_style(mark: Line | Across | Upright) -> dict[str, Any]:
+def _line_style(mark: Polyline | HorizontalLine | VerticalLine) -> dict[str, Any]:
     width = _POINTS * mark.width
     # Matplotlib multiplies dashes by the width.
     dashes = [_POINTS * float(length) / width for length in mark.dashes.split()]
@@ -278,5 +278,5 @@ def _put_standings(axes: Axes, comparison: Comparison) -> None:
     beside = axes.get_yaxis_transform()
     for row, standing in enumerate(comparison.standings.values()):
         count = f"{standing.repeats.count:,}{' or more' if standing.repeats.undecided else ''}"
-        text = f"{shown(standing.spent)}; accepts {count} more"
+        text = f"{format_amount(standing.spent)}; accepts {count} more"
         axes.text(1.02, row, text, transform=beside, verticalalignment="center")

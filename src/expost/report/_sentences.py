@@ -12,9 +12,9 @@ from expost.knowledge import allowed_confidence
 from expost.loss import Replay
 from expost.loss._odometer import peak_text
 from expost.numbers import Enclosure
-from expost.report._formatting import basic_text, in_nats, shown
+from expost.report._formatting import basic_text, format_amount, with_unit
 
-__all__ = ["NOISY", "breach", "factor_text", "in_odds", "viewers"]
+__all__ = ["NOISY", "breach_sentences", "factor_text", "odds_sentences", "viewer_losses"]
 
 NOISY = (
     "Responses are noisy: each is drawn at random around the truth. "
@@ -24,15 +24,15 @@ _UNDECIDED = Fraction(1, 2)
 
 
 def factor_text(nats: float) -> str:
-    """By which factor odds change, for people."""
+    """Format the factor by which odds change."""
     if nats > math.log(1e6):
         return f"e^{nats:.6g}"
     factor = math.exp(nats)
     return f"{factor:,.0f}" if factor >= 100 else f"{factor:.3g}"
 
 
-def in_odds(replay: Replay) -> Iterator[str]:
-    """What the loss means, beside what the budget allows; if that was not respected, the peak's."""
+def odds_sentences(replay: Replay) -> Iterator[str]:
+    """Explain the loss as a change of odds; if the budget was not respected, the peak."""
     broken, filter_ = replay.respected is False, replay.filter
     loss = replay.peak if broken else replay.loss
     if loss.upper == math.inf:
@@ -51,24 +51,24 @@ def in_odds(replay: Replay) -> Iterator[str]:
     yield f"That is, {change}: somebody undecided (50 %) {was} {sure}{budget}."
 
 
-def breach(replay: Replay) -> Iterator[str]:
-    """What comes first if a budget was not respected; nothing otherwise."""
+def breach_sentences(replay: Replay) -> Iterator[str]:
+    """Yield sentences about a budget that was not respected; nothing otherwise."""
     filter_ = replay.filter
     if filter_ is None or replay.respected is not False:
         return
     reason = breach_reason(replay.first_refused)
     yield f"The budget of {filter_.limit} ({filter_.kind} filter) was not respected: {reason}."
-    peak, loss = peak_text(replay.peak, replay.loss), shown(replay.loss)
+    peak, loss = peak_text(replay.peak, replay.loss), format_amount(replay.loss)
     now = "" if peak == loss else f"; that it is {loss} now is no excuse"
-    yield f"At its peak the loss was {in_nats(peak)}{now}."
-    yield from in_odds(replay)
+    yield f"At its peak the loss was {with_unit(peak)}{now}."
+    yield from odds_sentences(replay)
     yield f"For somebody who saw only a part of the responses, {_sum(replay)}."
 
 
-def viewers(replay: Replay) -> Iterator[tuple[str, str]]:
-    """Who has learned at most how much, as docs/explanation/who_sees_what.md says it."""
+def viewer_losses(replay: Replay) -> Iterator[tuple[str, str]]:
+    """Yield the largest loss for each kind of viewer (docs/explanation/who_sees_what.md)."""
     filter_ = replay.filter
-    yield "all of these responses", shown(replay.loss)
+    yield "all of these responses", format_amount(replay.loss)
     yield "only the first ones, however many", _most(replay.peak)
     part = _sum(replay)
     if filter_ is not None and replay.respected is not False:
@@ -84,4 +84,4 @@ def _sum(replay: Replay) -> str:
 
 
 def _most(peak: Enclosure) -> str:
-    return f"{shown(peak)}, the peak"
+    return f"{format_amount(peak)}, the peak"

@@ -14,8 +14,8 @@ from expost.answers import Subject
 from expost.audits._audit import Audit
 from expost.filters import Filter
 from expost.ledger import Ledger, Round
-from expost.report._audit_page import people
-from expost.report._chart import PERCENT_TICKS, Axis, Bars, Chart, Mark, Rows
+from expost.report._audit_page import format_people
+from expost.report._chart import PERCENT_TICKS, Axis, Chart, HorizontalBars, Mark, VerticalBars
 from expost.report._formatting import query_in_words
 from expost.report._page import figure, table
 
@@ -25,26 +25,26 @@ __all__ = [
     "Quarantined",
     "StudySummary",
     "budget_shares",
-    "outcomes",
+    "budgets_figure",
     "query_text",
+    "round_outcomes",
     "rounds_figure",
-    "strip",
     "summary_of",
-    "totals",
+    "total_outcomes",
 ]
 
 OUTCOMES = ("answered", "refused", "not answered yet")
 """The possible outcomes of a request."""
 
 
-def outcomes(round_: Round) -> tuple[int, int, int]:
+def round_outcomes(round_: Round) -> tuple[int, int, int]:
     """Return how many requests of a round were answered, refused (or declined), or wait."""
     return round_.answered, round_.refused + round_.declined, round_.waiting
 
 
-def totals(rounds: Iterable[Round]) -> tuple[int, int, int]:
+def total_outcomes(rounds: Iterable[Round]) -> tuple[int, int, int]:
     """Add up the outcomes of several rounds."""
-    counts = [(0, 0, 0), *map(outcomes, rounds)]
+    counts = [(0, 0, 0), *map(round_outcomes, rounds)]
     answered, refused, waiting = map(sum, zip(*counts, strict=True))
     return answered, refused, waiting
 
@@ -59,7 +59,7 @@ class Quarantined:
 
 @dataclass(frozen=True, slots=True)
 class StudySummary:
-    """Everything that a page about a ledger shows."""
+    """The content of a page about a ledger."""
 
     title: str
     policy_id: str
@@ -97,10 +97,12 @@ class StudySummary:
 
 def summary_of(ledger: Ledger) -> StudySummary:
     """Summarize a ledger; every decision is made again for that."""
-    rounds, found, tip = ledger.rounds(), ledger.audit(), ledger.tip
-    names = {each.query for each in rounds}
-    reasons = Counter(each.reason for each in found.quarantined)
-    held = {each.subject for each in found.quarantined if each.held} - set(found.suspended)
+    rounds, ledger_audit, tip = ledger.rounds(), ledger.audit(), ledger.tip
+    names = {entry.query for entry in rounds}
+    reasons = Counter(entry.reason for entry in ledger_audit.quarantined)
+    held = {entry.subject for entry in ledger_audit.quarantined if entry.held} - set(
+        ledger_audit.suspended
+    )
     return StudySummary(
         title=ledger.policy.study,
         policy_id=ledger.policy.content_id,
@@ -109,27 +111,27 @@ def summary_of(ledger: Ledger) -> StudySummary:
         ended=ledger.status(()).ended,
         filter=ledger.filter,
         people=len(ledger),
-        audit=found.audit,
-        suspended=frozenset(found.suspended),
-        unconfirmed=frozenset(found.unconfirmed),
+        audit=ledger_audit.audit,
+        suspended=frozenset(ledger_audit.suspended),
+        unconfirmed=frozenset(ledger_audit.unconfirmed),
         rounds=rounds,
         query_texts={
             name: query_in_words(query, ledger.domain)
             for name, query in ledger.queries.items()
             if name in names
         },
-        quarantined=[Quarantined(reason, number) for reason, number in reasons.most_common()],
+        quarantined=[Quarantined(reason, count) for reason, count in reasons.most_common()],
         held=len(held),
-        extras=len(found.extras),
-        two_outcomes=len(found.two_outcomes),
-        lost_imports=found.lost_imports,
-        marks=found.marks,
+        extras=len(ledger_audit.extras),
+        two_outcomes=len(ledger_audit.two_outcomes),
+        lost_imports=ledger_audit.lost_imports,
+        marks=ledger_audit.marks,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class BudgetShares:
-    """How many people have how much of their budgets remaining, and all budgets together."""
+    """Counts of people by their remaining budgets, and the shares of all budgets together."""
 
     used_up: int
     partly: int
@@ -188,7 +190,7 @@ _COLOURS = ("realized", "ochre", "grey")
 _SUSPENDED = "suspended or not respected"
 
 
-def strip(shares: BudgetShares) -> str:
+def budgets_figure(shares: BudgetShares) -> str:
     """Draw people by what remains of their budgets, above all budgets together."""
     total = shares.people
     counts = [
@@ -203,8 +205,8 @@ def strip(shares: BudgetShares) -> str:
     for colour, label, count, share in counts:
         ends = (lower, lower + share), (upper, upper + count / total)
         if count or share > 0:
-            text = f"{label}: {people(count)}" if count else label
-            marks.append(Rows(ends, colour, text, thickness=0.7))
+            text = f"{label}: {format_people(count)}" if count else label
+            marks.append(HorizontalBars(ends, colour, text, thickness=0.7))
         lower, upper = ends[0][1], ends[1][1]
     chart = Chart(
         Axis("", 0, 1, PERCENT_TICKS),
@@ -225,7 +227,8 @@ def strip(shares: BudgetShares) -> str:
     rest_note = "; the rest belongs to people who are unconfirmed or suspended" if excluded else ""
     return figure(
         chart,
-        alt=f"{', '.join(f'{label}: {people(count)}' for _, label, count, _ in counts)}. {used}.",
+        alt=", ".join(f"{label}: {format_people(count)}" for _, label, count, _ in counts)
+        + f". {used}.",
         caption="Above, people by what remains of their budgets: used up means less than a "
         f"thousandth. Below, all budgets together. {used}{rest_note}.",
         data_table=table(["", "people", "share"], rows),
@@ -237,20 +240,20 @@ def rounds_figure(rounds: Sequence[Round]) -> str:
     drawn = rounds[-_DRAWN:]
     first = len(rounds) - len(drawn) + 1
     edges = [first - 0.5 + index for index in range(len(drawn) + 1)]
-    together = totals(drawn)
+    together = total_outcomes(drawn)
     marks: list[Mark] = []
     floors = [0] * len(drawn)
     for index, (outcome, colour) in enumerate(zip(OUTCOMES, _COLOURS, strict=True)):
-        heights = [outcomes(round_)[index] for round_ in drawn]
+        heights = [round_outcomes(round_)[index] for round_ in drawn]
         if any(heights):
-            marks.append(Bars(edges, heights, colour, outcome, floors))
+            marks.append(VerticalBars(edges, heights, colour, outcome, floors))
         floors = [floor + height for floor, height in zip(floors, heights, strict=True)]
     rows = [
         (
             f"{first + index:,}",
             _key_text(round_.key),
             query_text(round_.query),
-            *(f"{count:,}" for count in outcomes(round_)),
+            *(f"{count:,}" for count in round_outcomes(round_)),
         )
         for index, round_ in enumerate(drawn)
     ]

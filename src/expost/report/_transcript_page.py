@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from expost.numbers import Enclosure
-from expost.report._explanation import Explanation, change_text, closing
+from expost.report._explanation import Explanation, change_text, closing_sentences
 from expost.report._figures import odometer_chart
-from expost.report._formatting import basic_text, budget_text, response_text, shown
+from expost.report._formatting import basic_text, budget_text, format_amount, response_text
 from expost.report._page import Header, bullets, figure, page, paragraph, section, table
-from expost.report._sentences import NOISY, breach, viewers
+from expost.report._sentences import NOISY, breach_sentences, viewer_losses
 
 __all__ = ["learned_table", "odometer_figure", "peak_text", "transcript_page"]
 
@@ -26,15 +26,15 @@ _MOST = 1_000
 def transcript_page(
     explanation: Explanation, losses: Sequence[Enclosure], *, name: str, date: str
 ) -> str:
-    """A page that needs nothing from anywhere else.
+    """Write a transcript as a page.
 
     ``losses`` are those at the start and after each exchange, ``name`` is that of the file, and
     ``date`` says when it was as it is told here.
     """
     header = Header(
         about=f"What was asked of the subject of {name}",
-        summary=" ".join(closing(explanation)),
-        first=list(breach(explanation.replay)),
+        summary=" ".join(closing_sentences(explanation)),
+        first=list(breach_sentences(explanation.replay)),
         file=name,
         date=date,
         content_id=explanation.replay.odometer.transcript.content_id,
@@ -46,7 +46,7 @@ def transcript_page(
     return page(
         header,
         odometer_figure(explanation, losses),
-        section("What was asked", paragraph(NOISY), _asked(explanation)),
+        section("What was asked", paragraph(NOISY), _exchange_table(explanation)),
         section("Who has learned what", learned_table(explanation), bullets(_NOT_COVERED)),
     )
 
@@ -58,7 +58,7 @@ def _facts(explanation: Explanation, losses: Sequence[Enclosure]) -> Iterator[tu
     if filter_ is not None and explanation.replay.respected is not False:
         # After a breach nothing remains of a promise, whatever the filter would still accept.
         yield "remaining", filter_.remaining_text(odometer)
-    yield "realized loss", shown(explanation.loss)
+    yield "realized loss", format_amount(explanation.loss)
     yield "at its peak", peak_text(explanation, losses)
     yield "basic composition", basic_text(explanation.basic, odometer.transcript)
     yield "queries answered", f"{explanation.exchanges:,}"
@@ -66,50 +66,51 @@ def _facts(explanation: Explanation, losses: Sequence[Enclosure]) -> Iterator[tu
 
 
 def peak_text(explanation: Explanation, losses: Sequence[Enclosure]) -> str:
-    """The largest loss on the way, and when it was reached, where that is certain."""
-    peak, searched = _highest(losses), explanation.replay.odometer.searched
+    """Describe the peak of the loss, and when it was reached if that is certain."""
+    peak, searched = _first_peak(losses), explanation.replay.odometer.searched
     if explanation.replay.peak.upper <= explanation.loss.upper and (
         searched or peak == explanation.exchanges
     ):
-        return f"{shown(explanation.loss)}, which is the loss now"
+        return f"{format_amount(explanation.loss)}, which is the loss now"
     other_losses = [loss.upper for count, loss in enumerate(losses) if count != peak]
     if searched and max(other_losses) >= losses[peak].lower:
-        return shown(explanation.replay.peak)
-    return f"{shown(explanation.replay.peak)}, first after query {peak:,}"
+        return format_amount(explanation.replay.peak)
+    return f"{format_amount(explanation.replay.peak)}, first after query {peak:,}"
 
 
-def _highest(losses: Sequence[Enclosure]) -> int:
-    """The first place where the loss is as large, for people, as anywhere."""
-    most = shown(max(losses, key=lambda loss: loss.upper))
-    return next(count for count, loss in enumerate(losses) if shown(loss) == most)
+def _first_peak(losses: Sequence[Enclosure]) -> int:
+    """Find the first exchange after which the loss, as shown, is the largest."""
+    most = format_amount(max(losses, key=lambda loss: loss.upper))
+    return next(count for count, loss in enumerate(losses) if format_amount(loss) == most)
 
 
 def odometer_figure(explanation: Explanation, losses: Sequence[Enclosure]) -> str:
-    """The loss after each response, as a figure with its numbers."""
+    """Draw the loss after each response."""
     odometer, filter_ = explanation.replay.odometer, explanation.filter
     limit = "" if filter_ is None else f", the budget is {filter_.limit}"
     return figure(
-        odometer_chart(odometer, losses, peak=_highest(losses)),
+        odometer_chart(odometer, losses, peak=_first_peak(losses)),
         alt=f"The realized loss after each of {explanation.exchanges:,} responses: "
-        f"{shown(explanation.replay.peak)} at its peak and {shown(explanation.loss)} now{limit}.",
+        f"{format_amount(explanation.replay.peak)} at its peak and "
+        f"{format_amount(explanation.loss)} now{limit}.",
         caption="The loss after each response, beside what basic composition would charge.",
-        data_table=_every_loss(explanation, losses),
+        data_table=_loss_table(explanation, losses),
     )
 
 
-def _every_loss(explanation: Explanation, losses: Sequence[Enclosure]) -> str:
-    """The numbers behind the picture; of very many, a selection with the notable ones."""
+def _loss_table(explanation: Explanation, losses: Sequence[Enclosure]) -> str:
+    """Write the losses that are drawn; of very many, a selection with the notable ones."""
     odometer = explanation.replay.odometer
     exchanges, basic = odometer.transcript.exchanges, odometer.basic_history
     step = -(-len(exchanges) // _MOST)
-    notable = {_highest(losses), explanation.replay.first_refused or 0} - {0}
+    notable = {_first_peak(losses), explanation.replay.first_refused or 0} - {0}
     shown_exchanges = sorted({*range(step, len(exchanges), step), len(exchanges), *notable})
     rows = [
         (
             f"{index:,}",
             response_text(exchange.response, exchange.query, odometer.domain),
-            shown(losses[index]),
-            shown(basic[index]),
+            format_amount(losses[index]),
+            format_amount(basic[index]),
         )
         for index in shown_exchanges
         for exchange in (exchanges[index - 1],)
@@ -122,14 +123,16 @@ def _every_loss(explanation: Explanation, losses: Sequence[Enclosure]) -> str:
 
 
 def learned_table(explanation: Explanation) -> str:
-    """Who has learned at most how much."""
+    """Write a table of the largest loss for each kind of viewer."""
     caption = "In nats. The loss of a part by itself is no bound on what the part tells."
     return table(
-        ["who sees", "has learned at most"], list(viewers(explanation.replay)), caption=caption
+        ["who sees", "has learned at most"],
+        list(viewer_losses(explanation.replay)),
+        caption=caption,
     )
 
 
-def _asked(explanation: Explanation) -> str:
+def _exchange_table(explanation: Explanation) -> str:
     domain = explanation.replay.odometer.domain
     rows = []
     for step in explanation.steps:
@@ -140,7 +143,7 @@ def _asked(explanation: Explanation) -> str:
                 f"{step.index:,}",
                 step.question,
                 response_text(step.exchange.response, step.exchange.query, domain),
-                shown(step.loss),
+                format_amount(step.loss),
                 change_text(step),
             )
         )

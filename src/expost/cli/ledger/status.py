@@ -14,7 +14,7 @@ from expost.cli._outputs import show_json, show_lines
 from expost.cli.ledger._options import Open, SubjectOptions, ledger, some_subjects
 from expost.files.canonical import plain_tree
 from expost.ledger import Ledger, Status
-from expost.report._formatting import budget_text, shown
+from expost.report._formatting import budget_text, format_amount
 
 __all__ = ["command"]
 
@@ -85,7 +85,7 @@ def _facts(study: Ledger, status: Status) -> dict[str, tuple[Any, str]]:
             ("basic composition", status.spent.upper),
         ):
             mean, most = float(column.mean()), float(column.max())
-            text = f"{shown(mean)} on average, {shown(most)} largest"
+            text = f"{format_amount(mean)} on average, {format_amount(most)} largest"
             facts[name] = ({"mean": mean, "largest": most}, text)
         remaining = float(status.remaining.mean())
         facts["remaining"] = ({"mean": remaining}, f"{_remaining(remaining)} on average")
@@ -110,7 +110,7 @@ def _row(status: Status, row: int) -> Iterator[str]:
 
 def _remaining(nats: float) -> str:
     """Show what remains; a weight that is rounded leaves so little that it is nothing."""
-    return shown(nats) if nats > _NOTHING else "0"
+    return format_amount(nats) if nats > _NOTHING else "0"
 
 
 def _plain(entry: Any) -> Any:
