@@ -33,7 +33,7 @@ class Chain(Sequence[T]):
         self._length = len(self._items)
 
     def plus(self, item: T) -> Chain[T]:
-        """The sequence with one more item at the end."""
+        """Return the sequence with one more item at the end."""
         longer = object.__new__(Chain)
         with _growing:
             # The first branch off a sequence shares its list; any further one takes a copy.
@@ -44,7 +44,7 @@ class Chain(Sequence[T]):
         return longer
 
     def first(self, count: int) -> Chain[T]:
-        """The first ``count`` items, in the same list."""
+        """Return the first ``count`` items, in the same list."""
         assert 0 <= count <= self._length
         shorter = object.__new__(Chain)
         shorter._items = self._items

@@ -88,7 +88,7 @@ class OutsideDomain(InvalidInput):
 class BudgetExceeded(ExpostError):
     """A query was refused: nothing was sampled, recorded or spent, and the session goes on.
 
-    Its numbers are worked out when they are asked for, because on a box each one is a search.
+    Its numbers are computed when they are read, because on a box each one is a search.
 
     >>> import expost as xp
     >>> session = xp.Session(
@@ -107,12 +107,12 @@ class BudgetExceeded(ExpostError):
 
     @property
     def loss(self) -> Enclosure:
-        """What was held against the budget before the query."""
+        """The amount held against the budget before the query."""
         return self.decision.loss
 
     @property
     def loss_at_worst(self) -> Enclosure:
-        """What would be held against the budget after the query, at worst."""
+        """The amount that would be held against the budget after the query, at worst."""
         return self.decision.loss_at_worst
 
     @property
@@ -122,7 +122,7 @@ class BudgetExceeded(ExpostError):
 
     @property
     def undecided(self) -> bool:
-        """Whether the query was refused only because a search reached its limit of nodes."""
+        """True if the query was refused only because a search reached its limit of nodes."""
         return self.decision.undecided
 
     @property
@@ -134,7 +134,7 @@ class BudgetExceeded(ExpostError):
         return self.decision.fits
 
     def tree(self) -> dict[str, Any]:
-        """The refusal as JSON. Works out everything that it shows."""
+        """Return the refusal as JSON. This computes everything that it shows."""
         return self.decision.refusal()
 
     def __str__(self) -> str:
@@ -142,7 +142,7 @@ class BudgetExceeded(ExpostError):
 
 
 def make_printable(message: str) -> str:
-    """A message without line breaks and control codes, which names in a file may contain.
+    """Replace line breaks and control codes, which names in a file may contain.
 
     >>> make_printable("a\\x1b[2Jb")
     'a?[2Jb'
@@ -163,7 +163,7 @@ def expect(value: object, kind: type | UnionType | tuple[type, ...], expected: s
 
 
 def did_you_mean(name: object, candidates: Iterable[str]) -> str:
-    """What to add to a message about an unknown name: the known one that it looks like.
+    """Return a hint for an unknown name: the valid name that looks most like it, if any.
 
     >>> did_you_mean("randomised_response", ["linear", "randomized_response"])
     "; did you mean 'randomized_response'?"

@@ -41,7 +41,7 @@ class Source(Protocol):
     """
 
     def below(self, limit: int) -> int:
-        """A uniform integer in [0, limit)."""
+        """Draw a uniform integer in [0, limit)."""
         ...
 
 
@@ -50,7 +50,7 @@ class ByteSource(Source, Protocol):
     """A source that also gives many bytes at once, for drawing many responses."""
 
     def bytes(self, count: int) -> bytes:
-        """So many uniform bytes."""
+        """Draw ``count`` uniform bytes."""
         ...
 
 
@@ -93,18 +93,18 @@ class Pmf(ABC):
 
     @abstractmethod
     def pick(self, uniform: int) -> int:
-        """The position whose share of [0, total) holds ``uniform``."""
+        """Return the position whose share of [0, total) holds ``uniform``."""
 
     @abstractmethod
     def weight(self, position: int) -> int:
-        """The weight of a position."""
+        """Return the weight of a position."""
 
     def probability(self, position: int) -> Fraction:
-        """Its exact probability."""
+        """Return the exact probability of a position."""
         return Fraction(self.weight(position), self.total)
 
     def surprisal(self, position: int) -> float:
-        """The negative logarithm of that probability, in nats, rounded down.
+        """Return the negative logarithm of the probability, in nats, rounded down.
 
         The position must be possible.
         """
@@ -157,7 +157,7 @@ class Spiked(Pmf):
 
 
 def digits(value: int, base: int, count: int) -> list[int]:
-    """The digits of a number below base^count, the lowest one first.
+    """Return the digits of a number below base^count, the lowest one first.
 
     The number is split in halves: digit by digit takes much longer for thousands of digits.
 
@@ -183,7 +183,7 @@ _SHORT = 4000
 
 
 def _divided(dividend: int, divisor: int, bits: int) -> tuple[int, int]:
-    """Quotient and remainder. The divisor has exactly ``bits`` bits, the quotient at most as many.
+    """Divide: ``divisor`` has exactly ``bits`` bits, the quotient at most as many.
 
     The time of Python's own division grows with the square of the length. This one divides by
     halves, so its time grows as that of multiplication (Burnikel and Ziegler 1998).
@@ -210,7 +210,7 @@ def _divided(dividend: int, divisor: int, bits: int) -> tuple[int, int]:
 
 
 def draw(pmf: Pmf, source: Source) -> int:
-    """One position, drawn with exactly the probabilities of ``pmf``.
+    """Draw one position, with exactly the probabilities of ``pmf``.
 
     >>> draw(Categorical((0, 1)), SystemSource())
     1
@@ -222,7 +222,7 @@ def draw(pmf: Pmf, source: Source) -> int:
 
 
 def uniform_bytes(source: Source, count: int) -> bytes:
-    """So many uniform bytes from any source.
+    """Draw ``count`` uniform bytes from any source.
 
     >>> len(uniform_bytes(InsecureSource(7), 16))
     16

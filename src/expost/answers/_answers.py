@@ -48,8 +48,8 @@ Subject = int | str
 class Answers:
     """The responses of many subjects to queries on one domain.
 
-    Estimates and :func:`realized_losses` start from these. ``queries`` maps ids to queries.
-    ``table`` is a polars or pandas frame, or a mapping of columns, with a row per response:
+    Estimates and :func:`realized_losses` start from these.
+    The table has a row per response, with these columns:
 
     - ``subject``: a text or an integer;
     - ``query``: an id;
@@ -64,13 +64,21 @@ class Answers:
     :class:`Attributes`, and queries say which of them they are about. A response about several
     attributes is a list; in a text, a JSON list.
 
-    ``filter`` is the filter under which they were given, if there was one, and ``refused`` are
-    pairs of a subject and the id of a query that it refused. Estimates that a filter makes wrong
-    then warn, and every estimate says how many subjects were refused.
+    Args:
+        domain: The domain of all queries.
+        queries: The queries by their ids.
+        table: A polars or pandas frame, or a mapping of columns.
+        complete: False if subjects gave responses that are not in the table, for instance to other
+            analysts. Estimates then warn that they can be biased, and losses warn that the loss of
+            a part need not bound what that part reveals.
+        filter: The filter under which the responses were given, if there was one. Estimates that a
+            filter makes wrong then warn.
+        refused: Pairs of a subject and the id of a query that it refused. Every estimate says how
+            many subjects were refused.
 
-    Say ``complete=False`` if subjects gave responses that are not in the table, for instance to
-    other analysts. Estimates then warn that they can be biased, and losses warn that the loss of
-    a part need not bound what that part reveals.
+    Raises:
+        InvalidInput: A query does not work on the domain, or a row cannot be read. The error names
+            the row.
 
     >>> import expost as xp
     >>> query = xp.randomized_response(epsilon=1)
@@ -91,15 +99,15 @@ class Answers:
     codes: Indices
     """For each row, its index in ``responses``. Rows are sorted by subject, stably."""
     starts: Indices
-    """Where the rows of each subject start; the last entry is where the rows end."""
+    """The first row of each subject; the last entry is the number of rows."""
     complete: bool
-    """Whether these are all the responses that the subjects gave."""
+    """True if these are all the responses that the subjects gave."""
     filters: tuple[Filter | None, ...]
-    """What decided which queries were answered: all that different subjects are known to have."""
+    """The filters that decided which queries were answered; None stands for unknown."""
     refused: frozenset[tuple[Subject, str]] | None
-    """Who was refused which query, where that is known; they need not have answered anything."""
+    """Pairs of a subject and a query that it refused, if known. It may have no answers."""
     _all_subjects: bool
-    """Whether nobody of the study is missing here."""
+    """True if no subject of the study is missing."""
 
     def __init__(
         self,
@@ -254,7 +262,7 @@ class Answers:
         filter: Filter | None = None,
         refused: Iterable[tuple[Subject, str]] = (),
     ) -> Answers:
-        """Answers from arrays as this class has them, which whoever made them has checked."""
+        """Return answers from arrays as this class has them; the caller has checked them."""
         if not len(codes):
             raise InvalidInput("nobody has answered anything")
         answers = object.__new__(cls)
@@ -265,7 +273,7 @@ class Answers:
         return answers
 
     def about(self, *names: str, at: int | None = None, planned: bool = False) -> Answers:
-        """The answers about some attributes of a record, as answers on the set of their values.
+        """Return the answers about some attributes, as answers on the set of their values.
 
         Estimates for one attribute, or for the combinations of several, start from these. Queries
         about some of the named attributes are taken in; ``at`` is the step if one of them changes.
@@ -312,11 +320,11 @@ class Answers:
 
     @property
     def by_responses(self) -> bool:
-        """Whether a filter that is known here looks at responses."""
+        """True if a known filter looks at responses."""
         return any(guard is not None and guard.by_responses for guard in self.filters)
 
     def evenly(self, query: str | None = None) -> bool:
-        """Whether all were asked alike, so that estimates need not care who was asked what.
+        """Return whether all were asked alike, so that estimates need not care who was asked what.
 
         All subjects of the study gave as many responses to each query, and nobody is known to have
         been refused one; or of ``query`` only, by default of all. Whatever decided that did not
@@ -332,7 +340,7 @@ class Answers:
 
     @property
     def _same_queries(self) -> bool:
-        """Whether everybody was asked the same queries, the same number of times each."""
+        """True if all subjects were asked the same queries, the same number of times each."""
         number = {key: place for place, key in enumerate(self.queries)}
         asked = np.array([number[key] for key, _ in self.responses])[self.codes]
         tallies = TallyIndex.of_rows(asked, self.starts)
@@ -350,17 +358,17 @@ class Answers:
 
     @property
     def exchanges(self) -> NDArray[np.intp]:
-        """How many responses each subject gave, in the order of ``subjects``."""
+        """The number of responses of each subject, in the order of ``subjects``."""
         return np.diff(self.starts)
 
     def refused_subjects(self, query: str | None = None) -> int | None:
-        """How many subjects were refused a query, by default any; None if that is not known."""
+        """Count the subjects who were refused a query, by default any; None if unknown."""
         if self.refused is None:
             return None
         return len({subject for subject, key in self.refused if query in (None, key)})
 
     def transcript(self, subject: Subject) -> Transcript:
-        """The transcript of one subject, with its exchanges in the order of the table."""
+        """Return the transcript of one subject, with its exchanges in the order of the table."""
         place = self._places.get(subject)
         if place is None:
             raise InvalidInput("nobody in the table is called so", "subject")
@@ -375,7 +383,7 @@ class Answers:
         return {subject: place for place, subject in enumerate(self.subjects)}
 
     def transcript_of(self, codes: Indices) -> Transcript:
-        """The transcript of a subject with these responses, given as indices into ``responses``."""
+        """Return the transcript of a subject, from indices into ``responses``."""
         transcript = Transcript(self.domain)
         for code in codes.tolist():
             key, position = self.responses[code]
@@ -384,7 +392,7 @@ class Answers:
 
 
 def likelihoods_of(domain: Domain, queries: Mapping[str, Query]) -> dict[str, Likelihood[Any]]:
-    """What each query does on a domain, by its id; an error names the id."""
+    """Return the likelihood of each query on a domain, by its id; an error names the id."""
     with at("queries"):
         expect(queries, Mapping, "queries by their ids")
         if not queries:
@@ -413,7 +421,7 @@ def _pairs(rows: Any) -> list[tuple[Query, Any]]:
 
 
 def read_subject(name: Any) -> Subject:
-    """The name of a subject in a table."""
+    """Return the name of a subject in a table."""
     if isinstance(name, str) and name:
         return str(name)
     if isinstance(name, (int, np.integer)) or (isinstance(name, float) and name.is_integer()):
@@ -422,7 +430,7 @@ def read_subject(name: Any) -> Subject:
 
 
 def read_key(key: Any, likelihoods: Mapping[str, Any]) -> str:
-    """The id of a query in a table."""
+    """Return the id of a query in a table."""
     # Ids are texts, as in a file; a number in a column stands for the text that spells it.
     name = str(key) if isinstance(key, (str, int, np.integer)) else ""
     if name not in likelihoods:
@@ -446,7 +454,7 @@ def _refusals(
 
 
 def no_such_query(name: str, queries: Mapping[str, Any]) -> InvalidInput:
-    """The error about an id that no query has."""
+    """Return the error about an id that no query has."""
     ids = ", ".join(list(queries)[:6]) + (", …" if len(queries) > 6 else "") or "none"
     hint = did_you_mean(name, queries)
     return InvalidInput(f"there is no query with this id; there are {ids}{hint}")
@@ -465,7 +473,7 @@ def part_of(
     *,
     planned: bool,
 ) -> tuple[Part, set[str]]:
-    """What the answers about some attributes are about, and which queries are."""
+    """Return the part that some attributes are, and the queries about it."""
     names, step = read_about(about, step)
     part: Part
     match domain:
@@ -535,7 +543,7 @@ def _touched_on_box(
 
 
 def answers_card(answers: Answers) -> str:
-    """A row per query, with how many responses it got."""
+    """Return a row per query, with how many responses it got."""
     index_of_query = {key: index for index, key in enumerate(answers.queries)}
     query_of_row = np.array([index_of_query[key] for key, _ in answers.responses], dtype=np.intp)[
         answers.codes

@@ -26,15 +26,15 @@ class Attempt:
     query: str
     """Its id."""
     position: int | None
-    """Of the response, if it is known."""
+    """The position of the response, if it is known."""
 
 
 PartialView = tuple[Attempt, ...]
-"""What an analyst knows of one subject, in the order in which it happened."""
+"""The attempts that an analyst made to ask one subject, in order."""
 
 
 def views_of(answers: Answers, table: Any) -> Counter[PartialView]:
-    """How many subjects each view is of.
+    """Return how many subjects each view is of.
 
     ``table`` has a row per attempt, in their order, with the columns ``subject``, ``query`` and
     ``outcome``: answered, hidden or refused. The answered ones of a subject are its responses, in

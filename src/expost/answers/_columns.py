@@ -33,7 +33,7 @@ T = TypeVar("T", bound=Hashable)
 
 
 def read_columns(table: Any, wanted: Sequence[str] = COLUMNS) -> list[Any]:
-    """The columns of a table, by default of answers: integer arrays, or else lists."""
+    """Return the columns of a table, by default of answers: integer arrays, or else lists."""
     names = column_names(table)
     columns: list[Any] = []
     for name in wanted:
@@ -63,7 +63,7 @@ def _column(values: Any) -> Any:
 
 
 def column_values(column: Any) -> list[Any]:
-    """A column as a list: an array, or one of a frame, or anything that has items."""
+    """Return a column as a list: an array, or one of a frame, or anything that has items."""
     values = as_array(column)
     column_like = isinstance(values, np.ndarray) and values.ndim > 0
     return values.tolist() if column_like else as_list(values)
@@ -110,7 +110,7 @@ _PLAIN = {int, float, str, NumberText}
 
 
 def _hashable(value: Any, row: int, name: str) -> Any:
-    """An entry that can be a dictionary key. Booleans are refused: True would be found as 1."""
+    """Return an entry as a dictionary key. Booleans are refused: True would equal 1."""
     entry = tuple(as_list(value)) if isinstance(value, (list, tuple, np.ndarray)) else value
     parts = entry if isinstance(entry, tuple) else (entry,)
     if any(isinstance(part, (bool, np.bool_)) for part in parts):
@@ -131,7 +131,7 @@ _SHORT.maxstring = _SHORT.maxother = 30
 
 
 def response_position(likelihood: Likelihood[Any], response: Any, query: str) -> int:
-    """The position of a response from a table: of the response itself, or of what it spells.
+    """Return the position of a response from a table: of the response itself, or of what it spells.
 
     ``query`` is what it is called. An error shows the response, for responses are public.
     """
@@ -158,7 +158,7 @@ def check_spelled(domain: Domain, pairs: Iterable[tuple[Query, Any]]) -> None:
 
 
 def parse_spelling(response: str) -> Any:
-    """The number, or the tuple of numbers and labels, that a text spells; None if neither.
+    """Return the number, or the tuple of numbers and labels, that a text spells; None if neither.
 
     >>> parse_spelling("12"), parse_spelling('["north", 34]'), parse_spelling("yes")
     (12, ('north', 34), None)

@@ -41,7 +41,7 @@ def queries_from_json(document: str) -> tuple[Domain, dict[str, Query]]:
 
 
 def queries_to_json(domain: Domain, queries: Mapping[str, Query]) -> str:
-    """The text of such a file; every query must work on the domain."""
+    """Return the text of such a file; every query must work on the domain."""
     with at("domain"):
         expect(domain, Domain, "a FiniteSet, Attributes or a Box")
     likelihoods_of(domain, queries)

@@ -25,7 +25,7 @@ _NEVER = 1e-300
 
 @lru_cache(maxsize=1 << 14)
 def tail(trials: int, hits: int, probability: float) -> float:
-    """An upper bound on Pr(X >= hits) for X ~ Binomial(trials, probability).
+    """Return an upper bound on Pr(X >= hits) for X ~ Binomial(trials, probability).
 
     Above the mean it is tight to a relative 1e-6; up to the mean it is 1.
 
@@ -49,7 +49,7 @@ def tail(trials: int, hits: int, probability: float) -> float:
 
 
 def _sum_after(trials: int, hits: int, probability: float) -> tuple[float, int]:
-    """An upper bound on Pr(X >= hits) / Pr(X = hits), and the most factors that a term has."""
+    """Bound Pr(X >= hits) / Pr(X = hits) from above; also return the most factors of a term."""
     odds = probability / (1 - probability)
     deviation = math.sqrt(trials * probability * (1 - probability))
     count = min(trials - hits, 64 + int(10 * deviation))
@@ -65,7 +65,7 @@ def _sum_after(trials: int, hits: int, probability: float) -> tuple[float, int]:
 
 @lru_cache(maxsize=1 << 14)
 def _log_choices(trials: int, hits: int) -> tuple[float, float]:
-    """An upper bound on the logarithm of binom(trials, hits), and the magnitudes that went in."""
+    """Bound log(binom(trials, hits)) from above; also return the magnitudes that went in."""
     fewer = min(hits, trials - hits)
     if fewer <= _FEW:
         exact = math.log(math.comb(trials, fewer))
@@ -79,7 +79,7 @@ def _log_choices(trials: int, hits: int) -> tuple[float, float]:
 
 
 def _log_factorial(n: int) -> float:
-    """A lower bound on log(number!), too low by less than 1/(1260·number^5), up to rounding."""
+    """Return a lower bound on log(n!), too low by less than 1/(1260·n^5), up to rounding."""
     # Stirling's series is enveloping: the error has the sign of the next term and is smaller.
     return math.fsum(
         (
@@ -93,7 +93,7 @@ def _log_factorial(n: int) -> float:
 
 
 def smallest_share(trials: int, hits: int, error: float) -> float:
-    """The Clopper-Pearson lower bound on a probability, wrong with probability at most ``error``.
+    """Return the Clopper-Pearson lower bound, wrong with probability at most ``error``.
 
     Under every smaller probability, this many hits or more have a chance of at most ``error``.
 
@@ -115,7 +115,7 @@ def smallest_share(trials: int, hits: int, error: float) -> float:
 
 
 def largest_share(trials: int, hits: int, error: float) -> float:
-    """The Clopper-Pearson upper bound: one minus the lower bound for the misses.
+    """Return the Clopper-Pearson upper bound: one minus the lower bound for the misses.
 
     >>> round(largest_share(trials=100, hits=60, error=0.025), 4)
     0.6967

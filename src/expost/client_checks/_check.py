@@ -55,7 +55,7 @@ class Contradiction:
     """The interval of the probability, which holds together with all others of the check."""
 
     def tree(self) -> dict[str, Any]:
-        """The contradiction as JSON."""
+        """Return the contradiction as JSON."""
         return {**asdict(self), "claimed": float(self.claimed)}
 
 
@@ -75,7 +75,7 @@ class Shown:
     trials: tuple[int, int]
 
     def tree(self) -> dict[str, Any]:
-        """The event and where it was seen, as JSON."""
+        """Return the event and where it was seen, as JSON."""
         fields = asdict(self)
         del fields["epsilon"]
         return fields
@@ -83,7 +83,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class ClientCheck:
-    """What the reports of a client say about a claim. :func:`check_client` returns it.
+    """The outcome of a test of a client's claim. :func:`check_client` returns it.
 
     Reports can refute a claim, but never confirm it.
 
@@ -96,7 +96,7 @@ class ClientCheck:
     """
 
     domain: Domain
-    """What inputs are values of."""
+    """The domain of the inputs."""
     confidence: Fraction
     """A client that is as claimed is refuted with probability at most 1 - confidence."""
     reports: int
@@ -114,11 +114,11 @@ class ClientCheck:
 
     @property
     def refuted(self) -> bool:
-        """Whether the claim is refuted."""
+        """True if the claim is refuted."""
         return bool(self.contradictions) or self.changed is not None
 
     def tree(self) -> dict[str, Any]:
-        """The outcome as JSON."""
+        """Return the outcome as JSON."""
         best = self.shown
         return plain_tree(
             {
@@ -146,15 +146,25 @@ def check_client(
 ) -> ClientCheck:
     """Test whether a client's responses have the probabilities that a query has on a domain.
 
-    Use it on software that somebody else wrote, with inputs of your choice. A client that is as
-    claimed is refuted with probability at most 1 - ``confidence``.
+    Use it on software of other vendors, with inputs of your choice. Reports must be independent.
 
-    ``table`` is a frame or a mapping of columns with a row per report: ``input`` (or a column for
-    each name of the domain, or ``x0``, ``x1``, … on a plain box) and ``output``. Of records it has
-    a column for each attribute that the query is about, and perhaps for others, on which responses
-    must not depend. Reports must be independent. Say ``permanent=True`` if the client claims to
-    repeat its response to an input forever. Then a column ``subject`` says whose report it is, a
-    changed response refutes the claim, and only the first report of a subject on an input counts.
+    Args:
+        query: The query that the client claims to implement.
+        domain: The domain of the inputs.
+        table: A frame or a mapping of columns with a row per report: ``input`` (or a column for
+            each name of the domain, or ``x0``, ``x1``, … on a plain box) and ``output``. On records
+            there is a column for each attribute that the query is about, and perhaps for others,
+            on which responses must not depend.
+        confidence: A client that is as claimed is refuted with probability at most 1 - this.
+        permanent: The client claims to repeat its response to an input forever. A column
+            ``subject`` then names the subject of a report, a changed response refutes the claim,
+            and only the first report of a subject on an input counts.
+
+    Returns:
+        The outcome: contradictions to the claim, and the largest epsilon that the reports prove.
+
+    Raises:
+        InvalidInput: The query does not work on the domain, or the table is not as described.
 
     >>> import expost as xp
     >>> from expost.client_checks import check_client
@@ -229,7 +239,7 @@ def _contradictions(looked_at: Sequence[Event], error: float) -> Iterator[_Cell]
 
 
 def _expected(event: Event) -> Fraction:
-    """How often it is expected in all, exactly; few claimed probabilities differ."""
+    """Return the expected number of hits, exactly; few claimed probabilities differ."""
     tops: Counter[int] = Counter()
     for trials, claimed in zip(event.trials, event.claimed, strict=True):
         top, bottom = claimed.as_integer_ratio()
@@ -240,7 +250,7 @@ def _expected(event: Event) -> Fraction:
 def _compare(
     name: str, input_index: int | None, hits: int, trials: int, claimed: Fraction, error: float
 ) -> _Cell | None:
-    """The cell if a count contradicts a claimed probability, else None."""
+    """Return the cell if a count contradicts a claimed probability, else None."""
     share, at_most, misses_at_most = _in_doubles(*claimed.as_integer_ratio())
     deviation = math.sqrt(trials * share * (1 - share))
     # Within a standard deviation nothing is ever refuted, and most counts are within it.
@@ -257,7 +267,7 @@ def _compare(
 # Thousands of events share a few claimed probabilities; the hash of a fraction takes longer.
 @lru_cache(maxsize=1 << 12)
 def _in_doubles(top: int, bottom: int) -> tuple[float, float, float]:
-    """A probability, an upper bound on it, and an upper bound on that of the opposite."""
+    """Return a probability, an upper bound on it, and an upper bound on its complement."""
     claimed = Fraction(top, bottom)
     return float(claimed), double_above(claimed), double_above(1 - claimed)
 
@@ -275,7 +285,7 @@ def _contradiction(cell: _Cell, values: Sequence[Value], error: float) -> Contra
 
 
 def _shown(looked_at: Sequence[Event], values: Sequence[Value], error: float) -> Shown | None:
-    """The largest proven epsilon, among the candidates that look largest at a glance."""
+    """Return the largest proven epsilon, among the candidates that look largest."""
     quantile = NormalDist().inv_cdf(1 - max(error, 1e-15))
     candidates = (
         candidate
@@ -310,7 +320,7 @@ class _Glance(NamedTuple):
 
 
 def _glances(event: Event, quantile: float) -> Iterator[_Glance]:
-    """The two inputs between which an event, or its opposite, seems to differ most."""
+    """Pick the two inputs between which an event, or its opposite, seems to differ most."""
     trials = np.array(event.trials, dtype=np.float64)
     for name, hits in (
         (event.name, event.hits),
@@ -330,7 +340,7 @@ def _glances(event: Event, quantile: float) -> Iterator[_Glance]:
 
 
 def _wilson(hits: Floats, trials: Floats, quantile: float) -> tuple[Floats, Floats]:
-    """The approximate ends of the intervals, without a search (Wilson 1927)."""
+    """Approximate the ends of the intervals without a search (Wilson 1927)."""
     square = quantile**2
     middle = (hits + square / 2) / (trials + square)
     spread = quantile / (trials + square) * np.sqrt(hits * (trials - hits) / trials + square / 4)

@@ -1,4 +1,4 @@
-"""Which events of a client's responses are looked at, and how likely the claim says they are.
+"""The tested events of a client's responses, and their claimed probabilities.
 
 If a query has few responses, the events are each of them, and for numbers also "at most" each of
 them. Texts of bits and subsets are astronomically many: there the events are each bit, and for two
@@ -44,11 +44,11 @@ class Event:
     trials: tuple[int, ...]
     claimed: tuple[Fraction, ...]
     pooled: bool = False
-    """Whether it only makes sense for all inputs together, being a different set for each."""
+    """True if it only makes sense for all inputs together, as a different set for each."""
 
 
 def events(likelihood: Likelihood[Any], reports: Reports) -> Iterator[Event]:
-    """All events that are looked at; they depend on the query and on the inputs only."""
+    """Yield the events to test; they depend on the query and on the inputs only."""
     claim = likelihood.bits(next(iter(reports))) if isinstance(likelihood, Pairwise) else None
     if isinstance(likelihood, Pairwise) and claim is not None:
         yield from _events_of_bits(likelihood, claim, reports)
@@ -87,7 +87,7 @@ def _events_of_responses(likelihood: Likelihood[Any], reports: Reports) -> Itera
 # Most inputs share a few probabilities.
 @lru_cache(maxsize=1 << 12)
 def _claimed(weight: int, total: int) -> Fraction:
-    """A probability; where it has thousands of digits, rounded up to a multiple of 2⁻²⁵⁶.
+    """Return a probability, rounded up to a multiple of 2⁻²⁵⁶ if it has too many digits.
 
     Bounds on tails allow for more than that.
     """
@@ -101,7 +101,7 @@ def _at(position: int, table: Sequence[Sequence[T]]) -> tuple[T, ...]:
 
 
 def _own(likelihood: Pairwise, reports: Reports, claimed: Sequence[Sequence[Fraction]]) -> Event:
-    """The event that the response speaks for the input; pooled, it needs few reports per input."""
+    """Return the event that the response speaks for the input, pooled over inputs."""
     speakers = {
         position: likelihood.supported_values(position)
         for position in range(len(likelihood.responses))

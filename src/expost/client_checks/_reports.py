@@ -24,7 +24,7 @@ _MOST = 1 << 10
 
 
 def input_columns(domain: Domain) -> tuple[str, ...]:
-    """The columns of a table that hold the input.
+    """Return the columns of a table that hold the input.
 
     >>> import expost as xp
     >>> input_columns(xp.FiniteSet(["no", "yes"])), input_columns(xp.Box([(0, 1), (0, 1)]))
@@ -34,7 +34,7 @@ def input_columns(domain: Domain) -> tuple[str, ...]:
 
 
 def inputs(query: Query, domain: Domain, table: Any) -> Domain:
-    """What the inputs of a table are values of.
+    """Return the domain of the inputs of a table.
 
     Of records that is what the query is about, and whatever other attributes have a column: a
     response must not depend on these.
@@ -58,7 +58,7 @@ def inputs(query: Query, domain: Domain, table: Any) -> Domain:
 def read_reports(
     domain: Domain, likelihood: Likelihood[Any], table: Any, *, permanent: bool
 ) -> tuple[dict[Any, Counter[int]], tuple[int, int] | None]:
-    """Counts by input and response, and two rows in which a permanent response differs, if any."""
+    """Count reports by input and response; also find a permanent response that changed."""
     names = input_columns(domain)
     further = _FURTHER if permanent else _FURTHER[:1]
     for name in further:

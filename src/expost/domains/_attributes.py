@@ -44,7 +44,7 @@ _MOST_ATTRIBUTES = 1_000
 _MOST_KEPT = 1 << 20  # combinations in the parts that are kept for the next question
 
 Variable = tuple[str, int | None]
-"""What can vary on its own: an attribute; or one that changes, at a step."""
+"""A constant attribute with None, or a changing attribute at a step."""
 
 Record = dict[str, Scalar | dict[int, Scalar]]
 """The values of some attributes by their names; those of one that changes by step."""
@@ -60,7 +60,7 @@ class Attribute:
 
     @classmethod
     def read(cls, definition: Any) -> Attribute:
-        """An attribute as a person writes it."""
+        """Read what a user wrote."""
         if isinstance(definition, Changing):
             if isinstance(definition.values, Changing):
                 raise InvalidInput("changes already")
@@ -90,14 +90,14 @@ class Attribute:
         return tuple(exact(x) for x in values if isinstance(x, (int, float)))
 
     def tree(self) -> Any:
-        """The attribute as it is in a transcript file."""
+        """Return the attribute as it is in a transcript file."""
         listed = self.values.tree()["values"]
         constant: Any = {"integers": [listed[0], listed[-1]]} if self.integers else listed
         return constant if self.change is None else {"changing": constant, **self.change.tree()}
 
 
 def _no_attribute(name: str, names: Sequence[str]) -> InvalidInput:
-    """The error about an attribute that is not there."""
+    """Return the error about an attribute that is not there."""
     return InvalidInput(
         f"there is no attribute {name!r}; there are {join_names(names)}{did_you_mean(name, names)}"
     )
@@ -119,6 +119,10 @@ class Attributes:
     that changes from step to step. Queries of the finite families are asked about one attribute or
     a few of them, with :meth:`Query.about`. The combinations are never listed, so their number
     does not matter, and answers about different attributes do not cancel.
+
+    Args:
+        definitions: Attributes by their names, where a name is no identifier.
+        named: Attributes by their names.
 
     >>> import expost as xp
     >>> person = xp.Attributes(region=["north", "south"], age=xp.integers(18, 99))
@@ -172,7 +176,7 @@ class Attributes:
 
     @cached_property
     def changes(self) -> bool:
-        """Whether some attribute may change, so that there are steps."""
+        """True if some attribute may change, so that there are steps."""
         return any(kind.change is not None for kind in self.kinds)
 
     @cached_property
@@ -188,13 +192,13 @@ class Attributes:
         return {}
 
     def __getitem__(self, name: str) -> Attribute:
-        """An attribute by its name."""
+        """Return an attribute by its name."""
         if name not in self._by_name:
             raise _no_attribute(name, self.names)
         return self._by_name[name]
 
     def part(self, about: tuple[str, ...]) -> Part:
-        """What a query about these attributes sees."""
+        """Return the values that a query about these attributes sees."""
         part = self._parts.get(about)
         if part is None:
             part = Part(about, [self[name].values for name in about])
@@ -204,7 +208,7 @@ class Attributes:
         return part
 
     def variables(self, about: Sequence[str], step: int | None) -> tuple[Variable, ...]:
-        """What a query about these attributes depends on, checked.
+        """Return what a query about these attributes depends on, checked.
 
         A step has to be named where one of the attributes changes, and only there.
         """
@@ -216,15 +220,15 @@ class Attributes:
         return tuple((name, step if name in changing else None) for name in about)
 
     def indices(self, about: Sequence[str]) -> list[int]:
-        """Where these attributes are in a record."""
+        """Return the indices of these attributes in a record."""
         return [self._indices[name] for name in about]
 
     def called(self, alone: str) -> tuple[str, ...]:
-        """What tables call its coordinates."""
+        """Return the names of the columns in tables."""
         return self.names
 
     def locate(self, value: Any) -> tuple[int, ...] | None:
-        """The places of the values of a record, or None if one of them is outside.
+        """Return the positions of the values of a record, or None if one of them is outside.
 
         Of an attribute that changes it is the value at one step. It never raises: an error could
         show the value.
@@ -238,13 +242,13 @@ class Attributes:
         return tuple(inside) if len(inside) == len(positions) else None
 
     def value(self, positions: Sequence[int]) -> tuple[Scalar, ...]:
-        """The values of a record that is given by its places; undoes :meth:`locate`."""
+        """Return the values of a record, from their positions; undoes :meth:`locate`."""
         pairs = zip(self.kinds, positions, strict=True)
         values = [kind.values.values[position] for kind, position in pairs]
         return tuple(value for value in values if not isinstance(value, tuple))
 
     def record(self, positions: Mapping[Variable, int]) -> Record:
-        """The values of some attributes, and at some steps, that are given by their places."""
+        """Return the values of some attributes at some steps, from their positions."""
         constant: dict[str, Any] = {}
         by_step: dict[str, dict[int, Any]] = {}
         for (name, step), position in sorted(positions.items(), key=lambda item: item[0][1] or 0):
@@ -257,7 +261,7 @@ class Attributes:
         return {name: found[name] for name in self.names if name in found}
 
     def tree(self) -> dict[str, Any]:
-        """The record as it is in a transcript file."""
+        """Return the record as it is in a transcript file."""
         return {"attributes": {name: kind.tree() for name, kind in self._by_name.items()}}
 
 
@@ -288,14 +292,14 @@ class Part(FiniteSet):
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """How many values each attribute has."""
+        """The number of values of each attribute."""
         return tuple(map(len, self.sets))
 
     def called(self, alone: str) -> tuple[str, ...]:
         return self.about
 
     def part(self, about: tuple[str, ...]) -> Part:
-        """What a query sees of it that is about some of its attributes."""
+        """Return the values that a query about these attributes sees."""
         for name in about:
             if name not in self.about:
                 raise _no_attribute(name, self.about)
@@ -324,7 +328,7 @@ class Part(FiniteSet):
         )
 
     def position_of(self, positions: Sequence[int | None]) -> int | None:
-        """Where a combination is, from the places of its values."""
+        """Return the position of a combination, from the positions of its values."""
         result = 0
         for size, position in zip(self.sizes, positions, strict=True):
             if position is None:
@@ -363,7 +367,7 @@ _MOST_TIMES = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What may happen between two steps: at most so many changes in all, or steps of some size.
+    """The limits of a changing attribute: the number of changes, or the size of each.
 
     With neither, the value at one step says nothing about any other step.
     """
@@ -391,7 +395,7 @@ class Change:
 
     @classmethod
     def read(cls, times: Any = None, max_step: Any = None) -> Change:
-        """The limits as a person writes them."""
+        """Read what a user wrote."""
         return cls(times, max_step)
 
     def check(self, values: Sequence[Any]) -> None:
@@ -401,7 +405,7 @@ class Change:
 
     @property
     def limited(self) -> bool:
-        """Whether the value at one step says something about the value at another."""
+        """True if the value at one step says something about the value at another."""
         return self.times is not None or self.max_step is not None
 
     def __str__(self) -> str:
@@ -410,7 +414,7 @@ class Change:
         return "" if self.max_step is None else f", max_step={decimal_text(self.max_step)}"
 
     def tree(self) -> dict[str, float | Fraction]:
-        """The limits as they are in a transcript file."""
+        """Return the limits as they are in a transcript file."""
         if self.times is not None:
             return {"times": float(self.times)}
         return {} if self.max_step is None else {"max_step": self.max_step}
@@ -427,13 +431,20 @@ class Changing:
 def changing(
     values: Any, *, times: int | None = None, max_step: ExactLike | None = None
 ) -> Changing:
-    """An attribute of :class:`Attributes` whose value may change from step to step.
+    """Declare an attribute of :class:`Attributes` whose value may change from step to step.
 
-    By default it may change at every step, and the losses of different steps add up: that is
-    right for everybody. ``times`` is the largest number of changes of any subject, and ``max_step``
-    the largest change between two steps that follow each other, for numbers. Either limit is fixed
-    before the first response and public. A session whose value changes more often goes on with
-    the last value that the limit allows, and never says so.
+    By default it may change at every step, and the losses of different steps add up. That is
+    right for all subjects. Either limit is public and fixed before the first response. A session
+    whose value changes more often answers for the last value that the limit allows, and never says
+    so.
+
+    Args:
+        values: The values of the attribute: a list, or :func:`integers`.
+        times: The largest number of changes of any subject.
+        max_step: The largest change of a number between two consecutive steps.
+
+    Raises:
+        InvalidInput: Both limits are given, or ``max_step`` with labels.
 
     >>> import expost as xp
     >>> xp.Attributes(region=["north", "south"], smokes=xp.changing(["no", "yes"], times=2))

@@ -41,13 +41,17 @@ _MOST_COLUMNS = 300
 class Box:
     """A domain of vectors whose coordinates are real, integer or categorical.
 
-    Each coordinate has a side: a pair of bounds for a real number, :func:`integers` or
-    :func:`categories`. Bounds are included. Coordinates are either all named, and then their
-    order does not matter, or all plain, given as a list of sides.
-
     Use a box for queries about a score of the coordinates, such as :func:`linear` or
     :func:`logistic`. Its values are not listed, so their number does not matter. A box has at
     most 300 coordinates, counting each category.
+
+    Args:
+        sides: A list with the side of each coordinate: a pair of bounds for a real number,
+            :func:`integers` or :func:`categories`. Bounds are included.
+        named: Instead of ``sides``, the side of each coordinate by its name. Order does not matter.
+
+    Raises:
+        InvalidInput: A side is no such thing, or there are too many coordinates.
 
     >>> import expost as xp
     >>> xp.Box(age=(10, 100), sex=xp.integers(0, 1), region=xp.categories("north", "south"))
@@ -127,7 +131,7 @@ class Box:
 
     @cached_property
     def bounds(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
-        """Of the columns, as arrays: lower and upper bounds, and which are integers."""
+        """The lower and upper bounds of the columns, and flags of integer ones, as arrays."""
         result = (
             np.array([column.lower for column in self.columns], dtype=np.float64),
             np.array([column.upper for column in self.columns], dtype=np.float64),
@@ -150,7 +154,7 @@ class Box:
 
     @cached_property
     def integers(self) -> tuple[list[int], list[int], int]:
-        """Of the columns, exactly: lower + upper, and upper - lower.
+        """The exact sums lower + upper and differences upper - lower of the columns.
 
         They are integers over a power of two, the last one here.
         """
@@ -202,7 +206,7 @@ class Box:
         return {}
 
     def part(self, about: tuple[str, ...]) -> Part:
-        """What a query about a coordinate with categories sees."""
+        """Return the values that a query about a coordinate with categories sees."""
         if self.names is None or len(about) > 1:
             raise InvalidInput(
                 "on a box a question is about one coordinate, by its name; Attributes are asked "
@@ -224,11 +228,11 @@ class Box:
         return self._parts[name]
 
     def called(self, alone: str) -> tuple[str, ...]:
-        """What tables call its coordinates: ``x0``, ``x1``, … where they have no names."""
+        """Return the names of the columns in tables: ``x0``, ``x1``, … without names."""
         return self.names or tuple(f"x{index}" for index in range(len(self.sides)))
 
     def locate(self, value: Any) -> Point | None:
-        """The value as a tuple of columns, or None if it is outside.
+        """Return the value as a tuple of columns, or None if it is outside.
 
         It never raises: an error could show the value.
 
@@ -245,7 +249,7 @@ class Box:
         return tuple(chain.from_iterable(inside)) if len(inside) == len(parts) else None
 
     def value(self, point: Sequence[float]) -> tuple[Scalar, ...]:
-        """The coordinates of a point that is given by its columns; undoes :meth:`locate`."""
+        """Return the coordinates of a point, from its columns; undoes :meth:`locate`."""
         return tuple(
             side.labels[[point[j] for j in columns].index(1)]
             if isinstance(side, Categories)
@@ -254,7 +258,7 @@ class Box:
         )
 
     def tree(self) -> dict[str, Any]:
-        """The box as it is in a transcript file, with its bounds as doubles."""
+        """Return the box as it is in a transcript file, with its bounds as doubles."""
         shapes: list[Any] = []
         for side in self.sides:
             if isinstance(side, Categories):
@@ -266,7 +270,7 @@ class Box:
 
 
 def format_coordinates(names: Sequence[str], coordinates: Sequence[Scalar]) -> str:
-    """Coordinates on one line, each with its name.
+    """Format coordinates on one line, each with its name.
 
     >>> format_coordinates(["age", "region"], [34, "north"])
     'age=34, region=north'

@@ -80,13 +80,13 @@ class Categories:
             raise InvalidInput("a category is named twice")
 
     def locate(self, value: Any) -> Point | None:
-        """A one for the label, and a zero for every other label."""
+        """Return a one for the label, and a zero for every other label."""
         index = self.labels.index(text(value))  # raises if there is no such label
         return tuple(int(k == index) for k in range(len(self.labels)))
 
 
 def categories(*labels: str) -> Categories:
-    """A coordinate of a :class:`Box` that is one of several labels.
+    """Declare a coordinate of a :class:`Box` that is one of several labels.
 
     A score has a weight for each label; labels that it does not name have weight 0.
 
@@ -98,7 +98,7 @@ def categories(*labels: str) -> Categories:
 
 
 def integers(lower: int, upper: int) -> Integers:
-    """An integer coordinate of a :class:`Box`, between two bounds that are both included.
+    """Declare an integer coordinate of a :class:`Box`, between two bounds, both included.
 
     >>> import expost as xp
     >>> xp.Box(children=xp.integers(0, 20))

@@ -41,12 +41,17 @@ Value = Scalar | tuple[Scalar, ...]
 class FiniteSet:
     """A domain that lists its values: labels, numbers, or vectors with named coordinates.
 
-    Give vectors as dictionaries, as rows with ``names``, or as a pandas or polars frame. The
-    order counts: rows of a channel and scores of a perturbation follow it. ``1`` and ``1.0`` are
-    the same value, ``1`` and ``"1"`` are not.
-
     List every value that a subject may have, not only the common ones: the guarantee is about
     telling two of them apart, and a subject with another value cannot be asked.
+
+    Args:
+        values: Labels or numbers; or vectors, as dictionaries, as rows with ``names``, or as a
+            pandas or polars frame. The order counts: rows of a channel and scores of a perturbation
+            follow it. ``1`` and ``1.0`` are the same value, ``1`` and ``"1"`` are not.
+        names: The names of the coordinates of vectors.
+
+    Raises:
+        InvalidInput: There is no value, one is listed twice, or one cannot be read.
 
     >>> import expost as xp
     >>> xp.FiniteSet(["never", "sometimes", "often"])
@@ -143,15 +148,15 @@ class FiniteSet:
         return tuple(sorted(range(len(names)), key=names.__getitem__))
 
     def called(self, alone: str) -> tuple[str, ...]:
-        """What tables call its coordinates; ``alone`` where there is one that has no name."""
+        """Return the names of the columns in tables; ``alone`` for one without a name."""
         return self.names or (alone,)
 
     def value(self, position: int) -> Value:
-        """The value at a place."""
+        """Return the value at a position."""
         return self.values[position]
 
     def locate(self, value: Any) -> int | None:
-        """The position of a value, or None if it is outside.
+        """Return the position of a value, or None if it is outside.
 
         It never raises: an error could show the value.
 
@@ -165,7 +170,7 @@ class FiniteSet:
         return self._index.get(canonical)
 
     def tree(self) -> dict[str, Any]:
-        """The set as it is in a transcript file, with its numbers as doubles."""
+        """Return the set as it is in a transcript file, with its numbers as doubles."""
         if self.names is None:
             return {"values": [v if isinstance(v, str) else _float(v) for v in self.values]}
         rows = [[_float(x) for x in row] for row in self.values if isinstance(row, tuple)]
@@ -183,7 +188,7 @@ def _scalar(value: Any) -> Scalar:
 
 
 def read_names(names: Any) -> tuple[str, ...]:
-    """Names of coordinates, checked: texts, none of them empty, none twice."""
+    """Check the names of coordinates: strings, none of them empty, none twice."""
     result = tuple(read_list(names, text, "names"))
     if not result or "" in result:
         raise InvalidInput("must be non-empty", "names")
@@ -197,7 +202,7 @@ def _point(row: Any, names: tuple[str, ...]) -> Point:
 
 
 def coordinates_of(row: Any, names: tuple[str, ...]) -> list[Any]:
-    """The coordinates of a row or of a dictionary, in the order of the names.
+    """Return the coordinates of a row or of a dictionary, in the order of the names.
 
     >>> coordinates_of({"sex": 0, "age": 34}, ("age", "sex"))
     [34, 0]
@@ -213,7 +218,7 @@ def coordinates_of(row: Any, names: tuple[str, ...]) -> list[Any]:
 
 
 def describe_mismatch(value: Any, names: Sequence[str]) -> str:
-    """What is wrong with the names of a subject's coordinates, or with their number.
+    """Say what is wrong with the names of a subject's coordinates, or with their number.
 
     Names are no secret and values are. A name that only the subject has may be a value in the wrong
     place, so it is shown only where it looks like one that is missing.
@@ -245,7 +250,7 @@ def _cut(text: str) -> str:
 
 
 def join_names(names: Sequence[str]) -> str:
-    """Names on one line: the first eight, and how many more there are.
+    """Join names on one line: the first eight, and how many more there are.
 
     >>> join_names(["age", "sex"])
     'age, sex'

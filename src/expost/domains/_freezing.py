@@ -1,4 +1,4 @@
-"""What is answered for when a value changes more than its attribute allows.
+"""Frozen sequences: a device answers for them when a value changes more than is allowed.
 
 The limits of a domain are fixed and public, and true values need not keep them. So a device answers
 for the *frozen* sequence of records, which is a function of the true one, step by step: once an
@@ -27,9 +27,9 @@ class Frozen:
 
     domain: Attributes
     positions: tuple[int, ...]
-    """Where its values are, attribute by attribute."""
+    """The positions of its values, attribute by attribute."""
     changes: tuple[int, ...]
-    """How often each attribute has changed so far."""
+    """The number of changes of each attribute so far."""
 
     @classmethod
     def first(cls, domain: Attributes, positions: Sequence[int]) -> Frozen:
@@ -50,7 +50,7 @@ class Frozen:
 
 
 def freeze(domain: Attributes, records: Iterable[Sequence[int]]) -> list[tuple[int, ...]]:
-    """The frozen sequence of a true one; both are positions of values, a record for each step."""
+    """Freeze a true sequence; both sequences have the positions of a record for each step."""
     result: list[Frozen] = []
     for positions in records:
         result.append(result[-1].next(positions) if result else Frozen.first(domain, positions))
@@ -58,7 +58,7 @@ def freeze(domain: Attributes, records: Iterable[Sequence[int]]) -> list[tuple[i
 
 
 def freeze_columns(kind: Attribute, positions: NDArray[np.intp]) -> NDArray[np.intp]:
-    """The frozen sequences of one attribute, of many subjects: a row for each step, from the first.
+    """Freeze one attribute of many subjects, given by a row of positions for each step.
 
     Attributes are frozen apart from each other, so this is what :func:`freeze` does.
     """
@@ -77,7 +77,7 @@ def freeze_columns(kind: Attribute, positions: NDArray[np.intp]) -> NDArray[np.i
 
 
 def _allowed(kind: Attribute, position: int, used: int, true_position: int) -> int:
-    """Where an attribute is next, if it has changed so often and its true value is as wanted."""
+    """Return the next position of an attribute that has changed ``used`` times."""
     change = kind.change
     if change is None:
         return position

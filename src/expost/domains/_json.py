@@ -17,21 +17,21 @@ Domain = FiniteSet | Attributes | Box
 
 
 def require_finite(domain: Domain, reason: str, location: str = "") -> FiniteSet:
-    """A domain that has to be finite, or an error that says why."""
+    """Return a domain that has to be finite, or an error that says why."""
     if not isinstance(domain, FiniteSet):
         raise InvalidInput(reason, location)
     return domain
 
 
 def require_attributes(domain: Domain, reason: str, location: str = "") -> Attributes:
-    """A domain that has to have attributes, or an error that says why."""
+    """Return a domain that has to have attributes, or an error that says why."""
     if not isinstance(domain, Attributes):
         raise InvalidInput(reason, location)
     return domain
 
 
 def domain_from_json(value: Any) -> Domain:
-    """The domain that the field ``domain`` of a transcript file describes.
+    """Return the domain that the field ``domain`` of a transcript file describes.
 
     It has exactly one of ``values``, ``points``, ``attributes`` and ``box``.
 

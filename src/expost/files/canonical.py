@@ -25,7 +25,7 @@ _UNSORTED = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 
 
 def map_leaves(tree: Any, leaf: Callable[[Any], Any]) -> Any:
-    """A tree of dictionaries and lists with every leaf replaced."""
+    """Return a tree of dictionaries and lists with every leaf replaced."""
     if isinstance(tree, dict):
         return {key: map_leaves(value, leaf) for key, value in tree.items()}
     if isinstance(tree, (list, tuple)):
@@ -35,7 +35,7 @@ def map_leaves(tree: Any, leaf: Callable[[Any], Any]) -> Any:
 
 
 def plain_tree(tree: dict[str, Any]) -> dict[str, Any]:
-    """A result in what JSON can hold: an enclosure by its ends, infinity as ``"inf"``."""
+    """Return a result in what JSON can hold: an enclosure by its ends, infinity as ``"inf"``."""
     return {key: map_leaves(value, _plain) for key, value in tree.items()}
 
 
@@ -46,7 +46,7 @@ def _plain(value: Any) -> Any:
 
 
 def readable_tree(tree: Any) -> Any:
-    """A tree for people: exact numbers as decimals or "p/q", doubles as JSON numbers."""
+    """Return a tree for people: exact numbers as decimals or "p/q", doubles as JSON numbers."""
     from expost.files.reading import number  # brings numpy along, and a JSON text needs none
 
     def leaf(value: Any) -> Any:
@@ -60,14 +60,14 @@ def readable_tree(tree: Any) -> Any:
 
 
 def value_tree(value: Any) -> Any:
-    """The JSON shape of a value or a response: a label, a double, or a list of these."""
+    """Return the JSON shape of a value or a response: a label, a double, or a list of these."""
     if isinstance(value, tuple):
         return [x if isinstance(x, str) else float(x) for x in value]
     return value if isinstance(value, str) else float(value)
 
 
 def canonical_bytes(tree: Any) -> bytes:
-    """A tree as bytes that are equal exactly for equal content.
+    """Return a tree as bytes that are equal exactly for equal content.
 
     Keys are sorted by UTF-16 code units, as in RFC 8785.
     """
@@ -87,7 +87,7 @@ def _sorted_by_utf16(tree: Any) -> Any:
 
 
 def _told_apart(tree: Any) -> Any:
-    """A tree with all numbers as texts, in which equal ones are written alike."""
+    """Return a tree with all numbers as strings, in which equal ones are written alike."""
     if isinstance(tree, float):
         return (tree + 0.0).hex()  # adding zero makes -0.0 the 0.0 that it equals
     if isinstance(tree, str):
@@ -104,7 +104,7 @@ def _told_apart(tree: Any) -> Any:
 
 
 def json_text(tree: Any, *, indent: int | None = None) -> str:
-    """A tree as JSON that looks like what it is.
+    """Write a tree as JSON that looks like what it is.
 
     What steers a terminal or the direction of writing is escaped, and all else that is not
     printable; other characters outside of ASCII stay as they are.

@@ -121,7 +121,7 @@ def _put(
 
 
 def resolve_path(path: str | os.PathLike[str], *, strict: bool = True) -> Path:
-    """Where a file really is, or will be: one file, one lock, whatever links lead to it."""
+    """Follow all links to a file: one file has one lock, whatever links lead to it."""
     try:
         return Path(os.path.realpath(path, strict=strict))
     except OSError as error:
@@ -153,10 +153,10 @@ def _keep_owner(descriptor: int, old: os.stat_result) -> None:
 def lock_file(target: Path, waiting: Callable[[], None] | None = None) -> Iterator[BinaryIO]:
     """Wait until no other process holds a file, hold it, and give it, open for reading.
 
-    The lock is on the file itself. Whoever waited for one that was replaced meanwhile holds a file
-    that has no name any more, and starts again with the new one. ``waiting`` is called if it takes
-    longer than a second. A file with several names is refused: it would be replaced under one of
-    them, and have a budget under each.
+    The lock is on the file itself. If the file was replaced while a process waited, the process
+    starts again with the new one. ``waiting`` is called if it takes longer than a second. A file
+    with several names is refused: it would be replaced under one of them, and have a budget under
+    each.
     """
     with open(_locked(target, waiting), "rb") as file:
         links = os.fstat(file.fileno()).st_nlink
@@ -207,7 +207,7 @@ def _flock(descriptor: int, *, wait: bool = True) -> bool:
 
 
 def _is_at(descriptor: int, target: Path) -> bool:
-    """Whether a file is still the one that has this name."""
+    """Return whether a file is still the one that has this name."""
     try:
         named = target.lstat()
     except FileNotFoundError:

@@ -1,6 +1,6 @@
-"""What a file is, as far as it looks like something that is known here.
+"""The kinds of files, recognized by their content.
 
-So whoever gives the wrong one of their files learns which one it is, and not what it lacks.
+An error about a wrong file then says which kind it is, and not what it lacks.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _FIELDS = {
     STUDY: {"domain", "goals"},
     QUERY: {"kind"},
 }
-"""What tells them apart, in the order in which they are looked for."""
+"""Fields that identify each kind, in the order in which the kinds are tried."""
 
 _COLUMNS = {
     LOSSES: {"subject", "lower", "upper", "exchanges", "basic"},
@@ -82,7 +82,7 @@ _HEAD = 1024
 
 
 def _kind(document: str) -> str:
-    """What a text looks like; nothing if like none of these."""
+    """Guess the kind of a text; empty if it looks like no known kind."""
     if not document.strip():
         return _EMPTY
     try:
@@ -94,7 +94,7 @@ def _kind(document: str) -> str:
 
 
 def _with_names(names: set[str], kinds: dict[str, set[str]]) -> str:
-    """The first kind whose names are all there; nothing if there is none."""
+    """Return the first kind whose names are all there; nothing if there is none."""
     return next((kind for kind, needed in kinds.items() if needed <= names), "")
 
 
@@ -120,7 +120,7 @@ def _header(line: str) -> set[str]:
 
 
 def _kind_of_file(path: str | os.PathLike[str]) -> str:
-    """What a file looks like, from its content alone; nothing if like none of these."""
+    """Guess the kind of a file from its content alone; empty if unknown."""
     with open(open_regular(path), "rb") as file:
         content = file.read(LARGEST)
     head = content[:_HEAD]
@@ -150,7 +150,7 @@ def check_kind(document: str, expected: str) -> None:
 
 @contextmanager
 def explain_wrong_kind(expected: str, document: str) -> Iterator[None]:
-    """Where a text cannot be read because it is another kind of file, say which."""
+    """If reading fails because a text is another kind of file, say which."""
     try:
         yield
     except InvalidInput:
@@ -180,7 +180,7 @@ def check_replaceable(
 
 
 def read_replaceable(path: str | os.PathLike[str], kind: str) -> str:
-    """The text of a file that is to be replaced by one of its kind; any other one is refused.
+    """Read a file that is to be replaced by one of its kind; refuse any other kind.
 
     There is none where nothing is lost. What is no regular file is left to who writes it.
     """

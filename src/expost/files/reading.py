@@ -66,7 +66,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def parse(document: str) -> Any:
-    """JSON with its number texts kept. Duplicate keys and NaN are left to the field readers."""
+    """Parse JSON, keeping numbers as text. Field readers check duplicate keys and NaN."""
     try:
         return json.loads(
             document,
@@ -83,7 +83,7 @@ def parse(document: str) -> Any:
 
 
 def has_duplicate_key(document: str) -> bool:
-    """Whether a text is a JSON object that gives a name twice."""
+    """Return whether a text is a JSON object that gives a name twice."""
     try:
         return isinstance(parse(document), _Repeated)
     except InvalidInput:
@@ -102,13 +102,13 @@ def _too_deep(document: str) -> NoReturn:
 
 
 class ParseCache(Generic[T]):
-    """What was made of parts of a document, by how these are written."""
+    """A cache of objects made of parts of a document, by how these are written."""
 
     def __init__(self) -> None:
         self._known: dict[Any, tuple[Any, T]] = {}
 
     def get(self, tree: Any, make: Callable[[Any], T]) -> T:
-        """What was made of a tree that is written alike; else it is made now."""
+        """Return the object made of a tree that is written alike, or make it now."""
         try:
             key = _written(tree)
         except RecursionError:  # nothing that a reader takes is nested that deep
@@ -122,7 +122,7 @@ class ParseCache(Generic[T]):
 
 
 def _written(tree: Any) -> Any:
-    """How a tree is written. It tells all apart but the label "1" and the number 1."""
+    """Return a key for how a tree is written; only a label "1" equals a number 1."""
     if type(tree) is dict:
         try:
             # Most queries are no deeper than that, and a tuple takes half the time of a text.
@@ -141,7 +141,7 @@ def _flat(part: Any) -> Any:
 
 
 def _alike(first: Any, second: Any) -> bool:
-    """Whether labels are labels and numbers numbers in both of two trees of equal texts."""
+    """Return whether labels are labels and numbers numbers in two trees of equal texts."""
     if type(first) is not type(second) or isinstance(first, _Repeated):
         return False  # what is wrong with a member that is given twice is to be found again
     if isinstance(first, dict):
@@ -152,7 +152,7 @@ def _alike(first: Any, second: Any) -> bool:
 def members(
     value: Any, required: Iterable[str] = (), optional: Iterable[str] | None = ()
 ) -> dict[str, Any]:
-    """An object with exactly these members; ``optional=None`` allows any further name."""
+    """Read an object with exactly these members; ``optional=None`` allows any other name."""
     if not isinstance(value, dict):
         raise InvalidInput("must be an object")
     if isinstance(value, _Repeated):
@@ -170,7 +170,7 @@ def members(
 
 
 def split_kind(value: Any, kinds: Mapping[str, T], family: str) -> tuple[T, dict[str, Any]]:
-    """What an object names as its kind, and its other members."""
+    """Read an object that names its kind: return the kind and the other members."""
     fields = members(value, required=("kind",), optional=None).copy()
     name = fields.pop("kind")
     kind = kinds.get(name) if type(name) is str else None
@@ -184,14 +184,14 @@ def split_kind(value: Any, kinds: Mapping[str, T], family: str) -> tuple[T, dict
 
 
 def array(value: Any) -> list[Any]:
-    """A JSON list."""
+    """Read a JSON list."""
     if not isinstance(value, list):
         raise InvalidInput("must be a list")
     return value
 
 
 def as_list(values: Any, expected: str = "a list") -> list[Any]:
-    """A list of what has an order; a text, a set or a dictionary is more likely a slip.
+    """Return a list of an ordered collection; refuse strings, sets and dictionaries.
 
     ``what`` is needed, in words.
     """
@@ -225,7 +225,7 @@ def _items_at(values: Any, name: str, expected: str) -> list[Any]:
 
 
 def doubles(values: Any) -> list[float] | None:
-    """The numbers of a file's list as doubles, all at once; None where one has to be looked at."""
+    """Read a list of numbers as doubles; None if an entry needs a closer look."""
     if type(values) is not list or set(map(type, values)) != {NumberText}:
         return None
     result = list(map(float, values))
@@ -233,7 +233,7 @@ def doubles(values: Any) -> list[float] | None:
 
 
 def text(value: Any) -> str:
-    """A JSON string; a number is not one."""
+    """Read a JSON string; a number is not one."""
     if not isinstance(value, str) or isinstance(value, NumberText):
         raise InvalidInput("must be a string")
     try:
@@ -244,14 +244,14 @@ def text(value: Any) -> str:
 
 
 def scalar(value: Any) -> int | float | str:
-    """A label or a number of a domain or a response: ``1.0`` is the integer 1, ``"1"`` a label."""
+    """Read a label or a number: ``1.0`` is the integer 1, ``"1"`` is a label."""
     if isinstance(value, str) and not isinstance(value, NumberText):
         return text(value)
     return number(value, "a label or a number")
 
 
 def number(value: Any, expected: str = "a number") -> int | float:
-    """A finite number, as an integer if it is one that a double can hold."""
+    """Read a finite number, as an integer if it is one that a double can hold."""
     kind = type(value)
     if kind is int and -LARGEST_INTEGER <= value <= LARGEST_INTEGER:
         return int(value)
@@ -270,7 +270,7 @@ def number(value: Any, expected: str = "a number") -> int | float:
 
 
 def read_integer(value: Any, *, at_least: int | None = None) -> int:
-    """An integer, not below a limit if there is one."""
+    """Read an integer, not below a limit if there is one."""
     result = number(value, "an integer")
     if not isinstance(result, int):
         raise InvalidInput("must be an integer")
@@ -285,7 +285,7 @@ _NOT_NUMBERS = (str, bool, np.bool_, np.ndarray, np.complexfloating, bytes)
 
 
 def double(value: Any, expected: str = "a number") -> float:
-    """A number that is used as the nearest double: a weight, a bound, a score."""
+    """Read a number that is used as the nearest double: a weight, a bound, a score."""
     if type(value) not in _NUMBERS and isinstance(value, _NOT_NUMBERS):
         raise InvalidInput(f"must be {expected}")
     try:

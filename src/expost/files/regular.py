@@ -42,7 +42,7 @@ _CAREFUL = sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOCTTY", "O_BI
 def open_regular(
     path: str | os.PathLike[str], flags: int = os.O_RDONLY, *, to_be: str = "read"
 ) -> int:
-    """A descriptor of a regular file."""
+    """Open a regular file; return its descriptor."""
     try:
         descriptor = os.open(path, flags | _CAREFUL)
     except OSError as error:
@@ -59,14 +59,14 @@ def open_regular(
 
 @contextmanager
 def open_for_reading(path: str | os.PathLike[str], most: int = LARGEST) -> Iterator[BinaryIO]:
-    """A regular file, open for reading, of at most so many bytes."""
+    """Open a regular file of at most ``most`` bytes for reading."""
     with open(open_regular(path), "rb") as file:
         check_size(os.fstat(file.fileno()).st_size, most)
         yield file
 
 
 def read_contents(file: BinaryIO) -> str:
-    """An open file as text; what is not UTF-8, or has grown too large, is bad input."""
+    """Read an open file as text; refuse one that is not UTF-8 or is too large."""
     try:
         # One more than may be there, for a file can grow after it was opened.
         content = file.read(LARGEST + 1)
@@ -80,7 +80,7 @@ def read_contents(file: BinaryIO) -> str:
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
-    """A file as text."""
+    """Read a file as text."""
     with open_for_reading(path) as file:
         return read_contents(file)
 
@@ -103,12 +103,12 @@ def check_size(size: int, most: int = LARGEST) -> None:
 
 
 def others_may_read(status: os.stat_result) -> bool:
-    """Whether somebody besides the owner may read a file."""
+    """Return whether somebody besides the owner may read a file."""
     return os.name == "posix" and bool(status.st_mode & (stat.S_IRGRP | stat.S_IROTH))
 
 
 def others_may_write(status: os.stat_result) -> bool:
-    """Whether somebody besides the owner may write to a file, or replace what a directory has.
+    """Return whether others may write to a file, or replace the entries of a directory.
 
     In a sticky directory, such as ``/tmp``, everybody replaces only what is theirs. A group with
     the number of its owner is the owner's alone, as many systems make one for every user.
@@ -120,7 +120,7 @@ def others_may_write(status: os.stat_result) -> bool:
 
 
 def can_be_written(directory: Path) -> bool:
-    """Whether files can be made in a directory, or below the nearest one that is there.
+    """Try whether files can be created in a directory, or below its nearest existing parent.
 
     By trying it, for modes do not tell of a full disk or of one that is mounted to be read.
     """

@@ -48,7 +48,7 @@ Columns = dict[str, list[Any]]
 
 
 def read_table(path: Path, names: Sequence[str]) -> Any:
-    """The columns of these names, as a mapping or a frame; in JSON Lines all have to be there."""
+    """Read the columns of these names. In JSON Lines all have to be there."""
     return _READERS[table_format(path)](path, names)
 
 
@@ -61,7 +61,7 @@ def write_table(columns: Mapping[str, Sequence[Any]], path: Path) -> None:
 
 
 def table_format(path: str | os.PathLike[str]) -> str:
-    """The format of a table by the suffix of its file."""
+    """Return the format of a table by the suffix of its file."""
     suffix = Path(path).suffix.lower()
     if suffix not in _READERS:
         raise InvalidInput(f"the name of a table ends in {', '.join(_READERS)}")
@@ -83,7 +83,7 @@ def _opened(path: Path) -> Iterator[Any]:
 
 
 def read_csv(path: Path, names: Sequence[str]) -> Columns:
-    """The columns of a CSV file that have these names, as texts; those that it has not are left."""
+    """Read the columns of a CSV file that have these names, as strings."""
     with _opened(path) as file:
         rows = csv.reader(file, strict=True)
         try:
@@ -113,7 +113,7 @@ def read_csv(path: Path, names: Sequence[str]) -> Columns:
 
 
 def separator_hint(header: Sequence[Any]) -> str:
-    """What to add to a message about a header that has no commas, but other marks between names."""
+    """Return a hint for a header whose names are separated by other marks than commas."""
     name = str(header[0]) if len(header) == 1 else ""
     for mark, marks in ((";", "semicolons"), ("\t", "tabs")):
         if mark in name:
@@ -138,7 +138,7 @@ def _read_json_lines(path: Path, names: Sequence[str]) -> Columns:
 
 
 def _value(value: Any) -> Any:
-    """A value of JSON as Python has it; integers of any length, for subjects may be numbered so."""
+    """Convert a value of JSON; integers may have any length, because they may name subjects."""
     if isinstance(value, list):
         return [_value(entry) for entry in value]
     if not isinstance(value, NumberText):
@@ -164,7 +164,7 @@ def _read_parquet(path: Path, names: Sequence[str]) -> Any:
 
 
 def parquet_columns(path: str | os.PathLike[str]) -> set[str]:
-    """The names of the columns of a Parquet file."""
+    """Return the names of the columns of a Parquet file."""
     polars = _polars()
     try:
         with open_for_reading(path, LARGEST_TABLE) as file:
@@ -188,7 +188,7 @@ def _write_csv(columns: Mapping[str, Sequence[Any]], path: Path) -> None:
 
 
 def _cell(entry: Any) -> Any:
-    """A cell that a spreadsheet takes for what it is: a text is no formula."""
+    """Return a cell that no spreadsheet takes for a formula."""
     return f"'{entry}" if isinstance(entry, str) and entry.startswith(_FORMULAS) else entry
 
 
@@ -227,13 +227,13 @@ _WRITERS: dict[str, Callable[[Mapping[str, Sequence[Any]], Path], None]] = {
 
 
 def is_frame(table: Any) -> bool:
-    """Whether something is a frame of pandas or polars."""
+    """Return whether something is a frame of pandas or polars."""
     # In this order: the columns of a lazy frame, which is none yet, would have to be worked out.
     return hasattr(table, "to_numpy") and hasattr(table, "columns")
 
 
 def column_names(table: Any) -> list[Any]:
-    """The names of the columns of a frame, or of a mapping of columns."""
+    """Return the names of the columns of a frame, or of a mapping of columns."""
     if is_frame(table):
         return list(table.columns)
     expect(table, Mapping, "a frame or a mapping of columns")
@@ -241,12 +241,12 @@ def column_names(table: Any) -> list[Any]:
 
 
 def as_array(values: Any) -> Any:
-    """A frame, or a column of one, as an array of numpy; anything else as it is."""
+    """Return a frame, or a column of one, as an array of numpy; anything else unchanged."""
     return values.to_numpy() if hasattr(values, "to_numpy") else values
 
 
 def as_lists(columns: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """Columns in plain numbers and texts, which JSON can hold; the opposite of :func:`as_array`."""
+    """Convert columns to plain numbers and strings for JSON; undoes :func:`as_array`."""
     return {
         name: column if isinstance(column, list) else column.tolist()
         for name, column in columns.items()
@@ -264,11 +264,11 @@ class ResultTable:
 
     @abstractmethod
     def columns(self) -> dict[str, Any]:
-        """The columns by their names: arrays, or lists."""
+        """Return the columns by their names: arrays, or lists."""
 
     @abstractmethod
     def _view(self) -> View:
-        """What is shown of it."""
+        """Return the text and figures to show."""
 
     def __repr__(self) -> str:
         return str(self._view())
@@ -277,15 +277,15 @@ class ResultTable:
         return self._view().html()
 
     def to_polars(self) -> Any:
-        """The table as a frame of polars."""
+        """Return the table as a frame of polars."""
         return _needed("polars", "a frame of polars", "expost[frames]").DataFrame(self._plain())
 
     def to_pandas(self) -> Any:
-        """The table as a frame of pandas."""
+        """Return the table as a frame of pandas."""
         return _needed("pandas", "a frame of pandas", "pandas").DataFrame(self._plain())
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The table for whatever reads Arrow; polars or pyarrow makes it."""
+        """Export the table for readers of Arrow, by polars or pyarrow."""
         try:
             table = import_module("pyarrow").table(self._plain())
         except ModuleNotFoundError:
@@ -297,7 +297,7 @@ class ResultTable:
 
 
 def _alike(column: Any) -> Any:
-    """A column whose entries have one type: numbers beside labels are texts."""
+    """Give the entries of a column one type: numbers next to labels become strings."""
     if not isinstance(column, list):
         return column
     if any(isinstance(entry, tuple) for entry in column):

@@ -41,7 +41,7 @@ class TranscriptText:
         return len(self._exchanges)
 
     def add(self, key: str, query: Callable[[], Any], response: Any) -> None:
-        """One more exchange: the id of its query, the query's tree if it is new, the response."""
+        """Add an exchange: the id of its query, the query's tree if it is new, the response."""
         entry = self._queries.get(key)
         if entry is None:
             entry = self._queries[key] = _QueryText(_indented(query(), 3))
@@ -57,7 +57,7 @@ class TranscriptText:
         return f'\n  {{\n   "query": {query},\n   "response": {self._responses[index]}\n  }}'
 
     def text(self) -> str:
-        """The file as it is now."""
+        """Return the text of the file."""
         # In the table a query is indented by one space less than in an exchange.
         listed = ",".join(
             f'\n  "{key}": {entry.text}'.replace("\n   ", "\n  ")
@@ -75,5 +75,5 @@ def _indented(tree: Any, depth: int) -> str:
 
 
 def _is_shorter_listed(query: int, times: int, key: int) -> bool:
-    """Whether a query and so many times its id, in quotes, are shorter than so many queries."""
+    """Return whether listing a query and using its id is shorter than repeating it."""
     return query + (times + 1) * (key + 2) < times * query

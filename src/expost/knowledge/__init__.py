@@ -1,4 +1,4 @@
-"""What an observer can learn from responses: beliefs, statements, knowledge gain and leakage.
+"""Knowledge of an observer: beliefs, statements, knowledge gain and leakage.
 
 A :class:`Belief` says what an observer considers likely, and a :class:`Statement` what they want to
 know. :func:`confidence` is how sure the belief makes them of the statement, and

@@ -28,7 +28,7 @@ from expost.transcript import Transcript
 __all__ = ["Belief", "Composite", "exact_likelihoods", "likelihoods_on"]
 
 _MISS = Fraction(1, 10**9)
-"""How far from one the sum of probabilities may be if some were given as floats."""
+"""The largest distance from one of the sum of probabilities, if some of them are floats."""
 
 _MOST_BITS = 8000
 _MOST_MEMORY = 1 << 33
@@ -37,7 +37,7 @@ _MOST_MEMORY = 1 << 33
 
 @dataclass(frozen=True, init=False, repr=False)
 class Belief:
-    """What an observer believes about a subject: an exact prior over a finite domain.
+    """A belief of an observer about a subject: exact probabilities on a finite domain.
 
     ``probabilities`` is a mapping from values to probabilities, in which missing values have
     probability 0; or a list in the order of the domain. Decimals and fractions are exact as
@@ -66,7 +66,7 @@ class Belief:
 
     @classmethod
     def uniform(cls, domain: FiniteSet) -> Belief:
-        """The belief in which all values are equally likely.
+        """Return the belief in which all values are equally likely.
 
         >>> Belief.uniform(FiniteSet(["never", "sometimes", "often"])).probability("often")
         Fraction(1, 3)
@@ -76,7 +76,7 @@ class Belief:
 
     @classmethod
     def from_counts(cls, domain: FiniteSet, counts: Any) -> Belief:
-        """The belief in which each value is as likely as its share of the counts.
+        """Return the belief in which each value is as likely as its share of the counts.
 
         Counts need not be whole numbers. They are given like ``probabilities``.
 
@@ -90,7 +90,7 @@ class Belief:
 
     @classmethod
     def from_weights(cls, domain: FiniteSet, weights: Sequence[int]) -> Belief:
-        """The belief with probabilities in proportion to these integers, of any size."""
+        """Return the belief with probabilities in proportion to these integers, of any size."""
         assert len(weights) == len(domain)
         assert min(weights) >= 0 < max(weights)
         belief = cls.__new__(cls)
@@ -109,7 +109,7 @@ class Belief:
         return sum(self.weights)
 
     def probability(self, value: Any) -> Fraction:
-        """The exact probability of a value."""
+        """Return the exact probability of a value."""
         position = self.domain.locate(value)
         if position is None:
             raise InvalidInput("is not a value of the domain")
@@ -123,7 +123,7 @@ class Belief:
         return result
 
     def updated(self, transcript: Transcript) -> Belief:
-        r"""The belief after the responses of a transcript, by Bayes' rule.
+        r"""Return the belief after the responses of a transcript, by Bayes' rule.
 
         .. math:: Q(x \mid y) \propto P[y \mid x] \, Q(x)
 
@@ -135,14 +135,14 @@ class Belief:
         return self.posterior(exact_likelihoods(transcript))
 
     def posterior(self, likelihoods: Sequence[int]) -> Belief:
-        """The belief after an observation with these likelihoods, given up to a common factor."""
+        """Return the belief after an observation with these likelihoods, up to a factor."""
         weights = [q * likelihood for q, likelihood in zip(self.weights, likelihoods, strict=True)]
         if not any(weights):
             raise InvalidInput("no value that is held possible can have given these responses")
         return Belief.from_weights(self.domain, weights)
 
     def confidence(self, statement: Statement) -> Fraction:
-        """The probability of a statement, exactly."""
+        """Return the probability of a statement, exactly."""
         expect(statement, Statement, "a Statement")
         if statement.domain != self.domain:
             raise InvalidInput("the statement and the belief have different domains")
@@ -176,7 +176,7 @@ class Belief:
 
 
 def exact_likelihoods(transcript: Transcript) -> tuple[int, ...]:
-    """Pr(responses | value) of every value of a finite domain, up to a common factor, exactly."""
+    """Return Pr(responses | value) for every value of a finite set, exactly, up to a factor."""
     domain = require_finite(
         transcript.domain, "exact likelihoods need a finite set, not records or a box"
     )
@@ -184,7 +184,7 @@ def exact_likelihoods(transcript: Transcript) -> tuple[int, ...]:
 
 
 def likelihoods_on(domain: FiniteSet, tally: Iterable[Summand]) -> tuple[int, ...]:
-    """The same of counted responses."""
+    """Return Pr(responses | value) of a tally, for every value of a finite set, likewise."""
     factors = [(part.query.on(domain).weights(part.position), part.times) for part in tally]
     # Values with equal weights throughout share one product, and there are often few such classes.
     label, first = np.zeros(len(domain), dtype=np.intp), np.zeros(1, dtype=np.intp)
@@ -213,7 +213,7 @@ def _set(belief: Belief, domain: FiniteSet, weights: Sequence[int]) -> None:
 
 
 def _entries(domain: FiniteSet, values_or_mapping: Any, name: str) -> tuple[list[Fraction], bool]:
-    """A number for every value, and whether some of them were floats."""
+    """Return a number for every value, and whether some of them were floats."""
     expect(domain, FiniteSet, "a FiniteSet (RecordBelief is for Attributes)")
     with at(name):
         if isinstance(values_or_mapping, Mapping):
@@ -246,7 +246,7 @@ def _amount(entry: Any) -> Fraction:
 
 
 def _scaled(entries: Sequence[Fraction], name: str) -> list[int]:
-    """Integers in the same proportions."""
+    """Return integers in the same proportions."""
     denominator = 1
     for entry in entries:
         denominator = math.lcm(denominator, entry.denominator)
@@ -307,7 +307,7 @@ class Composite:
         return tuple(itertools.product(*(part.values for part in self.parts)))
 
     def belief(self, probabilities: Mapping[tuple[Any, ...], Any]) -> Belief:
-        """A belief from the probabilities of combinations; missing ones have probability 0."""
+        """Return a belief from probabilities of combinations; missing ones get 0."""
         expect(probabilities, Mapping, "a mapping from combinations to probabilities")
         with at("probabilities"):
             by_place = {}
@@ -329,7 +329,7 @@ class Composite:
         return inside if len(inside) == len(positions) else None
 
     def independent(self, **beliefs: Belief) -> Belief:
-        """The belief under which the objects are independent, from a belief about each."""
+        """Return the belief under which the objects are independent, from a belief about each."""
         if set(beliefs) != set(self.names):
             raise InvalidInput(f"give a belief for each of {', '.join(self.names)}")
         for name, part in zip(self.names, self.parts, strict=True):
@@ -341,7 +341,7 @@ class Composite:
         return Belief.from_weights(self.domain, list(map(math.prod, weights)))
 
     def marginal(self, belief: Belief, name: str) -> Belief:
-        """What a joint belief says about one object."""
+        """Return the belief about one object."""
         index, sums = self._index(name), [0] * len(self._part(name))
         self._check(belief)
         for positions, weight in zip(self.domain.values, belief.weights, strict=True):
@@ -350,7 +350,7 @@ class Composite:
         return Belief.from_weights(self._part(name), sums)
 
     def statement(self, says: Callable[..., Any]) -> Statement:
-        """A statement about all objects, as a function of their values by name.
+        """Return a statement about all objects, as a function of their values by name.
 
         >>> twins = Composite(ann=FiniteSet([0, 1]), bob=FiniteSet([0, 1]))
         >>> twins.statement(lambda ann, bob: ann == bob)
@@ -362,7 +362,7 @@ class Composite:
         )
 
     def updated(self, belief: Belief, **transcripts: Transcript) -> Belief:
-        """The belief after the responses of some objects, with a transcript for each of these."""
+        """Return the belief after responses, given by a transcript for each object asked."""
         self._check(belief)
         for name, transcript in transcripts.items():
             index = self._index(name)

@@ -38,7 +38,7 @@ _UNDERFLOW = 2.0**-900
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How narrow a capacity is to be, in nats, and after how many nodes a search ends."""
+    """The width at which a search ends, in nats, and its limit of nodes."""
 
     gap: float = 0.001
     nodes: int = 5_000
@@ -68,11 +68,11 @@ class Game:
 
     @cached_property
     def possible(self) -> NDArray[np.bool_]:
-        """Where the likelihood is positive, even if it is too small for a double."""
+        """True where the likelihood is positive, even if it is too small for a double."""
         return np.array([weight > 0 for weight in self.column])
 
     def bounds(self, guess: int, low: float, high: float) -> Iterator[tuple[float, Floats]]:
-        """Upper bounds on F for priors with low <= u <= high, each with a prior worth a look.
+        """Yield upper bounds on F for priors with low <= u <= high, each with a prior to try.
 
         With V(p) <= 1, F is the gain divided by u. It is also the total of p times the share of
         the likelihood that is gained, which is at most the largest gain of the guess.
@@ -85,7 +85,7 @@ class Game:
             yield most / low * (1 + _SLACK), prior
 
     def _most(self, profit: Floats, low: float, high: float) -> tuple[float, Floats]:
-        """An upper bound on profit·p for these priors, and a prior that may attain it."""
+        """Return an upper bound on profit·p for these priors, and a prior that may attain it."""
         likelihoods, size = self.likelihoods, len(self.column)
         rows = np.zeros((len(self.rows) + 2, self.rows.shape[1]))
         rows[:-2] = self.rows
@@ -101,7 +101,7 @@ class Game:
         return self.cover(np.maximum(0.0, terms + error), duals[:-2]), point[:size]
 
     def exact_factor(self, prior: Floats) -> Fraction:
-        """The exact F of the best guess at a prior."""
+        """Return the exact F of the best guess at a prior."""
         scaled = prior / prior.max()
         weights = [int(p * 2**60) for p in scaled]
         after = [p * weight for p, weight in zip(weights, self.column, strict=True)]
@@ -122,7 +122,7 @@ class _Node(NamedTuple):
 def search(
     games: Sequence[Game], limits: Limits, proven_factor: Fraction = Fraction(1)
 ) -> Enclosure:
-    """The largest log F of any of these responses, any guess and any prior.
+    """Return the largest log F of any of these responses, any guess and any prior.
 
     It is at least log ``known``; a prior that is sure of a value attains F = 1.
     """
@@ -159,7 +159,7 @@ def search(
 
 
 def _candidates(game: Game, guess: int, prior: Floats) -> list[Floats]:
-    """A prior, and one that also gives weight to the value from which the guess gains most."""
+    """Return a prior, and one with some weight on the value from which the guess gains most."""
     if not prior.any():
         return []
     touched = prior.copy()
@@ -168,7 +168,7 @@ def _candidates(game: Game, guess: int, prior: Floats) -> list[Floats]:
 
 
 def linear_program(objective: Floats, rows: Floats, limits: Floats) -> tuple[Floats, Floats]:
-    """Maximize objective·v for rows·v <= limits, v >= 0, where limits >= 0; and multipliers.
+    """Maximize objective·v for rows·v <= limits and v >= 0; return v and the multipliers.
 
     A plain tableau in doubles, for limits >= 0. It promises nothing: callers turn any multipliers
     into a valid bound.

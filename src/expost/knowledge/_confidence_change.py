@@ -1,4 +1,4 @@
-"""What was learned about a statement, and how much the budget would have allowed."""
+"""The change of the confidence in a statement, and the largest that the budget allows."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ConfidenceChange:
     gain: float | None
     """In nats, with the sign of the change; None if the prior rules the statement out."""
     standard_error: float | None
-    """Of the gain, if the prior is a sample."""
+    """The standard error of the gain, if the prior is a sample."""
     loss: Enclosure
     """The realized loss: no confidence in any statement has changed by more."""
     peak: Enclosure
@@ -52,10 +52,10 @@ class ConfidenceChange:
     budget was not respected it follows from the peak: the loss at the end would hide the breach.
     """
     assumed: str = ""
-    """Of records: what the prior takes attributes to be that it gives no probabilities of."""
+    """For records, the assumption about attributes for which the prior has no probabilities."""
 
     def tree(self) -> dict[str, Any]:
-        """What was learned, as JSON."""
+        """Return the change as JSON."""
         shape: dict[str, Any] = {
             "statement": self.statement,
             "before": float(self.before),
@@ -80,7 +80,7 @@ class ConfidenceChange:
 def confidence_change(
     replay: Replay, prior: Belief | RecordBelief | Samples, statement: str
 ) -> ConfidenceChange:
-    """How the responses changed the confidence in a statement, under this prior."""
+    """Compute how the responses changed the confidence in a statement, under this prior."""
     transcript = replay.odometer.transcript
     gain: float | None
     assumed = ""
@@ -120,14 +120,14 @@ def confidence_change(
 
 
 def _steps(transcript: Transcript, claim: Statement) -> set[int]:
-    """The steps that were asked about, and those that a statement names."""
+    """Return the steps of the queries, and those that a statement names."""
     query_steps = {part.query.step for part in transcript.tally if isinstance(part.query, About)}
     claim_steps = {step for _, step in claim.variables}
     return {step for step in query_steps | claim_steps if step is not None}
 
 
 def _names(transcript: Transcript, claim: Statement) -> set[str]:
-    """The attributes that were asked about or are named."""
+    """Return the attributes that queries are about, or that a statement names."""
     queries = [part.query for part in transcript.tally]
     queried_names = {name for query in queries if isinstance(query, About) for name in query.names}
     return queried_names | {name for name, _ in claim.variables}

@@ -50,7 +50,7 @@ AnyBelief = Belief | RecordBelief
 
 
 def confidence(belief: AnyBelief, statement: Statement) -> Fraction:
-    r"""The probability of a statement under a belief, exactly (paper, section 2.2).
+    r"""Return the probability of a statement under a belief, exactly (paper, section 2.2).
 
     .. math:: Q(f) = \sum_x P[f(x)] \, Q(x)
 
@@ -65,7 +65,7 @@ def confidence(belief: AnyBelief, statement: Statement) -> Fraction:
 
 
 def gain_ratio(belief: AnyBelief, statement: Statement, transcript: Transcript) -> Fraction:
-    r"""The knowledge gain as the paper defines it: an exact ratio (section 2.2).
+    r"""Return the knowledge gain as the paper defines it: an exact ratio (section 2.2).
 
     .. math:: Q(f \mid y) / Q(f)
 
@@ -84,7 +84,7 @@ def gain_ratio(belief: AnyBelief, statement: Statement, transcript: Transcript) 
 
 
 def knowledge_gain(belief: AnyBelief, statement: Statement, transcript: Transcript) -> Enclosure:
-    r"""The knowledge gain in nats: the logarithm of :func:`gain_ratio`, within nearest doubles.
+    r"""Return the knowledge gain in nats: the logarithm of :func:`gain_ratio`.
 
     .. math:: \log Q(f \mid y) - \log Q(f)
 
@@ -105,7 +105,7 @@ def knowledge_gain(belief: AnyBelief, statement: Statement, transcript: Transcri
 
 
 def nats_of(ratio: Fraction) -> Enclosure:
-    """The logarithm of a ratio, within nearest doubles; minus infinity if the ratio is zero.
+    """Return the logarithm of a ratio, between nearest doubles; minus infinity for zero.
 
     >>> from fractions import Fraction
     >>> round(nats_of(Fraction(3, 2)).upper, 3)
@@ -115,7 +115,7 @@ def nats_of(ratio: Fraction) -> Enclosure:
 
 
 def learning_limit(query: Query, domain: Domain) -> Enclosure:
-    """The most that a response can change anybody's confidence in any statement, in nats.
+    """Return the most that a response can change any confidence in any statement, in nats.
 
     It is what the query guarantees before any response, so this is :func:`worst_case_loss` under
     the name that it has in section 3.1 of the paper. Proof: docs/theory/knowledge.md.
@@ -134,7 +134,7 @@ _BITS = 80
 
 
 def allowed_confidence(before: Fraction, epsilon: Nats | Enclosure) -> Enclosure:
-    r"""The range that a confidence cannot leave if the loss is at most epsilon.
+    r"""Return the range that a confidence cannot leave if the loss is at most epsilon.
 
     .. math:: \frac{p}{p + (1-p) e^\varepsilon} \le Q(f \mid y)
               \le \frac{p e^\varepsilon}{p e^\varepsilon + 1 - p}
@@ -163,7 +163,7 @@ def allowed_confidence(before: Fraction, epsilon: Nats | Enclosure) -> Enclosure
 
 
 def exp_above(epsilon: Nats | Enclosure) -> Fraction | None:
-    """A rational that is at least e^epsilon and barely above it; None if it would be too large."""
+    """Return a rational just above e^epsilon, or None if it would be too large."""
     if isinstance(epsilon, Enclosure):
         if not epsilon.upper <= _LARGEST:
             return None
@@ -204,7 +204,7 @@ class Witness:
         return nats_of(self.after / self.before)
 
     def tree(self) -> dict[str, Any]:
-        """The witness as JSON; belief and statement follow from the two values."""
+        """Return the witness as JSON; belief and statement follow from the two values."""
         return plain_tree(
             {
                 "likeliest": self.likeliest,
@@ -291,7 +291,7 @@ def _between(
     likelihoods: Sequence[int],
     allowed: Fraction,
 ) -> Witness:
-    """A witness on the values with the largest and the smallest likelihood."""
+    """Return a witness on the values with the largest and the smallest likelihood."""
     highest, lowest = max(likelihoods), min(likelihoods)
     if highest == 0:
         raise InvalidInput(_IMPOSSIBLE)
@@ -352,7 +352,7 @@ def broken_limit(
 
 
 def _loudest(likelihood: FiniteLikelihood) -> int:
-    """A response that realizes the largest loss."""
+    """Return a response that realizes the largest loss."""
     if isinstance(likelihood, Pairwise):
         return likelihood.separating_response(0, int(likelihood.separated_from(0).argmax()))
     assert isinstance(likelihood, BySufficientTerms), "these are the two kinds"

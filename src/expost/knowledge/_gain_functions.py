@@ -44,7 +44,7 @@ class GainFunction(ABC):
 
     @abstractmethod
     def on(self, domain: FiniteSet) -> Guesses:
-        """The guesses that an adversary with this goal has on a domain."""
+        """Return the guesses that an adversary with this goal has on a domain."""
 
 
 @dataclass(frozen=True)
@@ -222,15 +222,15 @@ _MOST_BITS = 2000
 
 
 class Guesses(ABC):
-    """What an adversary may guess about a value of a domain."""
+    """The guesses that an adversary may make about a value of a domain."""
 
     @abstractmethod
     def best(self, weights: Sequence[int]) -> Fraction:
-        """What the best guess gains, in the unit of the weights."""
+        """Return the gain of the best guess, in the unit of the weights."""
 
     @abstractmethod
     def capacity(self, columns: Sequence[Likelihoods], limits: Limits) -> Enclosure:
-        """The largest leakage of one of these responses under any prior, in nats."""
+        """Return the largest leakage of one of these responses under any prior, in nats."""
 
 
 @dataclass(frozen=True)
@@ -249,7 +249,7 @@ class _ClassGuesses(Guesses):
         return Nats(ratio=max(map(self._factor, columns))).enclosure
 
     def _factor(self, column: Likelihoods) -> Fraction:
-        """The exact factor: the worst prior is even over one value each of some classes.
+        """Return the exact factor: the worst prior is even over one value each of some classes.
 
         In the class that the response speaks for it is the value of the largest likelihood, M; in
         every other class that of the smallest, m_1 <= m_2 <= …. With j other classes the factor is
@@ -276,14 +276,14 @@ def _even_prior_factor(
     sums: Sequence[int],
     rank: int,
 ) -> Fraction:
-    """The largest factor for the class at this place; ``order`` sorts classes by ``smallest``."""
+    """Return the largest factor for the class of this rank; ``order`` sorts by ``smallest``."""
 
     def total(count: int) -> int:
-        """The sum of the first ``count`` other classes."""
+        """Return the sum of the first ``count`` other classes."""
         return sums[count] if count <= rank else sums[count + 1] - smallest[order[rank]]
 
     def too_many(count: int) -> bool:
-        """Whether the factor no longer grows if one more is added to ``count`` other classes."""
+        """Return whether adding one more class to ``count`` others no longer helps."""
         following = smallest[order[count if count < rank else count + 1]]
         return (count + 1) * following >= most + total(count)
 
@@ -334,7 +334,7 @@ class _GuessTable(Guesses):
 
     @classmethod
     def of(cls, rows: Sequence[Sequence[Fraction]]) -> _GuessTable:
-        """The table of exact gains."""
+        """Return the table of exact gains."""
         denominator = 1
         for row in rows:
             denominator = math.lcm(denominator, *(gain.denominator for gain in row))

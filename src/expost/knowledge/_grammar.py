@@ -45,10 +45,10 @@ class Predicate:
     text: str
     _run: Callable[[Row], Any]
     names: tuple[Key, ...]
-    """What it is about: the names that are in it, as often as they differ."""
+    """The names that occur in it, each once."""
 
     def __call__(self, row: Mapping[Any, Scalar]) -> bool:
-        """Whether the statement holds if the names have these values."""
+        """Return whether the statement holds for these values of its names."""
         return bool(self._run({name: _as_written(x) for name, x in row.items()}))
 
 
@@ -58,11 +58,11 @@ class _Column(NamedTuple):
     kind: Kind
     labels: frozenset[str] = frozenset()
     changes: bool | None = None
-    """Of an attribute: whether it has a value at each step."""
+    """True for attributes with a value at each step; None for anything but an attribute."""
 
 
 def coordinate_names(domain: Domain) -> tuple[str, ...]:
-    """The names by which a statement calls the coordinates of a domain.
+    """Return the names by which a statement calls the coordinates of a domain.
 
     They are the names of the coordinates if they have some; otherwise ``value`` on a finite set,
     and ``x0``, ``x1``, … on a box.
@@ -71,7 +71,7 @@ def coordinate_names(domain: Domain) -> tuple[str, ...]:
 
 
 def named_rows(domain: Domain, values: Any) -> Iterator[dict[str, Scalar]]:
-    """Values of a domain as dictionaries from names to coordinates."""
+    """Yield values of a domain as dictionaries from names to coordinates."""
     names = coordinate_names(domain)
     for value in values:
         yield dict(zip(names, value if isinstance(value, tuple) else (value,), strict=True))
@@ -354,7 +354,7 @@ class _Parser:
         return _Node(kind, operator.itemgetter(key), token.column, labels or None)
 
     def _step(self, name: str, column: int, *, changes: bool) -> int | None:
-        """The step after the name of an attribute, which is there if and only if it changes."""
+        """Read the step after the name of an attribute; it is there if and only if it changes."""
         token = self._token
         if (token.kind, token.text) != ("name", "at"):
             if changes:

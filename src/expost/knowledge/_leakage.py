@@ -40,7 +40,7 @@ __all__ = [
 
 
 def vulnerability(belief: Belief, gain: GainFunction) -> Fraction:
-    r"""The expected gain of the best guess under a belief: how well an adversary starts out.
+    r"""Return the expected gain of the best guess under a belief, before any response.
 
     .. math:: V_g(Q) = \max_w \sum_x Q(x)\, g(w, x)
 
@@ -55,7 +55,7 @@ def vulnerability(belief: Belief, gain: GainFunction) -> Fraction:
 
 
 def posterior_vulnerability(belief: Belief, gain: GainFunction, transcript: Transcript) -> Fraction:
-    r"""The expected gain of the best guess after the responses of a transcript.
+    r"""Return the expected gain of the best guess after the responses of a transcript.
 
     .. math:: V_g(Q \mid y) = \max_w \sum_x Q(x \mid y)\, g(w, x)
 
@@ -73,7 +73,7 @@ def posterior_vulnerability(belief: Belief, gain: GainFunction, transcript: Tran
 
 
 def realized_leakage(belief: Belief, gain: GainFunction, transcript: Transcript) -> Enclosure:
-    r"""How much the responses of a transcript helped the best guess, in nats.
+    r"""Compute how much the responses of a transcript helped the best guess, in nats.
 
     .. math:: \log V_g(Q \mid y) - \log V_g(Q)
 
@@ -97,7 +97,7 @@ def realized_leakage(belief: Belief, gain: GainFunction, transcript: Transcript)
 def leakage_history(
     belief: Belief, gain: GainFunction, transcript: Transcript
 ) -> tuple[Enclosure, ...]:
-    """The realized leakage at the start and after each exchange, like an odometer's history.
+    """Return the realized leakage at the start and after each exchange.
 
     >>> import expost as xp
     >>> from expost.knowledge import Belief
@@ -124,7 +124,7 @@ def leakage_history(
 def expected_vulnerability(
     belief: Belief, gain: GainFunction, query: Query | Sequence[Query]
 ) -> Fraction:
-    r"""The expected gain of the best guess after a response, averaged over the responses.
+    r"""Return the gain of the best guess after a response, averaged over the responses.
 
     .. math:: \sum_y Q(y)\, V_g(Q \mid y)
 
@@ -152,7 +152,7 @@ def expected_vulnerability(
 def average_leakage(
     belief: Belief, gain: GainFunction, query: Query | Sequence[Query]
 ) -> Enclosure:
-    r"""How much a response helps the best guess on average, in nats. It is never negative.
+    r"""Compute how much a response helps the best guess on average, in nats; never negative.
 
     .. math:: \log \sum_y Q(y)\, V_g(Q \mid y) - \log V_g(Q)
 
@@ -173,7 +173,7 @@ def average_leakage(
 def max_case_leakage(
     belief: Belief, gain: GainFunction, query: Query | Sequence[Query]
 ) -> Enclosure:
-    r"""How much the most helpful response helps the best guess, in nats.
+    r"""Compute how much the most helpful response helps the best guess, in nats.
 
     .. math:: \max_y \log V_g(Q \mid y) - \log V_g(Q)
 
@@ -215,7 +215,7 @@ def capacity(
     gap: float = 0.001,
     nodes: int = 5_000,
 ) -> Enclosure:
-    r"""The largest leakage under any prior, in nats: the g-capacity.
+    r"""Return the largest leakage under any prior, in nats: the g-capacity.
 
     .. math:: \sup_Q \log V_g(Q \mid y) - \log V_g(Q)
 
@@ -248,7 +248,7 @@ def capacity(
 
 
 def bayes_capacity(query: Query | Sequence[Query], domain: FiniteSet | Attributes) -> Enclosure:
-    r"""The largest average leakage under any prior and any gain function, in nats.
+    r"""Return the largest average leakage under any prior and any gain function, in nats.
 
     .. math:: \log \sum_y \max_x P[y \mid x]
 
@@ -264,7 +264,7 @@ def bayes_capacity(query: Query | Sequence[Query], domain: FiniteSet | Attribute
 
 
 def _values_and_likelihoods(transcript: Transcript) -> tuple[FiniteSet, tuple[int, ...]]:
-    """The values that responses are about, and how likely these are for each."""
+    """Return the values that responses are about, and the likelihood of each."""
     domain = transcript.domain
     if isinstance(domain, Attributes):
         queries = [part.query for part in transcript.tally]
@@ -314,7 +314,7 @@ _MOST_ENTRIES = 1 << 22
 
 
 def channel_columns(asked: Query | Sequence[Query], domain: FiniteSet) -> ChannelColumns:
-    """The columns of a query, or of several that are asked whatever the responses.
+    """Return the columns of a query, or of several asked together.
 
     >>> import expost as xp
     >>> channel_columns(xp.channel([["3/4", "1/4"], ["1/4", "3/4"]]), xp.FiniteSet(["no", "yes"]))
@@ -340,7 +340,7 @@ def channel_columns(asked: Query | Sequence[Query], domain: FiniteSet) -> Channe
 def queries_on_part(
     asked: Query | Sequence[Query], domain: FiniteSet | Attributes
 ) -> tuple[Query | Sequence[Query], FiniteSet]:
-    """Queries on a finite set; if they are about a part of records, on that part."""
+    """Return queries and their finite set; for records, the part that the queries are about."""
     if not isinstance(domain, Attributes):
         return asked, domain
     queries = [asked] if isinstance(asked, Query) else as_list(asked)

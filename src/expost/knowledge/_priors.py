@@ -158,7 +158,7 @@ def _position(domain: FiniteSet, row: Row) -> int:
 
 
 def _locate(values: FiniteSet, cell: str) -> int | None:
-    """A text stands for the label, or if there is none for the number that it spells."""
+    """Locate a cell: its text as a label, or else the number that it spells."""
     position = values.locate(cell)
     return values.locate(_written(cell)) if position is None else position
 

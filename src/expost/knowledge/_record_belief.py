@@ -34,7 +34,7 @@ __all__ = ["RecordBelief", "history_factors", "states_per_value"]
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)
 class RecordBelief:
-    """What an observer believes about the attributes of a subject.
+    """A belief of an observer about the attributes of a subject.
 
     ``tables`` gives probabilities of single attributes, or of several jointly: by a name, or by
     a tuple of names, probabilities as for a :class:`Belief`. Attributes without a table are
@@ -84,7 +84,7 @@ class RecordBelief:
         return f"RecordBelief({join_names(self.domain.names)})"
 
     def in_words(self, about: Iterable[str]) -> str:
-        """What it takes as equally likely of some attributes, as a sentence; or nothing."""
+        """Say which values the prior takes as equally likely; empty if none."""
         names = [name for name in self.domain.names if name in set(about)]
         with_table = [name for table in self.tables for name in table]
         histories = [name for name in names if self._limited(name)]
@@ -102,11 +102,11 @@ class RecordBelief:
         return change is not None and change.limited
 
     def over(self, steps: Iterable[int]) -> RecordBelief:
-        """The same prior with histories over these steps, before any response."""
+        """Return this prior with histories over these steps, before any response."""
         return _made(self.domain, self.tables, tuple(sorted(set(steps))), ())
 
     def updated(self, transcript: Transcript) -> RecordBelief:
-        """The belief after the responses of a transcript, by Bayes' rule, exactly."""
+        """Return the belief after the responses of a transcript, by Bayes' rule, exactly."""
         expect(transcript, Transcript, "a transcript")
         if transcript.domain != self.domain:
             raise InvalidInput("the transcript and the belief have different domains")
@@ -125,7 +125,7 @@ class RecordBelief:
         return after
 
     def confidence(self, statement: Statement) -> Fraction:
-        """The probability of a statement, exactly."""
+        """Return the probability of a statement, exactly."""
         expect(statement, Statement, "a Statement")
         if statement.domain != self.domain:
             raise InvalidInput("the statement and the belief have different domains")
@@ -137,13 +137,13 @@ class RecordBelief:
         return sure / sum(weights)
 
     def marginal(self, *names: str, at: int | None = None) -> Belief:
-        """The belief about one attribute or several, at a step if one of them changes."""
+        """Return the belief about one attribute or several, at a step if one of them changes."""
         part = self.domain.part(names)
         weights = self._weights(self.domain.variables(names, at))
         return Belief.from_weights(part, weights)
 
     def _weights(self, variables: Sequence[Variable]) -> list[int]:
-        """How likely each combination is, up to a common factor; the last variable is fastest."""
+        """Return the weight of each combination, up to a factor; the last variable is fastest."""
         self._check(variables)
         factors = connected_factors(self._factors(variables), variables)
         ordered = sorted(variables, key=rank)
@@ -169,7 +169,7 @@ class RecordBelief:
                 )
 
     def _factor(self, variables: tuple[Variable, ...], tally: Sequence[Summand]) -> Factor:
-        """What was answered about some variables."""
+        """Return the likelihoods of the responses about some variables."""
         self._check(variables)
         part = self.domain.part(tuple(name for name, _ in variables))
         weights = integer_array(likelihoods_on(part, tally), part.sizes)
@@ -178,7 +178,7 @@ class RecordBelief:
         )
 
     def _factors(self, targets: Sequence[Variable]) -> list[Factor]:
-        """What was answered, and the prior of all that it and some more variables depend on."""
+        """Return the likelihoods, and the prior of all that they and ``targets`` depend on."""
         factors = list(self._answered)
         variables = dict.fromkeys([*(v for factor in factors for v in factor.variables), *targets])
         for name, attribute in zip(self.domain.names, self.domain.kinds, strict=True):
@@ -227,7 +227,7 @@ def _set(
 def _read(
     domain: Attributes, probabilities_by_key: Mapping[Any, Any]
 ) -> dict[tuple[str, ...], Belief]:
-    """Tables by the names that they are about, checked."""
+    """Check the tables, by the names that they are about."""
     tables: dict[tuple[str, ...], Belief] = {}
     names_seen: set[str] = set()
     for key, probabilities in probabilities_by_key.items():
@@ -258,7 +258,7 @@ def _check_change(domain: Attributes, name: str, *, alone: bool) -> None:
 
 
 def states_per_value(attribute: Attribute, steps: Sequence[int]) -> int:
-    """How many states there are for each value: one for each number of changes so far."""
+    """Return how many states each value has: one for each number of changes so far."""
     change = attribute.change
     if change is None or change.times is None:
         return 1
@@ -266,14 +266,14 @@ def states_per_value(attribute: Attribute, steps: Sequence[int]) -> int:
 
 
 def repeat_for_states(weights: BigIntegers, counts: Sequence[int]) -> BigIntegers:
-    """A table of values as one of states, which are values in the order of their changes."""
+    """Expand a table over values to one over states, in the order of changes."""
     for axis, count in enumerate(counts):
         weights = weights.repeat(count, axis)
     return weights
 
 
 def sum_over_states(weights: BigIntegers, counts: Sequence[int]) -> BigIntegers:
-    """The sum over all states of the same values."""
+    """Sum a table over all states of each value."""
     for axis, count in enumerate(counts):
         shape = weights.shape
         split = weights.reshape(*shape[:axis], -1, count, *shape[axis + 1 :])
@@ -282,7 +282,7 @@ def sum_over_states(weights: BigIntegers, counts: Sequence[int]) -> BigIntegers:
 
 
 def history_factors(name: str, attribute: Attribute, steps: Sequence[int]) -> list[Factor]:
-    """Ones for what may happen at the first step and between steps, and zeros for what may not."""
+    """Return 0/1 tables: which first states and which moves between steps are allowed."""
     count = states_per_value(attribute, steps)
     start = np.zeros((len(attribute.values), count), dtype=np.int64)
     start[:, 0] = 1
@@ -294,7 +294,7 @@ def history_factors(name: str, attribute: Attribute, steps: Sequence[int]) -> li
 
 
 def _moves(attribute: Attribute, gap: int, count: int) -> NDArray[np.int64]:
-    """From which states to which, between two steps that are so far apart."""
+    """Return a 0/1 table of the moves between states at two steps that are ``gap`` apart."""
     size, change = len(attribute.values), attribute.change
     assert change is not None, "only what changes has histories"
     same = np.eye(size, dtype=np.int64)
@@ -327,18 +327,18 @@ class Factor:
 
     @classmethod
     def of(cls, variables: Sequence[Variable], weights: BigIntegers) -> Factor:
-        """A factor whose axes follow the order of its variables, whatever order was given."""
+        """Return a factor whose axes follow the order of its variables."""
         axes = sorted(range(len(variables)), key=lambda k: rank(variables[k]))
         return cls(tuple(variables[k] for k in axes), weights.transpose(axes))
 
     @property
     def bits(self) -> int:
-        """How many bits a weight has, at most."""
+        """The largest number of bits of a weight."""
         return int(max(self.weights.ravel().tolist())).bit_length()
 
 
 def integer_array(weights: Any, shape: tuple[int, ...]) -> BigIntegers:
-    """Python integers in an array; NumPy's own would overflow."""
+    """Return an array of Python integers; the integers of NumPy would overflow."""
     result = np.empty(prod(shape), dtype=object)
     result[:] = [int(weight) for weight in weights]
     return result.reshape(shape)
@@ -347,7 +347,7 @@ def integer_array(weights: Any, shape: tuple[int, ...]) -> BigIntegers:
 def sum_of_products(
     factors: Sequence[Factor], sizes: Mapping[Variable, int], target: Sequence[Variable]
 ) -> BigIntegers:
-    """The sum over all variables but those of the target, which has its axes in their order."""
+    """Sum the product of all factors over all variables except the target."""
     targets = tuple(sorted(target, key=rank))
     shape = tuple(sizes[variable] for variable in targets)
     tables = [*factors, Factor(targets, integer_array([1] * prod(shape), shape))]
@@ -373,7 +373,7 @@ def sum_of_products(
 
 
 def connected_factors(factors: Iterable[Factor], targets: Iterable[Variable]) -> list[Factor]:
-    """Those that some variables depend on, perhaps by way of others."""
+    """Return the factors that some variables depend on, directly or through others."""
     waiting, reached, reached_factors = list(factors), set(targets), list[Factor]()
     while True:
         near = [factor for factor in waiting if not reached.isdisjoint(factor.variables)]

@@ -58,7 +58,7 @@ class Samples:
 
     @classmethod
     def uniform(cls, box: Box, count: int, *, seed: int = 0) -> Samples:
-        """Points that are drawn uniformly from a box, the same for the same ``seed``.
+        """Draw points uniformly from a box; the same ``seed`` gives the same points.
 
         >>> import expost as xp
         >>> Samples.uniform(xp.Box(age=(10, 100), sex=xp.integers(0, 1)), 500, seed=7)
@@ -79,7 +79,7 @@ class Samples:
         return f"Samples({len(self):,} points)"
 
     def likelihoods(self, transcript: Transcript) -> Floats:
-        """Pr(responses | point) for every point, relative to the largest of them."""
+        """Return Pr(responses | point) for every point, relative to the largest of them."""
         expect(transcript, Transcript, "a transcript")
         if transcript.domain != self.box:
             raise InvalidInput("the transcript and the samples have different domains")
@@ -103,7 +103,7 @@ def _drawn(side: Side, count: int, draw: np.random.Generator) -> list[Any]:
 
 @dataclass(frozen=True, slots=True)
 class GainEstimate:
-    """What samples say about a statement before and after some responses.
+    """The confidence in a statement before and after some responses, from samples.
 
     If these points are the belief itself, ``before`` is exact, and ``after`` and
     ``gain`` are exact up to the rounding of doubles. For the distribution that the points were
@@ -118,12 +118,12 @@ class GainEstimate:
     """Of ``gain``, as an estimate for the distribution that the points were drawn from."""
 
     def tree(self) -> dict[str, Any]:
-        """The estimate as JSON."""
+        """Return the estimate as JSON."""
         return plain_tree({**asdict(self), "before": float(self.before)})
 
 
 def estimated_gain(samples: Samples, statement: Any, transcript: Transcript) -> GainEstimate:
-    r"""The knowledge gain about a statement on a box, from samples of the prior.
+    r"""Estimate the knowledge gain about a statement on a box, from samples of the prior.
 
     .. math:: \log \frac{\overline{f w}}{\overline{f}\;\overline{w}}, \quad w = P[y \mid x]
 
@@ -173,7 +173,7 @@ def _holds(samples: Samples, statement: Any) -> NDArray[np.bool_]:
 
 
 def _standard_error(holds: NDArray[np.bool_], weights: Floats) -> float:
-    """Of log mean(fw) - log mean(f) - log mean(w), from each sample's influence on it."""
+    """Estimate the error of log mean(fw) - log mean(f) - log mean(w) by influence functions."""
     inside = np.where(holds, weights, 0.0)
     if not inside.any():
         return math.inf

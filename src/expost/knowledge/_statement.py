@@ -46,7 +46,7 @@ class Statement:
 
     domain: FiniteSet | Attributes
     variables: tuple[Variable, ...]
-    """Of attributes: those that it names, and at which steps; otherwise empty."""
+    """On attributes, the variables that it names; otherwise empty."""
     probabilities: tuple[Fraction, ...]
     """Pr(f(x)) for every value, in the order of the domain; only 0 and 1 for a plain predicate.
 
@@ -66,11 +66,11 @@ class Statement:
         return f"Statement(about {size} value{'s' if size > 1 else ''})"
 
     def __invert__(self) -> Statement:
-        """The statement that this one is false."""
+        """Return the statement that this one is false."""
         return self._with([1 - p for p in self.probabilities])
 
     def __and__(self, other: Statement) -> Statement:
-        """Both; what is true with a probability is true independently of the other.
+        """Return the conjunction; uncertain statements count as independent.
 
         Of attributes both have to be about the same ones; a text joins others with ``and``.
         """
@@ -86,7 +86,7 @@ class Statement:
 
     @property
     def is_predicate(self) -> bool:
-        """Whether it is certainly true or certainly false at every value."""
+        """True if it is certainly true or certainly false at every value."""
         return all(p in (0, 1) for p in self.probabilities)
 
 
@@ -102,7 +102,7 @@ def _set(
 
 
 def _about(domain: Attributes, definition: Any) -> tuple[tuple[Variable, ...], list[Fraction]]:
-    """What a text is about, and whether it holds for each combination of that."""
+    """Read a text: the variables that it names, and where it holds."""
     if not isinstance(definition, str):
         raise InvalidInput("about attributes must be a text, such as 'age >= 60'")
     holds = parse_predicate(definition, domain)

@@ -49,22 +49,22 @@ class Certificate:
     document: dict[str, Any]
     """The proof, in its JSON shape."""
     verdict: verify.Verdict
-    """What the checker will say."""
+    """The loss that the checker will print."""
 
     def __repr__(self) -> str:
         return f"Certificate(loss at most {verify.rounded_up(self.loss)})"
 
     def encode(self) -> bytes:
-        """The proof as a file of JSON."""
+        """Return the proof as a file of JSON."""
         return _json(self.document).encode()
 
     @property
     def leaves(self) -> int:
-        """Into how many parts the proof cuts the domain."""
+        """The number of parts into which the proof cuts the domain."""
         return len(_leaves(self.document.get("groups", [])))
 
     def tree(self) -> dict[str, Any]:
-        """What it proves, as JSON; the proof itself is the ``document``."""
+        """Return the result of the proof as JSON; the proof itself is ``document``."""
         return self.verdict.tree()
 
     def save(self, path: str | os.PathLike[str]) -> int:
@@ -82,7 +82,7 @@ def _leaves(groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def certificate(
-    queries: object,
+    source: object,
     *,
     gap: float = GAP,
     nodes: int | None = None,
@@ -90,12 +90,18 @@ def certificate(
 ) -> Certificate:
     """Prove an upper bound on the realized loss of a transcript, for others to check.
 
-    ``asked`` is a transcript, a session or an odometer.
-    ``verify.py`` checks the proof without this package. Over a box the bound is within ``gap`` of
-    the loss, or further away if that takes more than ``nodes`` nodes, by default a few seconds of
-    work. The search continues if a smaller gap may show that the transcript's budget is enough.
-    ``progress`` is called with the number of leaves so far. Why such a proof is valid:
-    docs/theory/certificates.md.
+    ``verify.py`` checks the proof without this package. The search continues beyond ``gap`` if that
+    may show that the transcript's budget is enough. Proof: docs/theory/certificates.md.
+
+    Args:
+        source: A transcript, a session or an odometer.
+        gap: The distance between bound and loss on a box, in nats.
+        nodes: The limit of nodes of all searches, by default a few seconds of work. The gap is
+            larger if the limit is reached.
+        progress: Called with the number of leaves so far.
+
+    Returns:
+        The proof with the loss that it proves.
 
     >>> import expost as xp
     >>> from expost.proof import certificate, verify
@@ -105,13 +111,13 @@ def certificate(
     >>> proof, verify.verify(transcript.to_json(), proof.encode().decode()).loss <= 1
     (Certificate(loss at most 1.000000000), True)
     """
-    return certified(transcript_of(queries), Effort(gap, nodes), progress)
+    return certified(transcript_of(source), Effort(gap, nodes), progress)
 
 
 def certified(
     transcript: Transcript, effort: Effort, progress: Callable[[int], None] | None = None
 ) -> Certificate:
-    """The same by an effort."""
+    """Prove the loss within the limits of an effort."""
     effort = effort.with_work_limit(_SHARE)
     check_length(transcript.domain, transcript.exchanges)
     for index, exchange in enumerate(transcript.exchanges):
@@ -140,7 +146,7 @@ def certified(
 
 
 def _finer(draft: _Draft, verdict: verify.Verdict, effort: Effort) -> Effort | None:
-    """A smaller gap, if the loss may be shown to be within the budget; None otherwise."""
+    """Return a smaller gap if the loss may be shown to be within the budget, else None."""
     if verdict.budget is None or verdict.shows_end_within_budget or draft.box is None:
         return None
     if effort.used_up:
@@ -160,13 +166,13 @@ class _Draft:
 
     transcript: Transcript
     box: Box | None
-    """What to search, if anything."""
+    """The search that is needed, if any."""
     tree: dict[str, Any]
     text: str
     statement: Any
     progress: Callable[[int], None] | None
     known: dict[verify.Name, Any] = field(default_factory=dict)
-    """What the checker makes of exchanges, which is a lot of work and always the same."""
+    """The exchanges as the checker reads them, computed once."""
 
     @classmethod
     def of(cls, transcript: Transcript, progress: Callable[[int], None] | None) -> _Draft:
@@ -204,7 +210,7 @@ class _Draft:
         return Certificate(stated, document, verify.judged(stated, self.statement, leaves, work))
 
     def _checked(self, groups: list[dict[str, Any]]) -> tuple[Decimal, list[Decimal]]:
-        """The loss that the groups prove, and the bounds of leaves, as the checker finds them."""
+        """Return the loss that the groups prove, and the bounds of leaves, by the checker."""
         bounds: list[Decimal] = []
 
         def note(_leaf: Any, bound: Decimal, _place: str) -> None:
@@ -227,7 +233,7 @@ def _text(bound: Decimal, digits: int = 12) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Blocks:
-    """What was found for blocks of queries that share no coordinate, before it is written down."""
+    """Proofs for blocks of queries that share no coordinate, before they are written."""
 
     box: Box
     found: list[Block]
@@ -260,7 +266,7 @@ class _Blocks:
         return cls(box, prove(terms, box, effort, unclipped), indices, known)
 
     def groups(self, *, curved: bool) -> list[dict[str, Any]]:
-        """A group per block, and one for what is constant."""
+        """Return a group per block, and one for the constant terms."""
         groups, left = [], set(range(len(self.known)))
         for block in self.found:
             left -= set(block.terms)
@@ -312,7 +318,7 @@ class _Known:
 
 
 def _unclipped(term: verify.Term, columns: Any) -> bool:
-    """Whether the checker finds a term linear on the whole box."""
+    """Return whether the checker finds a term linear on the whole box."""
     if term.curve.kind != "linear":
         return False
     low, high = verify.score_range(term.a, term.c, verify.everywhere(columns))
@@ -339,7 +345,7 @@ def _nodes(
 
 
 def _leaf(step: Leaf, known: list[_Known], box: Box, sign: int, *, curved: bool) -> dict[str, Any]:
-    """A leaf in the units of the checker, with the best points for tangents."""
+    """Return a leaf in the units of the checker, with the best points for tangents."""
     lam = _short(own.scale * y for own, y in zip(known, step.multipliers.tolist(), strict=True))
     # For what is straight, its slope is best.
     straight = [own.term.curve.kind == "straight" for own in known]
@@ -372,7 +378,7 @@ def _leaf(step: Leaf, known: list[_Known], box: Box, sign: int, *, curved: bool)
 
 
 def _diagonal(step: Leaf, known: list[_Known], q: list[float], box: Box) -> list[float]:
-    """A little more than the solver's diagonal; much more at fixed columns, which costs nothing."""
+    """Return a diagonal slightly above the solver's; far above it at fixed columns."""
     result = []
     for place, column in enumerate(box.order):
         least = step.diagonal.get(column, 0.0)
@@ -387,12 +393,12 @@ def _diagonal(step: Leaf, known: list[_Known], q: list[float], box: Box) -> list
 
 
 def _short(numbers: Iterable[float]) -> list[float]:
-    """A few digits: any multipliers are valid, and the bound hardly changes."""
+    """Round to a few digits: any multipliers are valid, and the bound hardly changes."""
     return [float(f"{x:.{_DIGITS}g}") for x in numbers]
 
 
 def _curvature(curve: verify.Curve, curvature: float) -> float:
-    """A few digits of a curvature, on the side where its term is still bounded as it was.
+    """Round a curvature to a few digits, on the side that keeps its term bounded.
 
     Less needs no more of the diagonal. But a linear term has to be concave at its tangent, which
     may take all of it; the diagonal is made larger by as much.

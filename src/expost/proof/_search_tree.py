@@ -42,7 +42,7 @@ __all__ = ["Block", "CoordinateSplit", "EndsSplit", "Leaf", "Proof", "ScoreSplit
 
 
 _WRITTEN = 5
-"""How much work a term of a node is to write down and to check, in small nodes."""
+"""The work to write and to check a term of a node, in small nodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +70,11 @@ class EndsSplit:
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """What the bound of a leaf is made of, in terms of affine forms and of columns of the box."""
+    """The parts of the bound of a leaf, for affine forms and for columns of the box."""
 
     multipliers: Floats
     low: Floats
-    """Between these and ``high`` are the affine forms."""
+    """Lower ends of the affine forms; ``high`` has the upper ones."""
     high: Floats
     curvatures: Floats
     centre: dict[int, float]
@@ -99,7 +99,7 @@ class Block:
 def prove(
     terms: Sequence[tuple[ScoreTerm, int]], box: Box, effort: Effort, unclipped: Sequence[bool]
 ) -> list[Block]:
-    """Proofs for every block of terms that share no coordinate, for a gap in total.
+    """Prove a bound for every block of terms that share no coordinate, for a gap in total.
 
     ``unclipped`` are linear terms that are never clipped, not even by rounding.
     """
@@ -122,7 +122,7 @@ def prove(
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """How the normal form of a side was made: a sign, and powers of two for coordinates."""
+    """The scaling of a side's normal form: a sign, and powers of two for coordinates."""
 
     columns: Sequence[int]
     exponents: Sequence[int]
@@ -141,7 +141,7 @@ class _Frame:
         return cls(columns, exponents, terms, sign)
 
     def scaled(self, values: Floats, power: int) -> dict[int, float]:
-        """What a number per coordinate is at the columns of the box."""
+        """Scale a number per coordinate to the columns of the box."""
         with np.errstate(over="ignore", under="ignore"):  # what is too large for a proof says so
             sizes = np.ldexp(values, power * np.array(self.exponents, dtype=np.int64))
         return dict(zip(self.columns, sizes.tolist(), strict=True))
@@ -208,7 +208,7 @@ class _ProofTree(SearchTree):
         self._kept.append(_Node(reason, np.array(work.L), np.array(work.U), fixed))
 
     def steps(self, frame: _Frame) -> Iterator[Split | Leaf]:
-        """The tree, parent first."""
+        """Yield the tree, parent first."""
         n, _ = self._shape
         waiting = [0]
         while waiting:

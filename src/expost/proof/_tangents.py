@@ -19,7 +19,7 @@ _INWARD = 1e-6
 def tangents(
     curve: Curve, m: int, lam: float, q: float, middle: float, low: float, high: float
 ) -> list[float]:
-    """Points near the maxima of m ψ(t) - λt - q/2 (t - middle)² where it is concave.
+    """Find points near the maxima of m ψ(t) - λt - q/2 (t - middle)² where it is concave.
 
     None if the checker's own choice, a kink, is best.
     """
@@ -88,7 +88,7 @@ def _probit(curve: Curve) -> Callable[[float], tuple[float, float]]:
 
 
 def _last(before: Callable[[float], bool], a: float, b: float) -> float:
-    """The end of what comes before, from a (which does) towards b."""
+    """Bisect for the end of the interval from a, towards b, where ``before`` holds."""
     for _ in range(_STEPS):
         t = (a + b) / 2
         a, b = (t, b) if before(t) else (a, t)

@@ -29,11 +29,20 @@ __all__ = ["FileSession", "FileStore"]
 class FileSession(Session):
     """A session whose transcript is a file, under the filter that the file names.
 
-    A response is returned only after it is durably recorded. What a crash interrupts was never
-    released; if it had been recorded, it counts as spent. Several processes may have sessions on
-    one file: they are answered one after the other, each after reading what the others added.
-    Where attributes change, the value is a :class:`HistoryFile`, which keeps them as durably.
-    ``waiting`` is called when another process has held the file for a second.
+    A response is returned only after it is durably recorded. A response that a crash interrupts was
+    never released; if it had been recorded, it counts as spent. Several processes may have sessions
+    on one file: they are answered one after the other, each after reading what the others added.
+
+    Args:
+        path: The transcript file. It must exist and name a filter.
+        value: The subject's value; where attributes change, a :class:`HistoryFile`.
+        source: The source of randomness, by default that of the operating system.
+        effort: The limits of searches on a box.
+        waiting: Called when another process has held the file for a second.
+
+    Raises:
+        InvalidInput: There is no such file, or it is not a transcript with a filter.
+        OutsideDomain: The value is not in the domain. The error does not show it.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -88,7 +97,7 @@ class FileStore(Store):
         self._growing: TranscriptText | None = None
 
     def load(self) -> Transcript:
-        """What the file holds now; a session starts from it."""
+        """Read the transcript; a session starts from it."""
         self._text = read_text(self._path)
         return Transcript.from_json(self._text)
 
@@ -146,10 +155,10 @@ class FileStore(Store):
 
 
 def _temporary(path: Path) -> Path:
-    """A file name that no process has used before."""
+    """Return a file name that no process has used before."""
     return path.with_name(f".{path.name}.{uuid.uuid4().hex}.new")
 
 
 def _is_temporary(name: str, path: Path) -> bool:
-    """Whether a name is one of those; ``NAME.json`` leaves those of ``NAME.json.old`` alone."""
+    """Return whether a name is a temporary one of this file, not of ``NAME.json.old``."""
     return re.fullmatch(rf"\.{re.escape(path.name)}\.[0-9a-f]{{32}}\.new", name) is not None

@@ -36,7 +36,7 @@ __all__ = ["History", "HistoryFile", "Positions", "locate_record"]
 
 
 Positions = tuple[int, ...]
-"""Where the values of a record are, attribute by attribute."""
+"""The positions of the values of a record, attribute by attribute."""
 
 
 class History(NotCopyable):
@@ -55,7 +55,7 @@ class History(NotCopyable):
         return len(self._steps)
 
     def position_at(self, step: int | None) -> Positions:
-        """The record that is answered for at a step; without one, for what does not change."""
+        """Return the frozen record of a step; without one, of what does not change."""
         return self._steps[0 if step is None else step - 1][1].positions
 
     def add(self, record: Any) -> None:
@@ -73,7 +73,7 @@ class History(NotCopyable):
             self._go_on(record)
 
     def catch_up(self) -> None:
-        """See what others added; here nobody does."""
+        """Read what others added; in memory there are no others."""
 
     def check(self, transcript: Transcript) -> None:
         """Refuse a transcript in which a step was asked about that has not come here."""
@@ -85,7 +85,7 @@ class History(NotCopyable):
             )
 
     def _turn(self) -> AbstractContextManager[None]:
-        """While a step is added, all others wait."""
+        """Keep others waiting while a step is added."""
         return nullcontext()
 
     def _keep(self, record: Positions) -> None:
@@ -124,7 +124,7 @@ class History(NotCopyable):
 
 
 def locate_record(domain: Attributes, record: Any) -> Positions:
-    """Where the values of a record are. An error names an attribute, and never a value."""
+    """Return the positions of a record. An error names an attribute, and never a value."""
     try:
         values = coordinates_of(record, domain.names)
     except Exception:  # whatever is wrong with a record, an error could show it
@@ -144,7 +144,7 @@ def _locate_value(domain: Attributes, name: str, value: Any) -> int:
 
 
 class HistoryFile:
-    """Where the records of a subject whose attributes change are kept, one for each step.
+    """A file with the records of a subject whose attributes change, one for each step.
 
     It takes the place of the value when a session starts. A line of the file is a record in JSON;
     the steps are the lines that are complete. Others must not be able to write to it. ``waiting``
@@ -181,7 +181,7 @@ class HistoryFile:
 
     @property
     def begun(self) -> bool:
-        """Whether the file is there, with a record in it."""
+        """True if the file exists and has a record in it."""
         try:
             with open_for_reading(self._path) as file:
                 return file.readline(LARGEST).endswith(b"\n")
@@ -199,7 +199,7 @@ class HistoryFile:
         self._on(transcript.domain, strict=False).begin(transcript, first)
 
     def locate_in(self, domain: Domain) -> History:
-        """What the file holds, for a session."""
+        """Return the history in the file, for a session."""
         history = self._on(domain)
         history.catch_up()
         if not history.step:

@@ -1,4 +1,4 @@
-"""A subject's value, which nothing but the draw of a response may look at."""
+"""A subject's value, which only the draw of a response may read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class NotCopyable:
-    """Something of which there is one, because it holds a secret: neither copied nor pickled."""
+    """A base class that forbids copying and pickling, because it holds a secret."""
 
     __slots__ = ()
 
@@ -30,13 +30,13 @@ class Secret(NotCopyable):
         self._value = value
 
     def taken(self) -> Any:
-        """The value, for who keeps it; it is not here any more."""
+        """Hand over the value and forget it."""
         value, self._value = self._value, None
         return value
 
 
 def without_frames(error: BaseException) -> BaseException:
-    """An error that tells nothing of where it happened.
+    """Remove the tracebacks of an error and of its causes.
 
     Functions that look up a value or draw a response have local variables that reveal it. Tools
     that report errors show them, also after an interrupt or a failure of the source.
@@ -50,7 +50,7 @@ def without_frames(error: BaseException) -> BaseException:
 
 
 def scrub_traceback(function: Callable[P, T]) -> Callable[P, T]:
-    """A function that has values in local variables, of which its errors tell nothing."""
+    """Remove the traceback of any error of a function whose local variables hold secrets."""
 
     @functools.wraps(function)
     def called(*arguments: P.args, **named: P.kwargs) -> T:

@@ -1,4 +1,4 @@
-"""What a subject is, at every step so far: the one thing that a session keeps secret."""
+"""The secret of a session: the value of a subject, at every step so far."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ __all__ = ["Constant", "SecretValue", "ValueSource", "initial_value", "value_his
 
 
 class SecretValue(Protocol):
-    """What is answered for. Whether that is what is true, nobody is told."""
+    """The value that a session answers for. It does not tell whether that is the true one."""
 
     @property
     def step(self) -> int:
         """The step at which the subject is, from 1."""
 
     def position_at(self, step: int | None) -> Any:
-        """Where the value is in the domain, at a step that has come."""
+        """Return the position of the value in the domain, at a step that has come."""
 
     def next(self, changes: Secret) -> None:
         """Go on to the next step."""
 
     def catch_up(self) -> None:
-        """See what others added."""
+        """Read what others added."""
 
     def check(self, transcript: Transcript) -> None:
         """Refuse a transcript in which a step was asked about that has not come here."""
@@ -40,16 +40,16 @@ class ValueSource(Protocol):
     """A value as somebody gives it to a session."""
 
     def locate_in(self, domain: Domain) -> SecretValue:
-        """What it is on a domain."""
+        """Locate the value in a domain."""
 
 
 def initial_value(value: Any) -> ValueSource:
-    """A value, or the record at the first step if there are steps."""
+    """Wrap a value, or the record at the first step if there are steps."""
     return value if isinstance(value, HistoryFile) else _ValueInMemory(Secret(value), first=True)
 
 
 def value_history(value: Any) -> ValueSource:
-    """A value, or the records of all steps if there are steps."""
+    """Wrap a value, or the records of all steps if there are steps."""
     return value if isinstance(value, HistoryFile) else _ValueInMemory(Secret(value), first=False)
 
 
@@ -92,7 +92,7 @@ def _list_records(value: Any) -> list[Any]:
 
 
 def _safe_mismatch(value: Any, names: Sequence[str]) -> str:
-    """What is wrong with the names of a value, if that is what is wrong."""
+    """Say what is wrong with the names of a value, if that is what is wrong."""
     try:
         return describe_mismatch(value, names) if names else ""
     except Exception:  # whatever is wrong with a value, an error could show it

@@ -76,6 +76,16 @@ class Session:
     others. ``repr`` and errors never show the value. Several threads may ask at once; they are
     answered one after the other. A forked process has to start a session of its own.
 
+    Args:
+        domain: The values that the subject may have.
+        value: The subject's value; on attributes that change, the record at the first step.
+        filter: The privacy filter that decides which queries are answered.
+        source: The source of randomness, by default that of the operating system.
+        effort: The limits of searches on a box.
+
+    Raises:
+        OutsideDomain: The value is not in the domain. The error does not show it.
+
     >>> import expost as xp
     >>> smokes = xp.FiniteSet(["no", "yes"])
     >>> session = xp.Session(smokes, "yes", filter=xp.BayesianFilter(epsilon=1))
@@ -124,8 +134,18 @@ class Session:
     ) -> Session:
         """Continue a transcript under the filter that it names.
 
-        Where attributes change, ``value`` is a list of the records at all steps so far. ``store``
-        already holds the transcript and records what follows; by default it is kept in memory only.
+        Args:
+            transcript: The transcript so far.
+            value: The subject's value; where attributes change, a list of the records at all steps
+                so far, or a :class:`HistoryFile`.
+            store: A store that already holds the transcript and records what follows. By default
+                nothing is kept beyond the process.
+            source: The source of randomness, by default that of the operating system.
+            effort: The limits of searches on a box.
+
+        Raises:
+            InvalidInput: The transcript names no filter, or is ahead of the records.
+            OutsideDomain: The value is not in the domain. The error does not show it.
         """
         secret = value_history(value)
         del value
@@ -161,16 +181,21 @@ class Session:
         self._value.check(transcript)
 
     def decide(self, query: Query) -> Decision:
-        """A dry run: whether :meth:`ask` would answer, and the numbers. It changes nothing."""
+        """Decide without asking: whether :meth:`ask` would answer, and the numbers."""
         check_query(query)
         self._check_step(query)
         self._store.check(self.transcript, query)
         return self._filter.decide(self._odometer, query)
 
     def ask(self, query: Query) -> Value:
-        """Answer the query with its noise, or raise :class:`BudgetExceeded`.
+        """Answer the query with its noise.
 
-        The response is recorded before it is returned.
+        Returns:
+            The response. It is recorded before it is returned.
+
+        Raises:
+            BudgetExceeded: The filter refuses the query. Nothing was drawn or spent.
+            InvalidInput: The query does not fit the domain, or its step has not come.
         """
         with self._turn():
             decision = self.decide(query)
@@ -204,7 +229,7 @@ class Session:
 
     @property
     def step(self) -> int:
-        """At which step the subject is, from 1, as far as this session knows."""
+        """The step of the subject, from 1, as far as this session knows."""
         return self._value.step
 
     @contextmanager
@@ -232,7 +257,7 @@ class Session:
             raise InvalidInput(f"step {query.step} has not come; it is step {self.step} now", "at")
 
     def _answered(self, query: Query) -> Odometer:
-        """The odometer with a fresh response that nobody has seen yet."""
+        """Return the odometer with a fresh response, which nothing else has seen yet."""
         likelihood = query.on(self.transcript.domain)
         try:
             # No name for what was drawn: tools that report errors show local variables.
@@ -243,7 +268,7 @@ class Session:
             raise without_frames(error) from None
 
     def _recorded(self, odometer: Odometer) -> Odometer:
-        """The same, once its last exchange is recorded."""
+        """Record the last exchange, then return the odometer."""
         try:
             self._store.record(odometer.transcript.exchanges[-1])
         except BaseException as error:
@@ -264,7 +289,7 @@ class Session:
 
     @property
     def remaining(self) -> float:
-        """What is left of the budget, rounded down."""
+        """The remaining budget, rounded down."""
         return self._filter.remaining(self._odometer)
 
     @property
@@ -300,7 +325,7 @@ class Session:
         return card(type(self).__name__, facts)
 
     def _peak(self) -> str:
-        """The peak for people: not above the budget if the filter accepted everything."""
+        """Format the peak: not above the budget if the filter accepted everything."""
         peak, limit = self._odometer.peak, self._filter.budget.enclosure
         if self._obeyed:
             peak = self._filter.capped(peak)
@@ -313,7 +338,7 @@ class Session:
 
 
 class Halt(Enum):
-    """What an analyst returns to end an interaction."""
+    """The type of HALT, which an analyst returns to end an interaction."""
 
     HALT = "halt"
 
