@@ -98,9 +98,9 @@ def contains(enclosure: Enclosure, value: mpmath.mpf, width: float = 1e-12) -> b
 @pytest.mark.parametrize("seed", range(3))
 def test_the_cumulant_is_rounded_up_and_by_next_to_nothing(seed: int) -> None:
     for epsilon, rate in zip(rationals(seed, 200), rationals(seed + 10, 200), strict=True):
-        found = mpmath.mpf(randomized_response_cumulant(Nats(epsilon), rate))
+        computed = mpmath.mpf(randomized_response_cumulant(Nats(epsilon), rate))
         real = oracles.cumulant(epsilon, rate)
-        assert real <= found <= real * (1 + mpmath.mpf(4) * mpmath.mpf(2) ** -53)
+        assert real <= computed <= real * (1 + mpmath.mpf(4) * mpmath.mpf(2) ** -53)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_a_cumulant_does_not_depend_on_the_callers_decimals() -> None:
 
 
 def test_no_epsilon_ldp_pair_has_a_larger_cumulant_than_randomized_response() -> None:
-    generator, close = np.random.default_rng(5), 0
+    generator, tight_count = np.random.default_rng(5), 0
     for _ in range(400):
         epsilon, rate = generator.uniform(0.01, 3), generator.uniform(0.1, 9)
         # Factors within a window of width epsilon that reach both its ends, and then sum to one.
@@ -148,8 +148,8 @@ def test_no_epsilon_ldp_pair_has_a_larger_cumulant_than_randomized_response() ->
         real = math.log(float(np.sum(p * np.exp(rate * losses))))
         bound = randomized_response_cumulant(Nats(Fraction(epsilon)), Fraction(rate))
         assert real <= bound + 1e-12
-        close += real > bound / 4
-    assert close > 20, "some must come near"
+        tight_count += real > bound / 4
+    assert tight_count > 20, "some must come near"
 
 
 # Costs
@@ -197,12 +197,12 @@ def test_the_cost_of_a_mixture_is_where_the_inequality_begins_to_hold(seed: int)
             for rate in rates
         ]
         parts = list(zip(weights, rates, cumulants, strict=True))
-        found = least_budget([Exponential(*part) for part in parts], delta)
-        assert oracles.mixture_accepts(mpmath.mpf(found.upper), parts, delta)
-        assert found.upper - found.lower <= 1e-14 * (1 + found.upper)
-        if found.lower > 0:
+        computed = least_budget([Exponential(*part) for part in parts], delta)
+        assert oracles.mixture_accepts(mpmath.mpf(computed.upper), parts, delta)
+        assert computed.upper - computed.lower <= 1e-14 * (1 + computed.upper)
+        if computed.lower > 0:
             assert not oracles.mixture_accepts(
-                mpmath.mpf(found.lower) * (1 - mpmath.mpf(10) ** -14), parts, delta
+                mpmath.mpf(computed.lower) * (1 - mpmath.mpf(10) ** -14), parts, delta
             )
 
 

@@ -210,7 +210,7 @@ def test_a_sum_of_amounts_is_as_tight_as_one_amount() -> None:
 def test_a_sum_of_amounts_contains_the_exact_one(parts: list[tuple[Fraction, int]]) -> None:
     amounts = [Nats(rational, Fraction(ratio)) for rational, ratio in parts]
     exact = sum(amounts, start=Nats())
-    found = sum(map(RunningSum.of, amounts), start=RunningSum())
-    assert found.enclosure.lower <= exact.enclosure.lower
-    assert exact.enclosure.upper <= found.enclosure.upper
-    assert found.exact.denominator <= 1 << 64
+    running = sum(map(RunningSum.of, amounts), start=RunningSum())
+    assert running.enclosure.lower <= exact.enclosure.lower
+    assert exact.enclosure.upper <= running.enclosure.upper
+    assert running.exact.denominator <= 1 << 64

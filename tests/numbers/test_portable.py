@@ -26,32 +26,32 @@ def arguments() -> list[float]:
     return [*magnitudes, *(-x for x in magnitudes)]
 
 
-def relative_error(given: float, expected: mpmath.mpf) -> mpmath.mpf:
-    return abs(given / expected - 1)
+def relative_error(computed: float, expected: mpmath.mpf) -> mpmath.mpf:
+    return abs(computed / expected - 1)
 
 
 def test_exp_is_within_its_bound() -> None:
     points = arguments()
     with mpmath.workdps(60):
-        for x, given in zip(points, exp(np.array(points)).tolist(), strict=True):
+        for x, computed in zip(points, exp(np.array(points)).tolist(), strict=True):
             expected = mpmath.exp(x)
-            if given == np.inf:
+            if computed == np.inf:
                 assert expected > np.finfo(float).max
             elif expected >= SMALLEST_NORMAL:
-                assert relative_error(given, expected) <= EXP_ERROR
+                assert relative_error(computed, expected) <= EXP_ERROR
             else:
-                assert abs(given - expected) <= SMALLEST
+                assert abs(computed - expected) <= SMALLEST
 
 
 def test_the_logistic_function_is_within_its_bound_however_small() -> None:
     points = arguments()
     with mpmath.workdps(400):
-        for x, given in zip(points, sigmoid(np.array(points)).tolist(), strict=True):
+        for x, computed in zip(points, sigmoid(np.array(points)).tolist(), strict=True):
             expected = oracles.sigmoid(x)
             if expected >= SMALLEST_NORMAL:
-                assert relative_error(given, expected) <= SIGMOID_ERROR
+                assert relative_error(computed, expected) <= SIGMOID_ERROR
             else:
-                assert abs(given - expected) <= SMALLEST
+                assert abs(computed - expected) <= SMALLEST
 
 
 def test_shares_never_leave_the_unit_interval() -> None:

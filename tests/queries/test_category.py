@@ -55,15 +55,15 @@ def test_it_answers_as_on_the_set_of_the_categories(name: str) -> None:
             term = on_box.term(position)
             weights = on_box.weights(position, columns).tolist()
             differences = []
-            for place, label in enumerate(LABELS):
+            for index, label in enumerate(LABELS):
                 here = on_box.pmf(point(label)).weight(position)
-                assert here == on_set.pmf(place).weight(position)
+                assert here == on_set.pmf(index).weight(position)
                 form = mpmath.fsum(
                     mpmath.mpf(w) * x for w, x in zip(term.weights, point(label), strict=True)
                 )
                 assert form <= 0
                 differences.append(oracles.log(Fraction(here)) + abs(form))
-                assert Fraction(weights[place], weights[0]) == Fraction(
+                assert Fraction(weights[index], weights[0]) == Fraction(
                     here, on_box.pmf(point(LABELS[0])).weight(position)
                 )
             # One constant has to do for all categories.
@@ -76,23 +76,23 @@ def test_some_responses_tell_any_two_categories_apart_as_well_as_all_do(name: st
     query = QUERIES[name]
     on_box, on_set = query.about("region").on(BOX), query.on(SET)
     rows = [
-        [on_set.pmf(place).weight(position) for place in range(4)]
+        [on_set.pmf(index).weight(position) for index in range(4)]
         for position in range(len(on_set.responses))
     ]
     assert on_box.sufficient is not None
     for x in range(4):
         for other in range(4):
             best = max(Fraction(row[x], row[other]) for row in rows)
-            some = [Fraction(rows[k][x], rows[k][other]) for k in on_box.sufficient]
-            assert max(some) == best
+            ratios = [Fraction(rows[k][x], rows[k][other]) for k in on_box.sufficient]
+            assert max(ratios) == best
 
 
 def test_where_too_many_responses_would_have_to_be_tried_epsilon_is_added() -> None:
     box = xp.Box(x=(0, 1), kind=xp.categories(*(f"k{j}" for j in range(70))))
     query = xp.randomized_response(epsilon=1).about("kind")
     assert query.on(box).sufficient is None
-    many = xp.unary_encoding(epsilon=1).about("kind").on(box)
-    assert (many.sufficient, many.smallest_loss_responses) == (None, None)
+    bits_likelihood = xp.unary_encoding(epsilon=1).about("kind").on(box)
+    assert (bits_likelihood.sufficient, bits_likelihood.smallest_loss_responses) == (None, None)
     odometer = xp.Odometer(xp.Transcript(box).add(query, "k1"))
     decision = xp.BayesianFilter(epsilon="1.9").decide(odometer, query)
     assert not decision.accepted
@@ -129,8 +129,8 @@ def test_sessions_ask_and_files_keep_it() -> None:
     assert session.ask(query) in LABELS
     session.ask(PREDICTION)
     assert xp.Transcript.from_json(session.transcript.to_json()) == session.transcript
-    told = xp.report.explain(xp.replay(session.transcript)).steps[0]
-    assert told.question == "the value itself, about region, at epsilon 0.7"
+    step = xp.report.explain(xp.replay(session.transcript)).steps[0]
+    assert step.question == "the value itself, about region, at epsilon 0.7"
 
 
 RANDOMIZED = xp.randomized_response(epsilon=1)
@@ -161,12 +161,12 @@ def test_a_box_without_names_has_nothing_to_ask_about() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_no_point_exceeds_what_a_certificate_proves(seed: int) -> None:
-    generator, seen = random.Random(f"category/{seed}"), 0
-    while seen < 6:
+    generator, examined = random.Random(f"category/{seed}"), 0
+    while examined < 6:
         case = integer_boxes.some_guarded(generator)
         if not any(isinstance(query, About) for query, _ in case.asked):
             continue
-        seen += 1
+        examined += 1
         transcript = case.transcript(case.box)
         verdict = verify.verify(transcript.to_json(), certificate(transcript).encode().decode())
         exact = xp.Odometer(case.transcript(case.points)).loss

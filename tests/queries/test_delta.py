@@ -45,7 +45,7 @@ QUERIES = {
 
 def rows_of(query: xp.queries.Query, domain: xp.FiniteSet) -> list[list[Fraction]]:
     likelihood = query.on(domain)
-    pmfs = [likelihood.pmf(place) for place in range(len(domain))]
+    pmfs = [likelihood.pmf(index) for index in range(len(domain))]
     positions = range(len(likelihood.responses))
     return [[pmf.probability(position) for position in positions] for pmf in pmfs]
 

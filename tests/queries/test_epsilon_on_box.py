@@ -23,10 +23,10 @@ def test_it_is_that_of_the_points_of_a_box_of_integers(seed: int) -> None:
     query = integer_boxes.some_query(generator, ranges)
     case = integer_boxes.Guarded(ranges, (), query, xp.BayesianFilter(1), 1)
     exact = query.on(case.points).epsilon
-    found = xp.loss.worst_case_loss(query, case.box)
-    assert found.lower <= exact.enclosure.upper
-    assert exact.enclosure.lower <= found.upper
-    assert found.width < 1e-9
+    bound = xp.loss.worst_case_loss(query, case.box)
+    assert bound.lower <= exact.enclosure.upper
+    assert exact.enclosure.lower <= bound.upper
+    assert bound.width < 1e-9
 
 
 @pytest.mark.parametrize("epsilon", ["0.01", "1", "8", "30"])
@@ -42,8 +42,8 @@ def test_roundings_of_the_curve_stay_inside(
     query = curve([1.0], epsilon=epsilon)
     box = xp.Box([(near[0], near[-1])])
     likelihood = query.on(box)
-    found = xp.loss.worst_case_loss(query, box)
+    bound = xp.loss.worst_case_loss(query, box)
     for position in (0, 1):
         weights = likelihood.weights(position, [np.array(near)]).tolist()
         highest, lowest = max(weights), min(weights)
-        assert Nats(ratio=Fraction(highest, lowest)).enclosure.lower <= found.upper
+        assert Nats(ratio=Fraction(highest, lowest)).enclosure.lower <= bound.upper

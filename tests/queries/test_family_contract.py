@@ -193,9 +193,9 @@ def test_about_an_attribute_it_answers_as_on_the_values_of_the_attribute(name: s
         for region in ("n", "s"):
             location = person.locate({"value": value, "region": region})
             assert location is not None
-            pmf, alone = part.pmf(location), query.on(DOMAIN).pmf(value)
+            pmf, second_step = part.pmf(location), query.on(DOMAIN).pmf(value)
             assert all(
-                pmf.weight(position) == alone.weight(position)
+                pmf.weight(position) == second_step.weight(position)
                 for position in range(len(query.on(DOMAIN).responses))
             )
     assert query.about("value").content_id != query.content_id
@@ -212,10 +212,10 @@ def test_about_a_changing_attribute_only_answers_of_one_step_add_up(name: str) -
     first, second = (query.about("value", at=step) for step in (1, 2))
     once = xp.realized_loss(xp.Transcript(DOMAIN).add(query, response))
     twice = xp.realized_loss(xp.Transcript(DOMAIN).add(query, response).add(query, response))
-    apart = xp.realized_loss(xp.Transcript(person).add(first, response).add(second, response))
-    together = xp.realized_loss(xp.Transcript(person).add(first, response).add(first, response))
-    alone = xp.realized_loss(xp.Transcript(person).add(second, response))
-    for ours, theirs in ((together, twice), (apart, twice), (alone, once)):
+    two_steps = xp.realized_loss(xp.Transcript(person).add(first, response).add(second, response))
+    one_step = xp.realized_loss(xp.Transcript(person).add(first, response).add(first, response))
+    second_step = xp.realized_loss(xp.Transcript(person).add(second, response))
+    for ours, theirs in ((one_step, twice), (two_steps, twice), (second_step, once)):
         assert ours.lower <= theirs.upper
         assert theirs.lower <= ours.upper
 
@@ -266,9 +266,9 @@ def test_every_response_survives_a_transcript_and_moves_its_id(name: str) -> Non
 @each_family
 def test_its_words_fit_on_a_line(name: str) -> None:
     query = QUERIES[name]
-    for words in (query.asks, query.asks_on(DOMAIN), repr(query)):
-        assert 3 < len(words) < 200
-        assert "\n" not in words
+    for sentence in (query.asks, query.asks_on(DOMAIN), repr(query)):
+        assert 3 < len(sentence) < 200
+        assert "\n" not in sentence
     assert repr(query).startswith(type(query).__name__)
     assert query.about("value").asks.endswith("about value")
 

@@ -11,8 +11,8 @@ from expost.queries import LazyResponses
 
 
 def squares(size: int) -> LazyResponses:
-    def find(item: Any) -> int | None:
-        return next((i for i in range(9) if i * i == item), None)
+    def find(response: Any) -> int | None:
+        return next((i for i in range(9) if i * i == response), None)
 
     return LazyResponses(size, lambda position: position**2, find)
 

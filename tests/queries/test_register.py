@@ -94,10 +94,10 @@ def test_a_family_needs_a_kind_that_is_a_name() -> None:
 
 def test_the_checker_does_not_know_them() -> None:
     register(Bare)
-    asked = xp.Transcript(DOMAIN).add(Bare(), "a")
+    subject_record = xp.Transcript(DOMAIN).add(Bare(), "a")
     proof = '{"version": 1, "responses": ["a"], "loss": "1"}'
     with pytest.raises(Failed, match=r"exchanges\.0: unknown kind"):
-        verify(asked.to_json(), proof)
+        verify(subject_record.to_json(), proof)
 
 
 class FromColumns(Bare):
@@ -122,18 +122,18 @@ GUARDS = [
 
 @pytest.mark.parametrize("guard", GUARDS, ids=str)
 def test_a_family_that_names_less_than_its_weights_have_is_refused(guard: Filter) -> None:
-    asked = xp.Odometer(xp.Transcript(DOMAIN))
+    subject_record = xp.Odometer(xp.Transcript(DOMAIN))
     # log(3/1) is 1.0986…, and log(2/1) is 0.69…
     with pytest.raises(xp.InvalidInput, match=r"epsilon: .* names 1, but .* up to 1\.09861;"):
-        guard.decide(asked, FromColumns([3, 1, 2], [1, 3, 2]))
-    assert guard.decide(asked, FromColumns([2, 1, 1], [1, 2, 2])).accepted
+        guard.decide(subject_record, FromColumns([3, 1, 2], [1, 3, 2]))
+    assert guard.decide(subject_record, FromColumns([2, 1, 1], [1, 2, 2])).accepted
 
 
 def test_the_epsilon_of_a_family_is_compared_exactly() -> None:
     light = 2**48
     heavy = scaled_exp(Fraction(1), 48)
-    kept = FromColumns([heavy, light, light], [light, heavy, heavy])
-    assert kept.on(DOMAIN).epsilon < Nats(Fraction(1))
+    within_epsilon = FromColumns([heavy, light, light], [light, heavy, heavy])
+    assert within_epsilon.on(DOMAIN).epsilon < Nats(Fraction(1))
     heavy += 1
     broken = FromColumns([heavy, light, light], [light, heavy, heavy])
     with pytest.raises(xp.InvalidInput, match=r"up to 1\.000000000000"):

@@ -41,7 +41,7 @@ def test_on_a_box_no_point_makes_a_response_less_surprising(seed: int) -> None:
     query = integer_boxes.some_query(generator, ranges)
     case = integer_boxes.Guarded(ranges, (), query, xp.BayesianFilter(1), 1)
     on_box, on_points = query.on(case.box), query.on(case.points)
-    pmfs = [on_points.pmf(place) for place in range(len(case.points))]
+    pmfs = [on_points.pmf(index) for index in range(len(case.points))]
     # A window may be around the scores of both corners; then the bound is less close.
     slack = float(query.epsilon or 0) if query.kind == "piecewise" else 0
     for position in generator.sample(range(len(on_box.responses)), 2):

@@ -93,8 +93,10 @@ def test_the_losses_of_many_subjects_are_right_one_by_one(seed: int) -> None:
         rows = list(itertools.product((0, 1), repeat=len(asks)))
         losses = xp.realized_losses(answered(box, [ask.query for ask in asks], rows))
         for row, low, high in zip(rows, losses.lower, losses.upper, strict=True):
-            given = (Ask(**{**a.__dict__, "high": bool(b)}) for a, b in zip(asks, row, strict=True))
-            case = Case(sides, tuple(given))
+            asked_again = (
+                Ask(**{**a.__dict__, "high": bool(b)}) for a, b in zip(asks, row, strict=True)
+            )
+            case = Case(sides, tuple(asked_again))
             assert not complaints(case, xp.numbers.Enclosure(low, high), step), case
             one = xp.realized_loss(case.transcript)
             assert max(low, one.lower) <= min(high, one.upper)
@@ -151,13 +153,13 @@ def test_on_small_boxes_the_enclosure_is_around_the_loss_and_as_narrow_as_asked(
     for _ in range(40):
         case = some_case(generator, coordinates=coordinates, queries=6)
         loss = xp.realized_loss(case.transcript, gap=gap)
-        found, missed = grid_loss(case)
-        assert found <= loss.upper
+        result, missed = grid_loss(case)
+        assert result <= loss.upper
         # Each end is half a step away from the grid at most.
-        assert loss.lower <= found + missed, case
+        assert loss.lower <= result + missed, case
         errors = 4 * sum(term.error for term in case.terms) + 1e-12
         assert loss.width <= gap + errors, case
-        assert loss.lower >= found - gap - errors, case
+        assert loss.lower >= result - gap - errors, case
 
 
 def test_what_is_left_after_contradictions_is_known() -> None:
@@ -294,17 +296,17 @@ def test_blocks_are_the_whole_and_share_no_free_coordinate() -> None:
         terms = list(Counter(case.terms).items())
         free = [side.lo < side.hi for side in sides]
         varying = [{j for j, w in enumerate(term.weights) if w and free[j]} for term, _ in terms]
-        found = list(independent_blocks(terms, box))
-        assert sorted(i for _, block in found for i in block) == [
+        result = list(independent_blocks(terms, box))
+        assert sorted(i for _, block in result for i in block) == [
             i for i, used in enumerate(varying) if used
         ]
-        for columns, block in found:
+        for columns, block in result:
             assert all(
                 w == 0 for i in block for j, w in enumerate(terms[i][0].weights) if j not in columns
             )
-        for (_, first), (_, second) in itertools.combinations(found, 2):
+        for (_, first), (_, second) in itertools.combinations(result, 2):
             assert all(varying[i].isdisjoint(varying[k]) for i in first for k in second)
-        several += len(found) > 1
+        several += len(result) > 1
     assert several > 20
 
 
@@ -322,11 +324,11 @@ def test_a_spread_only_narrows_when_more_is_spent_on_it() -> None:
     for _ in range(15):
         case = some_case(generator, coordinates=4)
         spread = BoxSpread(case.terms, case.box)
-        known = spread.enclosure
+        enclosure = spread.enclosure
         for nodes in (1, 4, 30):
             spread.narrow(xp.solver.Effort(gap=1e-4, nodes=nodes))
-            assert spread.enclosure.lower >= known.lower
-            known = spread.enclosure
+            assert spread.enclosure.lower >= enclosure.lower
+            enclosure = spread.enclosure
 
 
 def test_a_clipped_score_is_highest_where_it_is_clipped_first() -> None:
@@ -393,7 +395,7 @@ def test_the_points_that_are_found_are_in_the_box_and_prove_the_lower_end(seed: 
     above, below = spread.highest_at, spread.lowest_at
     for point in (above, below):
         assert case.box.locate(case.box.value(point)) == point
-        whole = [isinstance(column, Integers) for column in case.box.columns]
-        assert [isinstance(x, int) for x in point] == whole
+        integer = [isinstance(column, Integers) for column in case.box.columns]
+        assert [isinstance(x, int) for x in point] == integer
     with mpmath.workdps(50):
         assert max(0, case.sampled_loss(above, below)) >= spread.enclosure.lower

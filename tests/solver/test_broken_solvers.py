@@ -38,16 +38,16 @@ def flagged(broken: Break, count: int, **options: Any) -> int:
     """How many of the cases the check complains about."""
     module = plain_kernels()
     broken(module)
-    found = 0
+    flagged_count = 0
     with solver_of(module):
         for seed, case in enumerate(cases(count)):
             try:
                 loss = xp.realized_loss(case.transcript, **options)
             except ValueError:  # its ends are the wrong way round
-                found += 1
+                flagged_count += 1
             else:
-                found += bool(complaints(case, loss, seed, count=100))
-    return found
+                flagged_count += bool(complaints(case, loss, seed, count=100))
+    return flagged_count
 
 
 def poor_points(module: Any) -> None:
@@ -62,10 +62,10 @@ def poor_points(module: Any) -> None:
 def the_trap(module: Any) -> None:
     """A tightened node is taken for all of what it was before."""
     poor_points(module)
-    whole = module.grow
+    original = module.grow
 
     def forgetful(*arguments: Any) -> float:
-        bound = whole(*arguments)
+        bound = original(*arguments)
         arguments[1].outcome[TIGHTENED] = 0.0
         return float(bound)
 
@@ -85,10 +85,10 @@ def the_value_of_the_relaxed_point(module: Any) -> None:
 
 def half_of_the_diagonal(module: Any) -> None:
     """Curvature that is not paid for."""
-    whole = module.set_curvatures
+    original = module.set_curvatures
 
     def cheap(side: Any, work: Any) -> bool:
-        fine = whole(side, work)
+        fine = original(side, work)
         work.D[:] = 0.0
         return bool(fine)
 
@@ -97,10 +97,10 @@ def half_of_the_diagonal(module: Any) -> None:
 
 def noise_for_multipliers(module: Any) -> None:
     """Multipliers that have nothing to do with the problem: useless, and right all the same."""
-    whole, generator = module.simplex, np.random.default_rng(3)
+    original, generator = module.simplex, np.random.default_rng(3)
 
     def noisy(side: Any, work: Any, limit: int) -> None:
-        whole(side, work, limit)
+        original(side, work, limit)
         work.lam[:] = generator.normal(size=len(work.lam)) * 0.3
 
     module.simplex = noisy

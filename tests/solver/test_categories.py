@@ -33,14 +33,14 @@ def test_a_loss_is_that_of_the_two_categories_most_apart(seed: int) -> None:
 def test_numbers_between_categories_are_nobody() -> None:
     labels = ["north", "south", "islands"]
     box = xp.Box([xp.categories(*labels)])
-    one = xp.logistic([{"north": -3, "south": 3}], epsilon="1")
+    query = xp.logistic([{"north": -3, "south": 3}], epsilon="1")
     other = xp.logistic([{"north": 3, "south": -3}], epsilon="1")
-    loss = xp.realized_loss(xp.Transcript(box).add(one, 1).add(other, 1), gap=1e-6)
+    loss = xp.realized_loss(xp.Transcript(box).add(query, 1).add(other, 1), gap=1e-6)
     products = []
     for label in labels:
-        place = box.locate([label])
-        assert place is not None
-        pmfs = one.on(box).pmf(place), other.on(box).pmf(place)
+        location = box.locate([label])
+        assert location is not None
+        pmfs = query.on(box).pmf(location), other.on(box).pmf(location)
         products.append(pmfs[0].probability(1) * pmfs[1].probability(1))
     assert loss.lower <= oracles.log(max(products) / min(products)) <= loss.upper
     # With numbers from 0 to 1 in their place, one could be both in the north and not in the south.

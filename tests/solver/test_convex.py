@@ -255,10 +255,10 @@ def test_the_loss_of_linear_queries_in_thirty_coordinates_takes_few_nodes() -> N
 
 
 def half_of_the_diagonal(module: Any) -> None:
-    whole = module.dominating_diagonal
+    original = module.dominating_diagonal
 
     def halved(work: Any, mass: float, sweeps: int) -> bool:
-        good = whole(work, mass, sweeps)
+        good = original(work, mass, sweeps)
         work.D[:] *= 0.5
         return bool(good)
 
@@ -266,10 +266,10 @@ def half_of_the_diagonal(module: Any) -> None:
 
 
 def forgetting_what_was_fixed(module: Any) -> None:
-    whole = module.fix_coordinates
+    original = module.fix_coordinates
 
     def forgetful(side: Any, work: Any, bound: float, cut: float) -> bool:
-        fixed = bool(whole(side, work, bound, cut))
+        fixed = bool(original(side, work, bound, cut))
         work.outcome[TIGHTENED] = 0.0
         return fixed
 
@@ -278,10 +278,10 @@ def forgetting_what_was_fixed(module: Any) -> None:
 
 def curvatures_of_the_corner_alone(module: Any) -> None:
     """As if ψ'' did not rise, and nobody looked at the far end."""
-    whole = module.chord_bound
+    original = module.chord_bound
 
     def near(links: Any, i: int, lam: float, q: float, mid: float, lo: float, hi: float) -> float:
-        return float(whole(links, i, lam, q, mid, mid, mid))
+        return float(original(links, i, lam, q, mid, mid, mid))
 
     def weak(side: Any, work: Any) -> None:
         corner_majorant(side, work)
@@ -292,8 +292,8 @@ def curvatures_of_the_corner_alone(module: Any) -> None:
 
 
 def a_fixed_end_too_many(module: Any) -> None:
-    whole = module.fix_coordinates
-    module.fix_coordinates = lambda side, work, bound, cut: whole(side, work, bound, cut + 5.0)
+    original = module.fix_coordinates
+    module.fix_coordinates = lambda side, work, bound, cut: original(side, work, bound, cut + 5.0)
 
 
 def nothing(module: Any) -> None:
@@ -305,7 +305,7 @@ def wrong(broken: Callable[[Any], None]) -> int:
 
     Flips would most often find the largest corner at once, and no bound is below what was found.
     """
-    module, generator, found = plain_kernels(), random.Random(29), 0
+    module, generator, failures = plain_kernels(), random.Random(29), 0
     module.improve_corner = lambda side, work: None
     broken(module)
     with solver_of(module):
@@ -314,8 +314,8 @@ def wrong(broken: Callable[[Any], None]) -> int:
             exact = at_corners(packed.views)
             search = BranchAndBound(packed, [CORNERS])
             search.advance(generator.choice([1e-3, 0.3, 2.0]), 30)
-            found += not search.lower <= exact <= search.upper
-    return found
+            failures += not search.lower <= exact <= search.upper
+    return failures
 
 
 def test_a_search_without_flips_is_worse_and_right() -> None:

@@ -20,13 +20,13 @@ CHANGED = {
 }
 
 
-@pytest.mark.parametrize(("made", "changes"), CHANGED.values(), ids=CHANGED)
+@pytest.mark.parametrize(("effort", "changes"), CHANGED.values(), ids=CHANGED)
 def test_an_effort_made_of_another_is_the_same_but_for_what_is_meant(
-    made: xp.solver.Effort, changes: dict[str, Any]
+    effort: xp.solver.Effort, changes: dict[str, Any]
 ) -> None:
     expected = replace(GIVEN, **changes)
     for field in fields(xp.solver.Effort):
-        assert getattr(made, field.name) == getattr(expected, field.name), field.name
+        assert getattr(effort, field.name) == getattr(expected, field.name), field.name
 
 
 def test_a_glance_is_never_longer_than_the_search_may_be() -> None:

@@ -82,9 +82,11 @@ def arguments(generator: random.Random, epsilon: float, count: int) -> list[floa
     corners = [0.0, 1.0, -1.0, epsilon / 2, -epsilon / 2]
     near = [math.nextafter(t, s) for t in corners for s in (-math.inf, math.inf)]
     sizes = [10.0 ** generator.uniform(-18, 3) for _ in range(count)]
-    far = [700.0, 745.0, 800.0, 1e5, 1e300]
-    close = [c + generator.choice([-1, 1]) * 10.0 ** generator.uniform(-17, 0) for c in corners]
-    return [s * t for t in [*corners, *near, *close, *sizes, *far] for s in (1.0, -1.0)]
+    large = [700.0, 745.0, 800.0, 1e5, 1e300]
+    near_corners = [
+        c + generator.choice([-1, 1]) * 10.0 ** generator.uniform(-17, 0) for c in corners
+    ]
+    return [s * t for t in [*corners, *near, *near_corners, *sizes, *large] for s in (1.0, -1.0)]
 
 
 @every_kind
@@ -92,8 +94,8 @@ def arguments(generator: random.Random, epsilon: float, count: int) -> list[floa
 def test_links_are_within_their_error(kind: int, epsilon: float) -> None:
     side = single(kind, epsilon)
     for t in arguments(random.Random(1), epsilon, 60):
-        given = kernels.value(side.link, side.par, 0, t)
-        assert abs(given - exact_link(side, 0, Fraction(t))) <= UNIT * side.error[0]
+        computed = kernels.value(side.link, side.par, 0, t)
+        assert abs(computed - exact_link(side, 0, Fraction(t))) <= UNIT * side.error[0]
 
 
 @pytest.mark.parametrize("epsilon", SHARP)
@@ -112,12 +114,12 @@ def test_slopes_of_a_linear_link_are_those_of_a_score_next_to_it(kind: int, epsi
     side = single(kind, epsilon)
     foot = 2 / mpmath.expm1(mpmath.mpf(epsilon))
     for t in arguments(random.Random(3), epsilon, 60):
-        given = kernels.slope(side.link, side.par, 0, t)
+        computed = kernels.slope(side.link, side.par, 0, t)
         if abs(t) > 1:
-            assert given == 0
+            assert computed == 0
             continue
         below = foot + 1 + (t if kind == RISING else -t)
-        assert abs(1 / mpmath.mpf(given) - below) <= 4 * UNIT * (1 + foot + below)
+        assert abs(1 / mpmath.mpf(computed) - below) <= 4 * UNIT * (1 + foot + below)
 
 
 # -- bounds of one term --------------------------------------------------------------------------
@@ -178,8 +180,8 @@ def test_a_plain_bound_of_a_parabola_is_above_its_largest_value(kind: int) -> No
         lo, hi = some_interval(generator)
         side = single(kind, 1.0, generator.choice([1, 1, 7]), (lo, hi))
         for t in (lo, hi, generator.uniform(lo, hi)):
-            given = kernels.value(side.link, side.par, 0, t)
-            assert abs(given - exact_link(side, 0, Fraction(t))) <= UNIT * side.error[0]
+            computed = kernels.value(side.link, side.par, 0, t)
+            assert abs(computed - exact_link(side, 0, Fraction(t))) <= UNIT * side.error[0]
         lam = some_multiplier(generator, side, lo, hi)
         a, b = sorted(generator.choice([lo, hi, generator.uniform(lo, hi)]) for _ in range(2))
         bound = float(kernels.plain_bound(links_of(side), 0, lam, a, b))
@@ -219,8 +221,8 @@ def test_a_curved_bound_is_above_the_largest_value(epsilon: float) -> None:
 
 def some_side(generator: random.Random, queries: int = 5) -> BoxProblem:
     while True:
-        some = some_hills if generator.random() < 0.25 else some_case
-        case = some(generator, coordinates=4, queries=queries)
+        draw_case = some_hills if generator.random() < 0.25 else some_case
+        case = draw_case(generator, coordinates=4, queries=queries)
         if any(any(term.weights) for term in case.terms):
             return sides_of(case)[generator.randrange(2)]
 
@@ -508,8 +510,8 @@ def test_a_sum_in_doubles_is_within_its_error() -> None:
         gradient = np.empty(len(side.lo))
         for _ in range(4):
             point = some_point(make_node(side), side, generator)
-            given = kernels.evaluate(side, np.array(point), gradient)
-            assert abs(given - exact_sum(side, point)) <= side.facts[kernels.TOTAL_ERROR]
+            computed = kernels.evaluate(side, np.array(point), gradient)
+            assert abs(computed - exact_sum(side, point)) <= side.facts[kernels.TOTAL_ERROR]
 
 
 def test_the_slack_of_a_score_is_enough_and_needed() -> None:
@@ -539,13 +541,13 @@ def test_points_that_are_found_count_for_no_more_than_is_sure(kind: int) -> None
     for edge in (-1.0, 1.0):
         for off in (0.0, BLUR, -BLUR, BLUR + slack, -BLUR - slack, 3 * BLUR, -3 * BLUR):
             t = edge + off
-            given = float(kernels.evaluate(side, np.array([t / side.A[0, 0]]), gradient))
-            assert given <= float(kernels.value(side.link, side.par, 0, t))
+            computed = float(kernels.evaluate(side, np.array([t / side.A[0, 0]]), gradient))
+            assert computed <= float(kernels.value(side.link, side.par, 0, t))
             # Within the blur of a jump a response may be the likelier one, or not.
             if abs(off) <= BLUR + slack / 2:
-                assert given == -0.5
+                assert computed == -0.5
             if abs(off) == 3 * BLUR:
-                assert given == float(exact_link(side, 0, Fraction(t)))
+                assert computed == float(exact_link(side, 0, Fraction(t)))
 
 
 def test_one_category_is_chosen_and_only_one() -> None:

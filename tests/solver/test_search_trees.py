@@ -47,11 +47,11 @@ def test_the_heap_gives_the_largest_bound_first_then_the_lowest_level_then_the_f
     generator = random.Random(1)
     for _ in range(50):
         frontier = new_frontier(3, 2, 64).views
-        given = [
+        entries = [
             (generator.choice([1.0, 2.5, -3.0, math.inf]), generator.randrange(4), slot)
             for slot in generator.sample(range(64), generator.randrange(1, 64))
         ]
-        for bound, level, slot in given:
+        for bound, level, slot in entries:
             push_node(frontier, bound, level, slot)
         taken = []
         while frontier.counts[OPEN]:
@@ -59,7 +59,7 @@ def test_the_heap_gives_the_largest_bound_first_then_the_lowest_level_then_the_f
             taken.append(
                 (float(frontier.status[ABOVE]), *frontier.counts[[LEVEL, PARENT]].tolist())
             )
-        assert taken == sorted(given, key=lambda one: (-one[0], one[1], one[2]))
+        assert taken == sorted(entries, key=lambda entry: (-entry[0], entry[1], entry[2]))
 
 
 def test_an_enlarged_frontier_is_equal_except_for_more_slots() -> None:
@@ -81,15 +81,19 @@ def test_an_enlarged_frontier_is_equal_except_for_more_slots() -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_left_after_any_node_it_goes_on_as_if_it_had_not_been(seed: int, rule: int) -> None:
     for problem in steep(seed):
-        whole, parts = SearchTree(problem, rule), SearchTree(problem, rule)
-        whole.advance(1e-3, 400, math.inf, None)
+        uninterrupted, parts = SearchTree(problem, rule), SearchTree(problem, rule)
+        uninterrupted.advance(1e-3, 400, math.inf, None)
         generator = random.Random(seed)
         while parts._make_nodes(1e-3, 400, math.inf, generator.randrange(1, 9)):
             pass
-        assert (whole.nodes, whole.lower, whole.upper) == (parts.nodes, parts.lower, parts.upper)
-        assert whole.point is not None
+        assert (uninterrupted.nodes, uninterrupted.lower, uninterrupted.upper) == (
+            parts.nodes,
+            parts.lower,
+            parts.upper,
+        )
+        assert uninterrupted.point is not None
         assert parts.point is not None
-        assert np.array_equal(whole.point, parts.point)
+        assert np.array_equal(uninterrupted.point, parts.point)
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -69,8 +69,8 @@ def test_a_touching_bound_is_above_the_largest_value(epsilon: float) -> None:
             kernels.touching_bound(links_of(side), 0, lam, q, mid, lo, hi, second_contact)
         )
         most = highest(side, 0, lam, lo, hi, q, mid)
-        far = abs(lo) + abs(hi) + 1
-        allowed = 2.0**-53 * (side.error[0] + 8 * far * (abs(lam) + abs(q) * far))
+        reach = abs(lo) + abs(hi) + 1
+        allowed = 2.0**-53 * (side.error[0] + 8 * reach * (abs(lam) + abs(q) * reach))
         assert bound + mpmath.mpf(allowed) >= most, (lam, q, mid, lo, hi, second_contact)
         finite += bound < float("inf")
         negative += bound < float("inf") and q < 0

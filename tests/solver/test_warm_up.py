@@ -63,14 +63,14 @@ def test_code_that_was_written_in_part_is_made_anew(
 def test_code_of_another_numba_is_not_taken(
     tmp_path: Path, image: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = tmp_path / "kept"
-    load_or_build([kept], lambda: lambda: image)
+    cache = tmp_path / "kept"
+    load_or_build([cache], lambda: lambda: image)
     other = tmp_path / "installed" / "numba-0.1.dist-info"
     other.mkdir(parents=True)
     (other / "METADATA").write_text("Metadata-Version: 2.1\nName: numba\nVersion: 0.1\n")
     monkeypatch.syspath_prepend(other.parent)
-    assert load_or_build([kept], lambda: lambda: b"made anew") == b"made anew"
-    assert len(list(kept.iterdir())) == 2
+    assert load_or_build([cache], lambda: lambda: b"made anew") == b"made anew"
+    assert len(list(cache.iterdir())) == 2
 
 
 def test_where_nothing_can_be_written_the_next_place_is_taken_or_none(
@@ -110,10 +110,10 @@ def test_older_code_beside_the_sources_is_removed_and_elsewhere_is_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(compiled, "_HERE", tmp_path)
-    for parent, left in ((tmp_path / "__pycache__", 1), (tmp_path / "cache", 2)):
+    for parent, remaining in ((tmp_path / "__pycache__", 1), (tmp_path / "cache", 2)):
         for name in ("kernels-1", "kernels-2"):
             load_or_build([parent / name], lambda: lambda: b"code")
-        assert len(list(parent.iterdir())) == left
+        assert len(list(parent.iterdir())) == remaining
 
 
 def test_the_directory_is_named_by_all_sources_and_is_where_numba_is_told(

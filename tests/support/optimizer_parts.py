@@ -88,15 +88,19 @@ def without_rounding(module: Any, name: str) -> Any:
 def sides_of(case: Case) -> tuple[BoxProblem, BoxProblem]:
     """What is maximized for the largest and for the smallest log-likelihood of a case."""
     sides = case.sides
-    whole = [side.integer for side in sides]
-    return make_sides(case.terms, [side.lo for side in sides], [side.hi for side in sides], whole)
+    integers = [side.integer for side in sides]
+    return make_sides(
+        case.terms, [side.lo for side in sides], [side.hi for side in sides], integers
+    )
 
 
 def packed_of(case: Case) -> tuple[PackedProblem, PackedProblem]:
     """The same, as the solver has them."""
     sides = case.sides
-    whole = [side.integer for side in sides]
-    return make_packed(case.terms, [side.lo for side in sides], [side.hi for side in sides], whole)
+    integers = [side.integer for side in sides]
+    return make_packed(
+        case.terms, [side.lo for side in sides], [side.hi for side in sides], integers
+    )
 
 
 def make_sides(
@@ -115,8 +119,8 @@ def make_packed(
     hi: Sequence[float],
     integer: Sequence[bool] | None = None,
 ) -> tuple[PackedProblem, PackedProblem]:
-    whole = np.array(integer or [False] * len(lo), dtype=np.int64)
-    box = BoxColumns(np.array(lo, dtype=np.float64), np.array(hi, dtype=np.float64), whole)
+    integers = np.array(integer or [False] * len(lo), dtype=np.int64)
+    box = BoxColumns(np.array(lo, dtype=np.float64), np.array(hi, dtype=np.float64), integers)
     counted = Counter(terms)
     arrays = TermArrays(
         shapes=tuple((term.link, term.epsilon, term.window) for term in counted),
@@ -186,9 +190,9 @@ def some_node(side: BoxProblem, generator: random.Random) -> Workspace:
 def some_point(work: Workspace, side: BoxProblem, generator: random.Random) -> Point:
     """A point of a node, often at its ends."""
     point = []
-    for lo, hi, whole in zip(work.l, work.u, side.integer, strict=True):
+    for lo, hi, integers in zip(work.l, work.u, side.integer, strict=True):
         x = generator.choice([lo, hi, generator.uniform(lo, hi), generator.uniform(lo, hi)])
-        point.append(float(min(hi, max(lo, round(x) if whole else x))))
+        point.append(float(min(hi, max(lo, round(x) if integers else x))))
     return tuple(point)
 
 
@@ -326,6 +330,6 @@ def curvature_left(side: BoxProblem, work: Workspace) -> list[list[Fraction]]:
         [-sum((s * row[j] * row[k] for s, row in zip(q, A, strict=True)), Fraction(0))
          for k in range(len(free))] for j in range(len(free))
     ]  # fmt: skip
-    for place, j in enumerate(free):
-        matrix[place][place] += Fraction(float(work.D[j]))
+    for index, j in enumerate(free):
+        matrix[index][index] += Fraction(float(work.D[j]))
     return matrix

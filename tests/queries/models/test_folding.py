@@ -84,9 +84,9 @@ def check(model: Any, points: Floats = FRESH) -> None:
     """The query about a model that was fitted on an array has its score and its probabilities."""
     query = xp.from_sklearn(model, PLAIN, "1.5")
     expected = told(model, points)
-    given = scores(query, PLAIN, points, None)
+    computed = scores(query, PLAIN, points, None)
     size = np.abs(expected).max()
-    np.testing.assert_allclose(given, expected, rtol=1e-9, atol=1e-9 * size)
+    np.testing.assert_allclose(computed, expected, rtol=1e-9, atol=1e-9 * size)
     ends: Any = query.on(PLAIN).responses
     if query.kind == "logistic":
         share = model.predict_proba(points)[:, 1]
@@ -144,24 +144,24 @@ LOGISTIC_CLASSES = [
 
 @pytest.mark.parametrize("model", REGRESSIONS, ids=lambda model: type(model).__name__)
 def test_a_regression_is_asked_about_what_it_predicts(model: Any) -> None:
-    whole = fitted(make_pipeline(StandardScaler(), model))
-    check(whole)
-    assert xp.from_sklearn(whole, PLAIN, 1).kind == "linear"
+    pipeline = fitted(make_pipeline(StandardScaler(), model))
+    check(pipeline)
+    assert xp.from_sklearn(pipeline, PLAIN, 1).kind == "linear"
 
 
 @pytest.mark.parametrize("model", SCORED_CLASSES, ids=lambda model: type(model).__name__)
 def test_a_classifier_without_probabilities_is_asked_about_its_decision(model: Any) -> None:
-    whole = fitted(make_pipeline(StandardScaler(), model))
-    check(whole)
-    query = xp.from_sklearn(whole, PLAIN, 1, range=(-1, 1), clip=True)
+    pipeline = fitted(make_pipeline(StandardScaler(), model))
+    check(pipeline)
+    query = xp.from_sklearn(pipeline, PLAIN, 1, range=(-1, 1), clip=True)
     assert query.on(PLAIN).responses == (-1, 1)
 
 
 @pytest.mark.parametrize("model", LOGISTIC_CLASSES, ids=lambda model: type(model).__name__)
 def test_a_classifier_with_probabilities_is_asked_about_them(model: Any) -> None:
-    whole = fitted(make_pipeline(StandardScaler(), model))
-    check(whole)
-    assert xp.from_sklearn(whole, PLAIN, 1).kind == "logistic"
+    pipeline = fitted(make_pipeline(StandardScaler(), model))
+    check(pipeline)
+    assert xp.from_sklearn(pipeline, PLAIN, 1).kind == "logistic"
 
 
 def test_weights_may_be_sparse() -> None:
@@ -223,9 +223,9 @@ def test_the_first_step_that_does_something_knows_the_names() -> None:
     union = make_union("drop", make_pipeline("passthrough", StandardScaler()))
     model = fitted(make_pipeline("passthrough", make_pipeline(union), Ridge()), table)
     query = xp.from_sklearn(model, NAMED, 1)
-    given = scores(query, NAMED, FRESH, NAMES)
+    computed = scores(query, NAMED, FRESH, NAMES)
     expected = model.predict(pd.DataFrame(FRESH, columns=NAMES))
-    np.testing.assert_allclose(given, expected, rtol=1e-9)
+    np.testing.assert_allclose(computed, expected, rtol=1e-9)
 
 
 def test_components_are_folded_exactly_and_rounded_once() -> None:
@@ -259,10 +259,10 @@ PATIENT = xp.Box(
 
 
 def check_table(model: Any, box: xp.Box = PATIENT) -> None:
-    own = xp.from_sklearn(model, box, 1).score.on_box(box)
+    aligned = xp.from_sklearn(model, box, 1).score.on_box(box)
     rows = TABLE[list(box.names or ())].to_dict("records")
-    given = [own.at(box.locate(row) or ()) for row in rows]
-    np.testing.assert_allclose(given, told(model, TABLE), rtol=1e-9, atol=1e-9)
+    computed = [aligned.at(box.locate(row) or ()) for row in rows]
+    np.testing.assert_allclose(computed, told(model, TABLE), rtol=1e-9, atol=1e-9)
 
 
 COLUMNS = make_column_transformer(
@@ -333,10 +333,10 @@ def steps(draw: st.DrawFn, width: int = 3, depth: int = 2) -> tuple[list[Any], i
         else:
             order = draw(st.permutations(range(width)))
             parts, width = [], 0
-            for name, places in (("a", order[:size]), ("b", order[size:])):
-                inner, own = draw(steps(max(len(places), 1), depth - 1))
-                parts.append((name, make_pipeline(FunctionTransformer(), *inner), list(places)))
-                width += own if places else 0
+            for name, columns in (("a", order[:size]), ("b", order[size:])):
+                inner, aligned = draw(steps(max(len(columns), 1), depth - 1))
+                parts.append((name, make_pipeline(FunctionTransformer(), *inner), list(columns)))
+                width += aligned if columns else 0
             weights = draw(st.sampled_from([None, {"a": -3, "b": 0.1}]))
             result.append(ColumnTransformer(parts, transformer_weights=weights))
     return result, width

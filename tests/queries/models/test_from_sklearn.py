@@ -110,9 +110,9 @@ def test_the_scaler_is_folded_exactly_and_rounded_once() -> None:
     score = xp.from_sklearn(model, box, 1).score
     exact = Fraction(float(ridge.intercept_))
     columns = zip(score.weights, ridge.coef_, scaler.mean_, scaler.scale_, strict=True)
-    for given, weight, mean, scale in columns:
+    for computed, weight, mean, scale in columns:
         folded = Fraction(float(weight)) / Fraction(float(scale))
-        assert given == float(folded)
+        assert computed == float(folded)
         exact -= folded * Fraction(float(mean))
     assert score.intercept == float(exact)
 
@@ -181,8 +181,8 @@ ENCODERS = {
 
 
 def categorical_scores(query: Any, box: xp.Box, table: pd.DataFrame) -> list[float]:
-    own = query.score.on_box(box)
-    return [own.at(box.locate(row)) for row in table.to_dict("records")]
+    aligned = query.score.on_box(box)
+    return [aligned.at(box.locate(row)) for row in table.to_dict("records")]
 
 
 @pytest.mark.parametrize("encoders", ENCODERS.values(), ids=ENCODERS)
@@ -193,16 +193,16 @@ def test_categories_get_the_weights_of_their_columns(encoders: Any, scalers: lis
     model.fit(PATIENTS, LONG)
     query = xp.from_sklearn(model, PATIENT, 1)
     expected = model.decision_function(PATIENTS)
-    given = categorical_scores(query, PATIENT, PATIENTS)
-    np.testing.assert_allclose(given, expected, rtol=1e-9, atol=1e-9)
+    computed = categorical_scores(query, PATIENT, PATIENTS)
+    np.testing.assert_allclose(computed, expected, rtol=1e-9, atol=1e-9)
 
 
 def test_what_remains_is_passed_through() -> None:
     columns = make_column_transformer((OneHotEncoder(), ["region", "sex"]), remainder="passthrough")
     model = make_pipeline(columns, Ridge()).fit(PATIENTS, HOURS)
     query = xp.from_sklearn(model, PATIENT, 1)
-    given = categorical_scores(query, PATIENT, PATIENTS)
-    np.testing.assert_allclose(given, model.predict(PATIENTS), rtol=1e-9)
+    computed = categorical_scores(query, PATIENT, PATIENTS)
+    np.testing.assert_allclose(computed, model.predict(PATIENTS), rtol=1e-9)
 
 
 @pytest.mark.parametrize("drop_first", [False, True])
@@ -210,8 +210,8 @@ def test_columns_of_dummies_are_matched_by_name(drop_first: bool) -> None:
     dummies = pd.get_dummies(PATIENTS, drop_first=drop_first)
     model = Ridge().fit(dummies, HOURS)
     query = xp.from_sklearn(model, PATIENT, 1)
-    given = categorical_scores(query, PATIENT, PATIENTS)
-    np.testing.assert_allclose(given, model.predict(dummies), rtol=1e-9)
+    computed = categorical_scores(query, PATIENT, PATIENTS)
+    np.testing.assert_allclose(computed, model.predict(dummies), rtol=1e-9)
 
 
 def test_an_encoder_alone_in_a_plain_box() -> None:
@@ -219,10 +219,10 @@ def test_an_encoder_alone_in_a_plain_box() -> None:
     model = make_pipeline(OneHotEncoder(drop="first"), Ridge()).fit(table, HOURS)
     box = xp.Box([xp.categories("islands", "north"), xp.categories("f", "m")])
     query = xp.from_sklearn(model, box, 1)
-    own = query.score.on_box(box)
+    aligned = query.score.on_box(box)
     rows = [["islands", "f"], ["north", "m"], ["north", "f"]]
-    given = [own.at(box.locate(row) or ()) for row in rows]
-    np.testing.assert_allclose(given, model.predict(np.array(rows, dtype=object)), rtol=1e-9)
+    computed = [aligned.at(box.locate(row) or ()) for row in rows]
+    np.testing.assert_allclose(computed, model.predict(np.array(rows, dtype=object)), rtol=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -159,11 +159,11 @@ def test_a_formula_has_weights_of_categories(method: Any, terms: str) -> None:
     table = PATIENTS.assign(**dummies)
     results = method(f"{outcome} ~ {terms}", table).fit(**options)
     query = from_statsmodels(results, PATIENT, 1)
-    own = query.score.on_box(PATIENT)
+    aligned = query.score.on_box(PATIENT)
     rows = PATIENTS.assign(male=PATIENTS["male"].map(str))[["age", "region", "male"]]
-    given = [own.at(PATIENT.locate(row) or ()) for row in rows.to_dict("records")]
+    computed = [aligned.at(PATIENT.locate(row) or ()) for row in rows.to_dict("records")]
     expected = results.predict(table, which="linear") if method is smf.probit else results.predict()
-    np.testing.assert_allclose(given, expected, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(computed, expected, rtol=1e-9, atol=1e-9)
 
 
 SUPPORTED = (

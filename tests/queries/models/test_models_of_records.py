@@ -40,11 +40,13 @@ def test_a_regression_about_attributes_scores_as_it_predicts() -> None:
     for predicted, (age, visits) in zip(
         LINE.predict(frame[["visits", "age"]]), combinations, strict=True
     ):
-        place = PERSON.locate({"age": age, "visits": visits, "region": "n", "income": 0})
-        assert place is not None
+        location = PERSON.locate({"age": age, "visits": visits, "region": "n", "income": 0})
+        assert location is not None
         share = (predicted + 3) / 6
         expected = 1 - odds + (2 * odds - 1) * share
-        assert float(likelihood.pmf(place).probability(high)) == pytest.approx(expected, abs=1e-9)
+        assert float(likelihood.pmf(location).probability(high)) == pytest.approx(
+            expected, abs=1e-9
+        )
 
 
 def test_a_classifier_and_a_regression_of_statsmodels_are_queries_about_attributes() -> None:
@@ -53,8 +55,8 @@ def test_a_classifier_and_a_regression_of_statsmodels_are_queries_about_attribut
     assert xp.from_sklearn(classifier, PERSON, "1").about("age").on(PERSON).responses == (0, 1)
     fitted = sm.OLS(HOURS, sm.add_constant(ROWS)).fit()
     query = from_statsmodels(fitted, PERSON, "1", range=(-4, 4))
-    asked = query.about("visits", "age", at=1)
-    transcript = xp.Transcript(PERSON).add(asked, 4)
+    about_step = query.about("visits", "age", at=1)
+    transcript = xp.Transcript(PERSON).add(about_step, 4)
     assert xp.Transcript.from_json(transcript.to_json()) == transcript
 
 

@@ -43,10 +43,10 @@ def rows_of(noise: GaussianNoise) -> dict[int, list[int]]:
 def test_weights_are_what_the_docs_say(first: int, last: int, deviation: str) -> None:
     noise = noise_of(first, last, deviation)
     weights = noise.weights
-    some = random.Random(1).sample(range(len(weights)), min(len(weights), 40))
+    sample = random.Random(1).sample(range(len(weights)), min(len(weights), 40))
     with mpmath.workdps(800):
         two_variances = 2 * mpmath.mpf(deviation) ** 2
-        for z in (0, 1, len(weights) - 1, *some):
+        for z in (0, 1, len(weights) - 1, *sample):
             exact = mpmath.mpf(2) ** noise.bits * mpmath.exp(-mpmath.mpf(z * z) / two_variances)
             assert weights[z] == int(mpmath.floor(exact))
         assert mpmath.mpf(2) ** noise.bits < mpmath.exp(
@@ -61,15 +61,15 @@ def test_probabilities_are_those_of_a_discrete_gaussian_to_forty_bits(
     noise = noise_of(first, last, deviation)
     with mpmath.workdps(60):
         two_variances = 2 * mpmath.mpf(deviation) ** 2
-        far = noise.reach + int(60 * float(deviation)) + 20
-        mass = [mpmath.exp(-mpmath.mpf(z * z) / two_variances) for z in range(far)]
-        whole = 2 * sum(mass) - 1
+        reach = noise.reach + int(60 * float(deviation)) + 20
+        mass = [mpmath.exp(-mpmath.mpf(z * z) / two_variances) for z in range(reach)]
+        total_mass = 2 * sum(mass) - 1
         for value, row in rows_of(noise).items():
             assert sum(row) == noise.total
             for k, weight in zip(range(noise.low, noise.high + 1), row, strict=True):
                 distance = abs(k - value)
                 inside = noise.low < k < noise.high
-                exact = (mass[distance] if inside else sum(mass[distance:])) / whole
+                exact = (mass[distance] if inside else sum(mass[distance:])) / total_mass
                 sampled = oracles.log(Fraction(weight, noise.total))
                 assert abs(sampled - mpmath.log(exact)) < mpmath.mpf(2) ** -40
 
@@ -257,9 +257,9 @@ def test_terms_are_within_their_errors_of_what_is_sampled(sigma: str) -> None:
     box = xp.Box([(-1, 1), (-1, 1)])
     likelihood = xp.gaussian([2, 1.5], range=(-4, 4), grid="0.1", sigma=sigma).on(box)
     last = len(likelihood.responses) - 1
-    some = [likelihood.position(k) for k in (-44, -8, -3, 0, 5, 8, 41)]
+    positions = [likelihood.position(k) for k in (-44, -8, -3, 0, 5, 8, 41)]
     with mpmath.workdps(40):
-        for position in (0, 1, last - 1, last, *some):
+        for position in (0, 1, last - 1, last, *positions):
             assert position is not None
             term = likelihood.term(position)
             assert term.link is Link.HILL

@@ -26,9 +26,9 @@ ranges = st.tuples(st.integers(-5, 5), st.integers(1, 6)).map(lambda c: (c[0], c
 
 @given(integers, ranges, st.integers(0, 3), epsilons)
 def test_probabilities_are_those_of_the_paper_also_outside_of_the_range(
-    values: list[int], ends: tuple[int, int], more: int, epsilon: Fraction
+    values: list[int], ends: tuple[int, int], slack: int, epsilon: Fraction
 ) -> None:
-    sensitivity = max(1, max(values) - min(values)) + more
+    sensitivity = max(1, max(values) - min(values)) + slack
     query = xp.geometric(range=ends, sensitivity=sensitivity, epsilon=epsilon)
     domain, alpha = xp.FiniteSet(values), 1 / oracles.odds(epsilon / sensitivity)
     expected = oracles.geometric(values, *ends, alpha)

@@ -84,8 +84,8 @@ def test_the_worst_case_is_the_largest_over_all_responses(
     before = xp.piecewise({"value": 1}, range=(-1, 2), grid=1, window=2, epsilon="0.7")
     earlier = table(before, domain)
     odometer, likelihoods = xp.Odometer(xp.Transcript(domain)), [Fraction(1)] * len(domain)
-    for number in given_before:
-        response = number % len(before.responses)
+    for choice in given_before:
+        response = choice % len(before.responses)
         odometer = odometer.add(before, response)
         likelihoods = [a * b for a, b in zip(likelihoods, earlier[response], strict=True)]
     response = other % len(query.responses)
@@ -166,8 +166,10 @@ def some_term(generator: random.Random) -> tuple[xp.Box, Piecewise, int]:
     sides: list[Any] = []
     for _ in range(generator.randint(1, 4)):
         low = generator.uniform(-1, 1) * size
-        whole = xp.integers(generator.randint(-5, 0), generator.randint(1, 9))
-        sides.append(whole if generator.random() < 0.2 else (low, low + generator.random() * size))
+        integers = xp.integers(generator.randint(-5, 0), generator.randint(1, 9))
+        sides.append(
+            integers if generator.random() < 0.2 else (low, low + generator.random() * size)
+        )
     weights = [generator.gauss(0, 1) / 10.0 ** generator.choice([0, 0, 1, 5]) for _ in sides]
     cells = generator.choice([1, 2, 3, 10, 1000, 2**20, 2**24])
     unit = 2.0 ** generator.randint(-8, 12)
@@ -205,8 +207,8 @@ def near_an_edge(generator: random.Random, box: xp.Box, term: ScoreTerm) -> Poin
         goal = Fraction(generator.choice(edges))
         goal += generator.choice([-1, 1]) * Fraction(blurs) * Fraction(BLUR)
         slope = Fraction(term.weights[j])
-        rest = oracles.affine(term.weights, term.offset, point) - slope * Fraction(point[j])
-        x = float((goal - rest) / slope)
+        offset = oracles.affine(term.weights, term.offset, point) - slope * Fraction(point[j])
+        x = float((goal - offset) / slope)
         for _ in range(generator.randint(0, 2)):
             x = math.nextafter(x, generator.choice([-math.inf, math.inf]))
         point[j] = min(box.columns[j].upper, max(box.columns[j].lower, x))
@@ -238,8 +240,8 @@ def test_what_is_sampled_is_what_the_term_says_also_next_to_the_edges(seed: int)
             assert term.error >= float(query.epsilon) * 0.499
             continue
         with mpmath.workdps(60):
-            apart = oracles.log(Fraction(heavy, light)) - mpmath.mpf(term.epsilon)
-            assert abs(apart) <= 2 * mpmath.mpf(term.error)
+            separation = oracles.log(Fraction(heavy, light)) - mpmath.mpf(term.epsilon)
+            assert abs(separation) <= 2 * mpmath.mpf(term.error)
             assert term.error < 1e-12 * float(query.epsilon)
         points = [near_an_edge(generator, box, term) for _ in range(12)]
         weights = likelihood.weights(k, [np.array(c) for c in zip(*points, strict=True)])
@@ -349,7 +351,7 @@ def on_an_interval(generator: random.Random) -> xp.Transcript:
 @pytest.mark.parametrize("seed", range(4))
 def test_no_point_of_an_interval_exceeds_a_loss(seed: int) -> None:
     generator = random.Random(seed)
-    close = 0
+    tight_count = 0
     for _ in range(100):
         transcript = on_an_interval(generator)
         assert isinstance(transcript.domain, xp.Box)
@@ -358,8 +360,8 @@ def test_no_point_of_an_interval_exceeds_a_loss(seed: int) -> None:
         with mpmath.workdps(40):
             exact = exact_loss(transcript, pieces(transcript, transcript.domain))
             assert loss.lower <= exact <= mpmath.mpf(loss.upper) + mpmath.mpf(10) ** -35
-            close += bool(loss.upper - exact < 1e-5)
-    assert close > 60
+            tight_count += bool(loss.upper - exact < 1e-5)
+    assert tight_count > 60
 
 
 def test_losses_that_are_multiples_of_epsilon_just_fit_their_budget() -> None:
@@ -478,9 +480,9 @@ def test_a_session_asks_until_the_budget_is_used_and_can_be_explained() -> None:
         account.steps[0].question
         == "a score from 0 to 120 of age (1) and sex (5), with noise, at epsilon 0.5"
     )
-    apart = session.odometer.log_likelihood.extreme_pair(xp.solver.Effort())
-    assert apart is not None
-    assert apart.difference <= session.loss.upper + 1e-9
+    separation = session.odometer.log_likelihood.extreme_pair(xp.solver.Effort())
+    assert separation is not None
+    assert separation.difference <= session.loss.upper + 1e-9
 
 
 def test_a_file_is_asked_from_the_command_line(tmp_path: Path, run: Any) -> None:

@@ -104,8 +104,8 @@ def test_the_error_of_a_linear_term_is_the_sum_of_its_parts(position: int, clip:
         + Fraction(1, heavy)
         + abs(Fraction(0.3) - epsilon)
     )
-    found = likelihood.term(position).error
-    assert error <= found <= error * (1 + Fraction(1, 2**28))
+    computed = likelihood.term(position).error
+    assert error <= computed <= error * (1 + Fraction(1, 2**28))
 
 
 def _weights(epsilon: Fraction) -> tuple[int, int]:

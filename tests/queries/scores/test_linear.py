@@ -27,8 +27,8 @@ ROWS = xp.FiniteSet([(34, 0), (52, 1)], names=["age", "sex"])
 
 
 def sleep(**changes: Any) -> Any:
-    given_: dict[str, Any] = {"range": (0, 12), "clip": True, "epsilon": "1", **changes}
-    return xp.linear({"age": 0.0855, "sex": 0.4617}, intercept=12.323, **given_)
+    arguments: dict[str, Any] = {"range": (0, 12), "clip": True, "epsilon": "1", **changes}
+    return xp.linear({"age": 0.0855, "sex": 0.4617}, intercept=12.323, **arguments)
 
 
 @pytest.mark.parametrize(
@@ -264,9 +264,9 @@ def test_a_point_of_a_box_and_a_row_of_a_set_have_the_same_weights() -> None:
             on_box, on_set = query.on(box), query.on(xp.FiniteSet(rows, names=names))
             assert on_box.responses == on_set.responses
             for index, row in enumerate(rows):
-                place = box.locate(row)
-                assert place is not None
-                one, other = on_box.pmf(place), on_set.pmf(index)
+                location = box.locate(row)
+                assert location is not None
+                one, other = on_box.pmf(location), on_set.pmf(index)
                 assert [one.probability(i) for i in (0, 1)] == [
                     other.probability(i) for i in (0, 1)
                 ]

@@ -76,7 +76,7 @@ def test_far_scores_have_the_end_weights_and_the_loss_is_at_most_epsilon(epsilon
 
 
 def test_a_filter_takes_it_on_a_finite_set() -> None:
-    people = xp.FiniteSet([(34, 0), (52, 1), (80, 1)], names=["age", "sex"])
-    transcript = xp.Transcript(people).add(HEART, 1).add(HEART, 0)
+    subjects = xp.FiniteSet([(34, 0), (52, 1), (80, 1)], names=["age", "sex"])
+    transcript = xp.Transcript(subjects).add(HEART, 1).add(HEART, 0)
     assert 0 < xp.realized_loss(transcript).upper < 2
-    assert xp.loss.worst_case_loss(HEART, people).upper <= 1
+    assert xp.loss.worst_case_loss(HEART, subjects).upper <= 1

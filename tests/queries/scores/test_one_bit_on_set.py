@@ -25,7 +25,7 @@ def some_set(generator: random.Random) -> xp.FiniteSet:
 
 
 def some_query(generator: random.Random) -> xp.queries.Query:
-    given: dict[str, Any] = {
+    options: dict[str, Any] = {
         "weights": {
             "a": generator.gauss(0, 4),
             "b": generator.choice([0.0, generator.gauss(0, 1)]),
@@ -35,13 +35,13 @@ def some_query(generator: random.Random) -> xp.queries.Query:
     }
     kind = generator.randrange(5)
     if kind < 2:
-        return (xp.logistic, xp.probit)[kind](**given)
+        return (xp.logistic, xp.probit)[kind](**options)
     if kind == 2:
-        return xp.linear(**given, range=(-1, generator.choice([2, 3.7])), clip=True)
+        return xp.linear(**options, range=(-1, generator.choice([2, 3.7])), clip=True)
     if kind == 3:
-        return xp.queries.duchi(**given, range=(-1000, 1000))
+        return xp.queries.duchi(**options, range=(-1000, 1000))
     return xp.laplace(
-        **{**given, "epsilon": "1"}, range=(-1000, 1000), grid=generator.choice([2, 5])
+        **{**options, "epsilon": "1"}, range=(-1000, 1000), grid=generator.choice([2, 5])
     )
 
 
@@ -63,10 +63,10 @@ def test_together_they_have_the_bits_that_each_has_alone(seed: int) -> None:
     document = asked(generator, domain).to_json()
     together, alone = (xp.Transcript.from_json(document) for _ in range(2))
     SetLogLikelihood.of(domain, together.exchanges)
-    for one, other in zip(together.exchanges, alone.exchanges, strict=True):
-        prepared, plain = one.query.on(domain), other.query.on(domain)
+    for exchange, other in zip(together.exchanges, alone.exchanges, strict=True):
+        prepared, plain = exchange.query.on(domain), other.query.on(domain)
         assert prepared.responses == plain.responses
-        for position in {0, one.position, len(plain.responses) - 1}:
+        for position in {0, exchange.position, len(plain.responses) - 1}:
             if isinstance(prepared, OneBitOnSet):
                 weights = prepared.weights(position)
                 assert weights.tolist() == plain.weights(position).tolist()
@@ -74,7 +74,7 @@ def test_together_they_have_the_bits_that_each_has_alone(seed: int) -> None:
             assert (
                 prepared.weight_labels(position).tolist() == plain.weight_labels(position).tolist()
             )
-        ours, theirs = prepared.term(one.position), plain.term(one.position)
+        ours, theirs = prepared.term(exchange.position), plain.term(exchange.position)
         assert ours.loss == theirs.loss
         assert np.abs(ours.logs - theirs.logs).max() <= ours.error + theirs.error
         assert ours.error == pytest.approx(theirs.error, rel=1e-9)

@@ -20,10 +20,10 @@ def test_the_normal_distribution_is_within_its_error() -> None:
     points += [s * 10.0**e for e in range(-300, 3, 7) for s in (1, -1)]
     points += [0.0, 8.5, -8.5, np.nextafter(8.5, 9), 1e300, -1e300]
     with mpmath.workdps(40):
-        for x, given in zip(points, normal(np.array(points)).tolist(), strict=True):
-            assert 0 <= given <= 1
+        for x, computed in zip(points, normal(np.array(points)).tolist(), strict=True):
+            assert 0 <= computed <= 1
             exact = oracles.normal_share(Fraction(x))
-            assert abs(mpmath.mpf(given) - exact) <= mpmath.mpf(float(NORMAL_ERROR))
+            assert abs(mpmath.mpf(computed) - exact) <= mpmath.mpf(float(NORMAL_ERROR))
 
 
 def test_its_two_halves_add_up_to_one() -> None:
@@ -42,8 +42,8 @@ def test_probabilities_are_those_of_the_formula(epsilon: str) -> None:
             point = generator.uniform(-3, 3), generator.uniform(-1, 2)
             share = oracles.normal_share(oracles.affine((1.5, -0.5), 0.25, point))
             p = oracles.one_bit(share, Fraction(epsilon))
-            given = likelihood.pmf(point).probability(1)
-            assert abs(oracles.log(given) - mpmath.log(p)) < 1e-9
+            computed = likelihood.pmf(point).probability(1)
+            assert abs(oracles.log(computed) - mpmath.log(p)) < 1e-9
 
 
 def test_terms_are_within_their_errors_of_what_is_sampled() -> None:

@@ -219,9 +219,9 @@ def test_the_score_is_off_where_large_weights_cancel(position: int) -> None:
         return x, min(1.0, max(0.0, x + generator.uniform(-3e-9, 3e-9)))
 
     # Without the rounding of the score an error is about 8e-13.
-    for asked in (query, logistic):
-        worst = worst_deviation(asked, box, position, cancelling)
-        assert worst > asked.on(box).term(position).error / 100
+    for family in (query, logistic):
+        worst = worst_deviation(family, box, position, cancelling)
+        assert worst > family.on(box).term(position).error / 100
         assert worst > 1e-10
 
 
@@ -286,8 +286,8 @@ def test_scores_in_doubles_are_within_their_rounding_and_extreme_at_the_corners(
         score = BoxScore(weights, generator.choice([0.0, -1.0, 1e5]), box)
         low, high = score.at(score.corner(-1)), score.at(score.corner(1))
         for point in some_points(generator, box, 8):
-            given = score.at(point)
+            computed = score.at(point)
             exact = oracles.affine(weights, score.intercept, point)
-            assert abs(Fraction(given) - exact) <= score.rounding
-            assert low <= given <= high
+            assert abs(Fraction(computed) - exact) <= score.rounding
+            assert low <= computed <= high
             assert score.extreme(-1).value <= exact <= score.extreme(1).value

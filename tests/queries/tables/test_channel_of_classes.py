@@ -25,8 +25,8 @@ from support.random_cases import columns, exact_rows
 def pairs(draw: st.DrawFn) -> tuple[Any, Any, xp.FiniteSet]:
     """A channel over classes, and the same with a row for each value."""
     rows = draw(st.integers(1, 4).flatmap(lambda size: exact_rows(size, zeros=True)))
-    more = draw(st.lists(st.integers(0, len(rows) - 1), max_size=6))
-    of = draw(st.permutations([*range(len(rows)), *more]))
+    further = draw(st.lists(st.integers(0, len(rows) - 1), max_size=6))
+    of = draw(st.permutations([*range(len(rows)), *further]))
     domain = xp.FiniteSet(range(len(of)))
     return xp.channel(rows, of=of), xp.channel([rows[c] for c in of]), domain
 
@@ -40,11 +40,11 @@ def test_it_is_the_channel_whose_rows_are_written_out(
     a, b = compact.on(domain), full.on(domain)
     assert (a.responses, a.epsilon, a.least_loss) == (b.responses, b.epsilon, b.least_loss)
     assert a.delta(Fraction(3, 2)) == b.delta(Fraction(3, 2))
-    given = [data.draw(st.sampled_from(a.responses)) for _ in range(3)]
+    responses = [data.draw(st.sampled_from(a.responses)) for _ in range(3)]
     losses = []
     for query in (compact, full):
         transcript = xp.Transcript(domain)
-        for response in given:
+        for response in responses:
             transcript = transcript.add(query, response)
         odometer = xp.Odometer(transcript)
         decision = xp.BayesianFilter(epsilon=1).decide(odometer, query)
@@ -62,8 +62,8 @@ def test_its_file_says_the_same(both: tuple[Any, Any, xp.FiniteSet]) -> None:
     read = json.loads(compact.to_json(), parse_float=str, parse_int=Decimal)
     written = json.loads(full.to_json(), parse_float=str, parse_int=Decimal)
     for response in read["responses"]:
-        found = checked_channel(read, response, values)
-        assert found == checked_channel(written, response, values)
+        loss = checked_channel(read, response, values)
+        assert loss == checked_channel(written, response, values)
 
 
 def test_without_classes_the_id_is_what_it_was() -> None:

@@ -46,14 +46,14 @@ def test_probabilities_are_the_formula_and_the_worst_case_is_within_epsilon(
     epsilon = min(epsilon, Fraction(50))  # no more where utilities reach over 20 sensitivities
     query = xp.exponential_mechanism(utility, sensitivity=sensitivity, epsilon=epsilon)
     domain = xp.FiniteSet(range(len(utility)))
-    given_ = columns(query, domain)
+    probabilities = columns(query, domain)
     with mpmath.workdps(60):
         expected = oracles.exponential_mechanism(utility, sensitivity, epsilon)
         for x, row in enumerate(expected):
             for y, probability in enumerate(row):
-                assert abs(oracles._mpf(given_[y][x]) / probability - 1) < 1e-11
+                assert abs(oracles._mpf(probabilities[y][x]) / probability - 1) < 1e-11
     likelihood = query.on(domain)
-    assert likelihood.epsilon.ratio == oracles.epsilon_of(given_)
+    assert likelihood.epsilon.ratio == oracles.epsilon_of(probabilities)
     assert likelihood.epsilon <= Nats(epsilon)
 
 

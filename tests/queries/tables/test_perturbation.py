@@ -33,9 +33,9 @@ def test_probabilities_are_the_formula_up_to_the_rounding_of_a_share(
             for position in (0, 1):
                 mirrored = score if position else 2 - score
                 expected = oracles.perturbation(mirrored, -3, 5, epsilon)
-                given_ = likelihood.pmf(index).probability(position)
+                computed = likelihood.pmf(index).probability(position)
                 # A share of the range is a double: where the response is rare, its last bit counts.
-                assert abs(oracles._mpf(given_) - expected) < 1e-12 * expected + 2.0**-52
+                assert abs(oracles._mpf(computed) - expected) < 1e-12 * expected + 2.0**-52
 
 
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=8), epsilons)
