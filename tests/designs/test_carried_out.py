@@ -26,7 +26,7 @@ OFTEN = {
 """How many answers everybody gives; of the other designs that depends on what is answered."""
 
 
-def asked(design: str, size: int, monkeypatch: pytest.MonkeyPatch) -> xp.Panel:
+def surveyed_panel(design: str, size: int, monkeypatch: pytest.MonkeyPatch) -> xp.Panel:
     panels: list[xp.Panel] = []
     off = Survey.mean_square_error
 
@@ -45,7 +45,7 @@ def asked(design: str, size: int, monkeypatch: pytest.MonkeyPatch) -> xp.Panel:
 def test_everybody_is_asked_as_often_as_a_design_says(
     design: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    panel = asked(design, 12, monkeypatch)
+    panel = surveyed_panel(design, 12, monkeypatch)
     assert panel.loss.upper.max() <= 1 + 1e-9
     if design in OFTEN:
         assert (panel.exchanges == OFTEN[design]).all()
@@ -57,7 +57,7 @@ def test_everybody_is_asked_as_often_as_a_design_says(
 def test_of_two_values_every_question_has_room_at_its_largest_epsilon(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    panel = asked("filter, largest epsilon, in steps", 2, monkeypatch)
+    panel = surveyed_panel("filter, largest epsilon, in steps", 2, monkeypatch)
     assert (panel.exchanges == 6).all()
     # Each question either adds up to its step or takes all of the loss back.
     steps = np.unique((np.array(panel.loss.upper) * 6).round(6))

@@ -37,8 +37,8 @@ SIX = [
 SKEWED = [0.3, 0.2, 0.1, 0.1, 0.05, 0.05, 0.05, 0.05, 0.05, 0.05]
 
 
-def of(found: Design, name: str) -> Prediction:
-    return next(each for each in found.predictions if each.name == name)
+def of(design: Design, name: str) -> Prediction:
+    return next(prediction for prediction in design.predictions if prediction.name == name)
 
 
 def randomized_response_error(share: float, subjects: float, epsilon: float) -> float:
@@ -50,33 +50,33 @@ def randomized_response_error(share: float, subjects: float, epsilon: float) -> 
 
 @pytest.mark.parametrize("epsilon", [0.3, 1, 4])
 def test_one_question_has_the_error_of_randomized_response(epsilon: float) -> None:
-    found = xp.design(
+    design = xp.design(
         TEN, subjects=20_000, epsilon=epsilon, goals=["value < 2"], population=[0, 1, *range(2, 10)]
     )
-    asked = of(found, "single question")
+    sampled = of(design, "single question")
     expected = randomized_response_error(0.2, 20_000, epsilon)
-    assert asked.accuracy.asymptotic[0] == pytest.approx(expected, rel=1e-9)
-    assert asked.error == pytest.approx(expected, rel=0.03)
+    assert sampled.accuracy.asymptotic[0] == pytest.approx(expected, rel=1e-9)
+    assert sampled.error == pytest.approx(expected, rel=0.03)
 
 
-@pytest.mark.parametrize("asked", [1, 2, 6])
-def test_random_questions_have_the_error_of_so_many_fewer_subjects(asked: int) -> None:
+@pytest.mark.parametrize("sampled", [1, 2, 6])
+def test_random_questions_have_the_error_of_so_many_fewer_subjects(sampled: int) -> None:
     study = Study(TEN, subjects=50_000, epsilon=2, goals=SIX, population={"probabilities": SKEWED})
-    outcomes = BasicComposition(asked, 6).outcomes(study.model, study.epsilon, Simulation(8, 0))
-    found = predict_accuracy(
+    outcomes = BasicComposition(sampled, 6).outcomes(study.model, study.epsilon, Simulation(8, 0))
+    design = predict_accuracy(
         outcomes,
         study.model.targets,
         study.subjects,
         repetitions=8,
         generator=np.random.default_rng(0),
     )
-    if asked == 1:  # several answers of one subject tell more than each of them alone
-        for target, error in zip(study.model.targets, found.asymptotic, strict=True):
+    if sampled == 1:  # several answers of one subject tell more than each of them alone
+        for target, error in zip(study.model.targets, design.asymptotic, strict=True):
             share = float(target.rows[0] @ SKEWED)
             expected = randomized_response_error(share, 50_000 / 6, 2)
             assert error == pytest.approx(expected, rel=1e-6)
-    assert outcomes.answers == asked
-    assert outcomes.answering == (asked / 6,) * 6
+    assert outcomes.answers == sampled
+    assert outcomes.answering == (sampled / 6,) * 6
 
 
 def test_subsets_are_drawn_as_the_query_draws_them() -> None:
@@ -91,12 +91,12 @@ def test_subsets_are_drawn_as_the_query_draws_them() -> None:
         ]
     )
     chances = exact @ weights
-    seen = np.zeros(len(chances))
+    observed = np.zeros(len(chances))
     for row in rows:
         inside = tuple(np.flatnonzero(row == 1).tolist())
-        seen[likelihood.position(inside)] += 1
+        observed[likelihood.position(inside)] += 1
     spread = np.sqrt(chances * (1 - chances) / counts.sum())
-    assert (np.abs(seen / counts.sum() - chances) < 5 * spread).all()
+    assert (np.abs(observed / counts.sum() - chances) < 5 * spread).all()
     listed = ExactOutcomes.of(exact, weights, (1.0,), 1.0)
     order = np.argsort(np.unique(listed.cells, return_index=True)[1])
     information = listed.information[np.ix_(order, order)]
@@ -112,7 +112,7 @@ def test_saturating_questions_are_one_exact_channel() -> None:
     assert np.allclose(table.sum(axis=0), 1)
     # Every state speaks for a set of values by the full budget, and against the others.
     assert np.allclose(table.max(axis=1) / table.min(axis=1), math.exp(2), rtol=1e-5)
-    sets = {tuple((row > row.mean()).tolist()): number for number, row in enumerate(table)}
+    sets = {tuple((row > row.mean()).tolist()): index for index, row in enumerate(table)}
     panel = xp.Panel(
         TEN,
         filter=xp.BayesianFilter(epsilon=2),
@@ -132,15 +132,15 @@ def test_saturating_questions_are_one_exact_channel() -> None:
         states.append(sets[tuple((logs > logs.mean()).tolist())])
     ended = np.array(states)[tallies.of_subject - 1]
     for start, value in enumerate((0, 4)):
-        seen = np.bincount(ended[start::2], minlength=len(table))
+        observed = np.bincount(ended[start::2], minlength=len(table))
         expected = 2000 * table[:, value]
-        assert (np.abs(seen - expected) < 5 * np.sqrt(expected) + 3).all()
+        assert (np.abs(observed - expected) < 5 * np.sqrt(expected) + 3).all()
 
 
 def test_errors_that_are_predicted_are_those_that_come_out() -> None:
     """A survey of 300 subjects, done 40 times by the means that a user has."""
     subjects, goals, epsilon = 300, SIX[:3], Fraction(2)
-    found = xp.design(TEN, subjects=subjects, epsilon=2, goals=goals, seed=5)
+    design = xp.design(TEN, subjects=subjects, epsilon=2, goals=goals, seed=5)
     statements = [xp.knowledge.Statement(TEN, goal).probabilities for goal in goals]
     rows = np.array(statements, dtype=np.float64)
     generator = np.random.default_rng(8)
@@ -169,10 +169,10 @@ def test_errors_that_are_predicted_are_those_that_come_out() -> None:
         estimated = xp.estimation.estimate_distribution(once.answers(), gap=1e-3)
         off = rows @ (estimated.probabilities - 0.1)
         squares["full-value report"].append(float((off**2).mean()))
-    for name, each in squares.items():
-        realized = math.sqrt(np.mean(each))
-        predicted = next(p for p in found.predictions if p.name.startswith(name)).error
-        spread = np.std(each) / math.sqrt(40) / (2 * realized)
+    for name, prediction in squares.items():
+        realized = math.sqrt(np.mean(prediction))
+        predicted = next(p for p in design.predictions if p.name.startswith(name)).error
+        spread = np.std(prediction) / math.sqrt(40) / (2 * realized)
         assert abs(predicted - realized) < 4 * spread
 
 
@@ -188,11 +188,11 @@ def test_the_filter_answers_as_long_as_it_accepts() -> None:
 
 def test_what_is_recommended_depends_on_what_is_known_beforehand() -> None:
     def name(arrival: str, epsilon: object) -> str:
-        found = xp.design(
+        design = xp.design(
             TEN, subjects=2000, epsilon=epsilon, goals=SIX, arrival=arrival, repetitions=8
         )
-        assert found.recommended is not None
-        return found.recommended.strategy.family
+        assert design.recommended is not None
+        return design.recommended.strategy.family
 
     assert name("up front", 2) in ("joint report", "saturating queries")
     assert name("sequential", 2) == "saturating queries"
@@ -200,19 +200,19 @@ def test_what_is_recommended_depends_on_what_is_known_beforehand() -> None:
 
 
 def test_a_strategy_that_needs_the_number_is_not_possible_where_it_is_open() -> None:
-    found = xp.design(
+    design = xp.design(
         TEN, subjects=500, epsilon=1, goals=SIX[:2], arrival="open-ended", repetitions=8
     )
-    assert not of(found, "one sampled question").possible
-    assert of(found, "saturating, a third of the remainder").possible
+    assert not of(design, "one sampled question").possible
+    assert of(design, "saturating, a third of the remainder").possible
 
 
 def test_the_same_seed_gives_the_same_design_and_other_budgets_do_not_change_it() -> None:
     def tree(budgets: list[int]) -> object:
-        found = xp.design(
+        design = xp.design(
             TEN, subjects=200, epsilon=1, goals=SIX[:2], repetitions=8, budgets=budgets
         )
-        return found.tree()["strategies"]
+        return design.tree()["strategies"]
 
     assert tree([]) == tree([2])
 
@@ -236,13 +236,13 @@ def test_a_few_simulated_groups_are_not_measured_from_their_own_mean(
         outcomes = BasicComposition(2, 2).outcomes(study.model, study.epsilon, Simulation(4, seed))
         assert isinstance(outcomes, SimulatedOutcomes)
         assert len(outcomes.kinds) == 4 * study.subjects
-        found = predict_accuracy(
+        design = predict_accuracy(
             outcomes,
             study.model.targets,
             study.subjects,
             repetitions=4,
             generator=np.random.default_rng(seed),
         )
-        limit = math.sqrt(float(np.mean(np.square(found.asymptotic))))
-        ratios.append(found.combined / limit)
+        limit = math.sqrt(float(np.mean(np.square(design.asymptotic))))
+        ratios.append(design.combined / limit)
     assert np.mean(ratios) == pytest.approx(1, abs=0.03)

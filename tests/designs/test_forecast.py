@@ -25,39 +25,39 @@ def past(subjects: int, seed: int) -> tuple[xp.Answers, list[int]]:
 
 def test_who_answers_now_is_what_each_filter_decides() -> None:
     answers, _ = past(200, 3)
-    found = forecast(answers, NEXT, filter=GUARD)
+    prediction = forecast(answers, NEXT, filter=GUARD)
     decided = [GUARD.decide(answers.transcript(name), NEXT).accepted for name in answers.subjects]
-    assert found.now == sum(decided)
-    assert found.answering == (found.now,)
+    assert prediction.now == sum(decided)
+    assert prediction.answering == (prediction.now,)
 
 
 def test_further_rounds_are_what_really_comes_out() -> None:
     answers, values = past(4000, 5)
-    found = forecast(answers, NEXT, filter=GUARD, rounds=5, seed=1)
+    prediction = forecast(answers, NEXT, filter=GUARD, rounds=5, seed=1)
     panel = xp.Panel(
         DOMAIN, filter=GUARD, subjects=range(4000), source=xp.sampling.InsecureSource(5)
     )
     panel.ask(FIRST, values)
-    for predicted in found.answering:
+    for predicted in prediction.answering:
         realized = int(panel.ask(NEXT, values).answered.sum())
         assert predicted == pytest.approx(realized, abs=150)
-    assert found.answering[0] == found.now
-    assert found.answering[-1] < found.answering[0]
+    assert prediction.answering[0] == prediction.now
+    assert prediction.answering[-1] < prediction.answering[0]
 
 
 def test_records_and_boxes_are_forecast_too() -> None:
     person = xp.Attributes(region=["n", "s"], smokes=["no", "yes"])
     query = xp.randomized_response(epsilon="0.5").about("smokes")
     table = {"subject": [1, 2], "query": ["q", "q"], "response": ["no", "yes"]}
-    found = forecast(xp.Answers(person, {"q": query}, table), query, filter=GUARD, rounds=3)
-    assert found.now == 2
+    prediction = forecast(xp.Answers(person, {"q": query}, table), query, filter=GUARD, rounds=3)
+    assert prediction.now == 2
     box = xp.Box(age=(0, 100))
     older = xp.linear({"age": 1}, epsilon="0.5")
     table = {"subject": [1, 2], "query": ["q", "q"], "response": [0, 100]}
     answers = xp.Answers(box, {"q": older}, table)
-    found = forecast(answers, older, filter=GUARD, rounds=3, population=[[20], [80]])
-    assert found.now == 2
-    assert found.answering[1] <= 2
+    prediction = forecast(answers, older, filter=GUARD, rounds=3, population=[[20], [80]])
+    assert prediction.now == 2
+    assert prediction.answering[1] <= 2
 
 
 def test_what_cannot_be_forecast_is_said() -> None:
@@ -79,6 +79,6 @@ def test_values_are_drawn_from_what_is_likely_of_the_group() -> None:
         DOMAIN, filter=guard, subjects=range(3000), source=xp.sampling.InsecureSource(2)
     )
     panel.ask(xp.randomized_response(epsilon=1), values)
-    found = forecast(panel.answers(), divided, filter=guard, rounds=6)
+    prediction = forecast(panel.answers(), divided, filter=guard, rounds=6)
     realized = [int(panel.ask(divided, values).answered.sum()) for _ in range(6)]
-    assert np.abs(np.array(found.answering) - realized).max() < 60
+    assert np.abs(np.array(prediction.answering) - realized).max() < 60

@@ -17,15 +17,17 @@ from expost.designs.strategies.declared_plan import largest_of_plan
 from expost.report._design_page import design_advice, design_reasons
 
 
-@pytest.mark.parametrize("number", [1, 4, 6])
-def test_the_recommended_strategy_is_near_the_best_one(number: int) -> None:
-    study = list(random_studies(number + 1))[-1]
+@pytest.mark.parametrize("index", [1, 4, 6])
+def test_the_recommended_strategy_is_near_the_best_one(index: int) -> None:
+    study = list(random_studies(index + 1))[-1]
     first = design_study(study, repetitions=8, seed=1).recommended
     again = design_study(study, repetitions=30, seed=2)
     assert first is not None
     best = again.recommended
     assert best is not None
-    same = next(each for each in again.predictions if each.strategy == first.strategy)
+    same = next(
+        prediction for prediction in again.predictions if prediction.strategy == first.strategy
+    )
     assert same.possible
     assert same.error <= 1.05 * best.error + 2 * same.accuracy.simulation_error
 
@@ -43,98 +45,110 @@ def test_only_what_the_study_can_carry_out_is_recommended(small: Design) -> None
     best = small.recommended
     assert best is not None
     assert best.strategy.latest_arrival is Arrival.OPEN_ENDED
-    errors = [each.error for each in small.predictions if each.possible]
+    errors = [prediction.error for prediction in small.predictions if prediction.possible]
     assert best.error == min(errors)
-    assert all(not each.possible or each.error >= best.error for each in small.predictions)
+    assert all(
+        not prediction.possible or prediction.error >= best.error
+        for prediction in small.predictions
+    )
 
 
 def test_what_is_said_is_what_was_found(small: Design) -> None:
     best = small.recommended
     assert best is not None
     assert best.strategy.description in design_advice(small)
-    told = " ".join(design_reasons(small))
-    better = [each for each in small.predictions if each.error < best.error]
-    assert all(not each.possible for each in better)
+    text = " ".join(design_reasons(small))
+    better = [prediction for prediction in small.predictions if prediction.error < best.error]
+    assert all(not prediction.possible for prediction in better)
     if better:
-        assert "beforehand" in told
-    for each in small.alike:
-        assert each.name.lower() in told.lower()
-        assert each.is_tied_with(best)
+        assert "beforehand" in text
+    for prediction in small.alike:
+        assert prediction.name.lower() in text.lower()
+        assert prediction.is_tied_with(best)
 
 
 def test_a_delta_allows_more_in_a_plan(small: Design) -> None:
-    names = [each.name for each in small.predictions]
+    names = [prediction.name for prediction in small.predictions]
     assert "declared plan with a delta, all" in names
-    each = largest_of_plan(Fraction(1), Fraction("1e-6"), 40)
-    assert each > Fraction(1, 40)
-    assert xp.filters.rules.Declared.most("1", "1e-6", each).plan[0][1] >= 40
-    assert xp.filters.rules.Declared.most("1", "1e-6", each + Fraction(1, 100)).plan[0][1] < 40
+    prediction = largest_of_plan(Fraction(1), Fraction("1e-6"), 40)
+    assert prediction > Fraction(1, 40)
+    assert xp.filters.rules.Declared.most("1", "1e-6", prediction).plan[0][1] >= 40
+    assert (
+        xp.filters.rules.Declared.most("1", "1e-6", prediction + Fraction(1, 100)).plan[0][1] < 40
+    )
 
 
 def test_a_plan_with_a_delta_may_have_as_many_questions_as_one_without() -> None:
-    goals = [f"value == {number}" for number in range(6)]
-    given: dict[str, Any] = {"subjects": 300, "epsilon": 8, "goals": goals, "delta": "1e-6"}
-    names = {strategy.name for strategy in strategies_for(Study(xp.FiniteSet(range(9)), **given))}
+    goals = [f"value == {index}" for index in range(6)]
+    options: dict[str, Any] = {"subjects": 300, "epsilon": 8, "goals": goals, "delta": "1e-6"}
+    names = {strategy.name for strategy in strategies_for(Study(xp.FiniteSet(range(9)), **options))}
     for few in (3, 4):
         assert f"basic composition, {few} sampled questions" in names
         assert f"declared plan with a delta, {few} sampled questions" in names
 
 
 def study_with(**changed: Any) -> Design:
-    given: dict[str, Any] = {
+    options: dict[str, Any] = {
         "subjects": 1000,
         "epsilon": 2,
         "goals": ["value >= 7", "value < 2"],
         **changed,
     }
-    return design_study(Study(xp.FiniteSet(range(10)), **given), repetitions=8)
+    return design_study(Study(xp.FiniteSet(range(10)), **options), repetitions=8)
 
 
 def test_a_weaker_guarantee_is_never_compared_without_a_word() -> None:
     # Half of the time anything may happen: nothing pure is as good.
-    found = study_with(delta="0.5")
-    best = found.recommended
+    result = study_with(delta="0.5")
+    best = result.recommended
     assert best is not None
     assert best.delta == Fraction(1, 2)
-    pure = next(each for each in found.predictions if each.possible and not each.delta)
-    told = list(design_reasons(found))
-    assert "weaker guarantee" in told[0]
-    assert pure.name in told[0]
-    assert {each["delta"] for each in found.tree()["strategies"]} == {0.0, 0.5}
+    pure = next(
+        prediction
+        for prediction in result.predictions
+        if prediction.possible and not prediction.delta
+    )
+    text = list(design_reasons(result))
+    assert "weaker guarantee" in text[0]
+    assert pure.name in text[0]
+    assert {prediction["delta"] for prediction in result.tree()["strategies"]} == {0.0, 0.5}
 
 
 def test_of_two_that_are_as_good_the_one_with_the_stronger_guarantee_is_recommended() -> None:
-    found = study_with(goals=["value >= 7"], delta="1e-9")
-    best = found.recommended
+    result = study_with(goals=["value >= 7"], delta="1e-9")
+    best = result.recommended
     assert best is not None
     assert not best.delta
-    assert any(each.delta for each in found.alike)
-    assert "with a delta the guarantee is weaker" in " ".join(design_reasons(found))
+    assert any(prediction.delta for prediction in result.alike)
+    assert "with a delta the guarantee is weaker" in " ".join(design_reasons(result))
 
 
 def test_where_next_to_nothing_is_learned_it_is_said() -> None:
-    told = list(design_reasons(study_with(epsilon="0.1")))
-    assert told[0].startswith("So little is learned")
+    text = list(design_reasons(study_with(epsilon="0.1")))
+    assert text[0].startswith("So little is learned")
     # Errors do not fall with the root of the number of subjects there.
-    assert not any("it would take" in each for each in told)
-    assert any("it would take" in each for each in design_reasons(study_with()))
+    assert not any("it would take" in prediction for prediction in text)
+    assert any("it would take" in prediction for prediction in design_reasons(study_with()))
 
 
 def test_means_are_relative_to_their_range_and_names_with_commas_are_told_apart() -> None:
-    found = study_with(goals=[{"mean": "value"}])
-    assert "The goal then has a standard error" in design_advice(found)
-    assert "relative to the range" in design_advice(found)
+    result = study_with(goals=[{"mean": "value"}])
+    assert "The goal then has a standard error" in design_advice(result)
+    assert "relative to the range" in design_advice(result)
     assert "relative" not in design_advice(study_with())
-    many = study_with(epsilon=30)
-    assert all(f"“{each.name}”" in " ".join(design_reasons(many)) for each in many.alike)
+    subjects = study_with(epsilon=30)
+    assert all(
+        f"“{prediction.name}”" in " ".join(design_reasons(subjects))
+        for prediction in subjects.alike
+    )
 
 
 def test_a_saturating_question_at_a_high_budget_comes_near_the_truth() -> None:
     """At a large budget nothing is left but that subjects are a sample."""
     study = Study(xp.FiniteSet(range(3)), subjects=1000, epsilon=12, goals=["value < 1"])
-    found = design_study(study, repetitions=8)
-    assert found.recommended is not None
-    assert found.recommended.error == pytest.approx(math.sqrt(2 / 9 / 1000), rel=0.05)
+    result = design_study(study, repetitions=8)
+    assert result.recommended is not None
+    assert result.recommended.error == pytest.approx(math.sqrt(2 / 9 / 1000), rel=0.05)
 
 
 def test_goals_that_nothing_tells_apart_are_not_determined() -> None:
@@ -142,9 +156,16 @@ def test_goals_that_nothing_tells_apart_are_not_determined() -> None:
         xp.FiniteSet(range(4)), subjects=100, epsilon=1,
         goals=["value < 2", {"distribution": "value"}], arrival="sequential",
     )  # fmt: skip
-    found = design_study(study, repetitions=8)
-    assert all(np.isfinite(each.error) or each.error == math.inf for each in found.predictions)
-    once = next(each for each in found.predictions if each.name.startswith("full-value report"))
+    result = design_study(study, repetitions=8)
+    assert all(
+        np.isfinite(prediction.error) or prediction.error == math.inf
+        for prediction in result.predictions
+    )
+    once = next(
+        prediction
+        for prediction in result.predictions
+        if prediction.name.startswith("full-value report")
+    )
     assert math.isfinite(once.error)
 
 
@@ -152,10 +173,10 @@ def test_goals_that_nothing_tells_apart_are_not_determined() -> None:
 def test_of_two_values_the_value_is_asked_for_once_if_nobody_knows_what_will_come(
     goals: list[str],
 ) -> None:
-    found = xp.design(
+    result = xp.design(
         xp.FiniteSet(["no", "yes"]), subjects=400, epsilon=1, goals=goals, arrival="open-ended"
     )
-    assert found.recommended is not None
-    assert found.recommended.name == "full-value report, subset selection"
-    best = min(each.error for each in found.predictions)
-    assert found.recommended.error == pytest.approx(best, rel=0.02)
+    assert result.recommended is not None
+    assert result.recommended.name == "full-value report, subset selection"
+    best = min(prediction.error for prediction in result.predictions)
+    assert result.recommended.error == pytest.approx(best, rel=0.02)

@@ -65,14 +65,14 @@ def test_whatever_a_subject_shows_is_within_the_budget(study: Study, strategy: S
 
 
 def test_questions_that_come_when_nothing_is_left_are_not_asked() -> None:
-    goals = [f"value < {1 + number % 3}" for number in range(100)]
+    goals = [f"value < {1 + index % 3}" for index in range(100)]
     study = Study(
         xp.FiniteSet(range(4)), subjects=100, epsilon=2, goals=goals, arrival="open-ended"
     )
-    found = SaturatingCaps(None, 100).outcomes(study.model, study.epsilon, Simulation(8, 0))
+    shown = SaturatingCaps(None, 100).outcomes(study.model, study.epsilon, Simulation(8, 0))
     # 2 · (2/3)^35 is above 2^-20, and 2 · (2/3)^36 is not.
-    assert found.answers == 35
-    assert found.answering == (1.0,) * 35 + (0.0,) * 65
+    assert shown.answers == 35
+    assert shown.answering == (1.0,) * 35 + (0.0,) * 65
 
 
 def test_answers_are_counted() -> None:
@@ -84,16 +84,16 @@ def test_answers_are_counted() -> None:
 
 
 @pytest.mark.parametrize(("size", "epsilon"), [(3, "0.5"), (6, "1.5"), (9, "4")])
-@pytest.mark.parametrize("asked", [3, None])
+@pytest.mark.parametrize("sampled", [3, None])
 def test_saturating_states_are_those_of_every_transcript(
-    size: int, epsilon: str, asked: int | None
+    size: int, epsilon: str, sampled: int | None
 ) -> None:
     """By going through all sequences of answers, with the queries that odometers get."""
     domain = xp.FiniteSet(range(size))
     halves = [[0, 1], [size - 1], [value for value in range(size) if value % 2]]
     goals = [{"share": half} for half in halves]
     study = Study(domain, subjects=100, epsilon=epsilon, goals=goals)
-    caps = equal_caps(epsilon, questions=3) if asked else islice(geometric_caps(epsilon), 3)
+    caps = equal_caps(epsilon, questions=3) if sampled else islice(geometric_caps(epsilon), 3)
     start = xp.Odometer(xp.Transcript(domain))
     paths = [(start, np.ones(size))]
     for half, cap in zip(halves, caps, strict=True):
@@ -109,10 +109,10 @@ def test_saturating_states_are_those_of_every_transcript(
     for _, chances in paths:
         key = (chances > chances.min() * 1.001).tobytes()
         by_set[key] = by_set.get(key, 0) + chances
-    found = SaturatingCaps(asked, 3).outcomes(study.model, study.epsilon, Simulation(8, 0))
-    assert isinstance(found, ExactOutcomes)
+    shown = SaturatingCaps(sampled, 3).outcomes(study.model, study.epsilon, Simulation(8, 0))
+    assert isinstance(shown, ExactOutcomes)
     expected = np.array(sorted(chances.round(9).tolist() for chances in by_set.values()))
-    table = np.array(sorted(found.table[:, found.cells].round(9).tolist()))
+    table = np.array(sorted(shown.table[:, shown.cells].round(9).tolist()))
     assert np.allclose(table, expected, atol=1e-8)
 
 
@@ -122,39 +122,43 @@ def test_values_that_no_question_tells_apart_are_simulated_as_one() -> None:
     halves = [[0, 1], [1, 4, 5], [3, 0]]
     large, small = (
         Study(
-            xp.FiniteSet(range(len(own))),
+            xp.FiniteSet(range(len(combination_of))),
             subjects=300,
             epsilon="1.5",
-            goals=[{"share": np.flatnonzero(np.isin(own, half)).tolist()} for half in halves],
-            population={"probabilities": (1 / np.bincount(own)[own] / 6).tolist()},
+            goals=[
+                {"share": np.flatnonzero(np.isin(combination_of, half)).tolist()} for half in halves
+            ],
+            population={
+                "probabilities": (1 / np.bincount(combination_of)[combination_of] / 6).tolist()
+            },
         )
-        for own in (of, np.arange(6))
+        for combination_of in (of, np.arange(6))
     )
     large_model, small_model = large.model, small.model
     assert len(large_model.combined.support) == len(np.unique(large_model.combinations))
     for part, rounds in ((Fraction(1, 6), 5), (Fraction(1, 2), 1)):
         strategy = FixedEpsilon(part, rounds, Arrival.UP_FRONT)
-        seen, other = (
+        simulated, other = (
             strategy.outcomes(model, Fraction(3, 2), Simulation(8, 3))
             for model in (large_model, small_model.combined)
         )
-        assert isinstance(seen, SimulatedOutcomes)
+        assert isinstance(simulated, SimulatedOutcomes)
         assert isinstance(other, SimulatedOutcomes)
-        assert (seen.cells == other.cells[large_model.combinations]).all()
-        assert np.allclose(seen.information, other.information)
-        assert seen.answering == other.answering
+        assert (simulated.cells == other.cells[large_model.combinations]).all()
+        assert np.allclose(simulated.information, other.information)
+        assert simulated.answering == other.answering
 
 
 def test_simulated_tallies_are_what_subjects_answered() -> None:
     study = STUDIES["rounds"]
     strategy = FixedEpsilon(Fraction(1, 6), 4, Arrival.UP_FRONT)
-    found = strategy.outcomes(study.model, study.epsilon, Simulation(8, 1))
-    assert isinstance(found, SimulatedOutcomes)
+    shown = strategy.outcomes(study.model, study.epsilon, Simulation(8, 1))
+    assert isinstance(shown, SimulatedOutcomes)
     # Everybody has room for six answers of a sixth of the budget, whatever was answered.
-    assert 6 <= found.answers <= 12
-    assert found.answering[0] == 1
-    assert len(found.kinds) >= 8 * 300
-    spread = np.log(found.table.max(axis=1) / found.table.min(axis=1))
+    assert 6 <= shown.answers <= 12
+    assert shown.answering[0] == 1
+    assert len(shown.kinds) >= 8 * 300
+    spread = np.log(shown.table.max(axis=1) / shown.table.min(axis=1))
     steps = spread / 0.25
     assert np.allclose(steps, steps.round(), atol=1e-6)
     assert steps.max().round() == 6

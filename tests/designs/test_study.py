@@ -13,7 +13,7 @@ import pytest
 import expost as xp
 from expost.designs import Study, load_study, study_from_json
 
-WHOLE: dict[str, Any] = {
+FULL: dict[str, Any] = {
     "version": 1,
     "domain": {"values": [0, 1, 2, 3]},
     "subjects": 1000,
@@ -23,13 +23,13 @@ WHOLE: dict[str, Any] = {
 
 
 def read(**changed: Any) -> Study:
-    fields = {name: x for name, x in {**WHOLE, **changed}.items() if x is not None}
+    fields = {name: x for name, x in {**FULL, **changed}.items() if x is not None}
     return study_from_json(json.dumps(fields))
 
 
 def test_a_study_file_is_read(tmp_path: Path) -> None:
     file = tmp_path / "study.json"
-    file.write_text(json.dumps(WHOLE), encoding="utf-8")
+    file.write_text(json.dumps(FULL), encoding="utf-8")
     study = load_study(file)
     assert [goal.kind for goal in study.goals] == ["share", "mean", "distribution"]
     assert np.array_equal(
@@ -110,8 +110,8 @@ def test_histories_are_those_that_the_limit_allows() -> None:
     assert len(rows) == 2 + 2 * 4
     assert max(changes) == 1
     # Redrawn with 0.2 and then the other one with 0.5.
-    one, none = 0.1 * 0.9**3, 0.9**4
-    assert study.model.support.weights[0] == pytest.approx(none / (2 * none + 8 * one))
+    changed_once, none = 0.1 * 0.9**3, 0.9**4
+    assert study.model.support.weights[0] == pytest.approx(none / (2 * none + 8 * changed_once))
     assert not study.model.support.reportable
 
 

@@ -39,17 +39,17 @@ TABLES: list[Query] = [
 def response_probabilities(likelihood: FiniteLikelihood) -> list[list[Fraction]]:
     """Pr(response | value), a row per value."""
     positions = range(len(likelihood.responses))
-    pmfs = [likelihood.pmf(place) for place in range(len(likelihood.domain))]
+    pmfs = [likelihood.pmf(index) for index in range(len(likelihood.domain))]
     return [[pmf.probability(position) for position in positions] for pmf in pmfs]
 
 
 def moments(
-    rows: list[list[Fraction]], numbers: list[list[Fraction]]
+    rows: list[list[Fraction]], entries: list[list[Fraction]]
 ) -> tuple[list[list[Fraction]], list[list[Fraction]]]:
     """E[c_j(Y) | x = k] and the variance, by going through all responses; a row per j."""
-    means = [[sum(p * c for p, c in zip(row, cs, strict=True)) for row in rows] for cs in numbers]
+    means = [[sum(p * c for p, c in zip(row, cs, strict=True)) for row in rows] for cs in entries]
     squares = [
-        [sum(p * c * c for p, c in zip(row, cs, strict=True)) for row in rows] for cs in numbers
+        [sum(p * c * c for p, c in zip(row, cs, strict=True)) for row in rows] for cs in entries
     ]
     variances = [
         [square - mean**2 for square, mean in zip(*pair, strict=True)]
@@ -65,11 +65,11 @@ def identity(size: int) -> list[list[int]]:
     return [[int(j == k) for k in range(size)] for j in range(size)]
 
 
-def exact_numbers(read: IndicatorDecoder, likelihood: FiniteLikelihood) -> list[list[Fraction]]:
-    spoken = [read.likelihood.supported_values(y) for y in range(len(likelihood.responses))]
+def exact_numbers(decoder: IndicatorDecoder, likelihood: FiniteLikelihood) -> list[list[Fraction]]:
+    spoken = [decoder.likelihood.supported_values(y) for y in range(len(likelihood.responses))]
     size = len(likelihood.domain)
     return [
-        [read.inside_weight if flags[j] else read.outside_weight for flags in spoken]
+        [decoder.inside_weight if flags[j] else decoder.outside_weight for flags in spoken]
         for j in range(size)
     ]
 
@@ -78,18 +78,18 @@ def exact_numbers(read: IndicatorDecoder, likelihood: FiniteLikelihood) -> list[
 @pytest.mark.parametrize("query", SPEAKING, ids=repr)
 def test_what_speaks_for_values_is_decoded_without_any_bias(query: Query, size: int) -> None:
     likelihood = query.on(xp.FiniteSet(range(size)))
-    read = decoder_for(likelihood)
-    assert isinstance(read, IndicatorDecoder)
-    numbers = exact_numbers(read, likelihood)
-    means, variances = moments(response_probabilities(likelihood), numbers)
+    decoder = decoder_for(likelihood)
+    assert isinstance(decoder, IndicatorDecoder)
+    entries = exact_numbers(decoder, likelihood)
+    means, variances = moments(response_probabilities(likelihood), entries)
     assert means == identity(size)
-    assert read.variance.shared == 0
+    assert decoder.variance.shared == 0
     for j, k in itertools.product(range(size), repeat=2):
-        said = read.variance.true if j == k else read.variance.other
-        assert float(said) == pytest.approx(float(variances[j][k]), rel=1e-12)
+        variance = decoder.variance.true if j == k else decoder.variance.other
+        assert float(variance) == pytest.approx(float(variances[j][k]), rel=1e-12)
     for position in range(len(likelihood.responses)):
-        decoded = read.decode(position)
-        assert decoded.tolist() == [float(row[position]) for row in numbers]
+        decoded = decoder.decode(position)
+        assert decoded.tolist() == [float(row[position]) for row in entries]
 
 
 @pytest.mark.parametrize(("size", "buckets"), [(2, 2), (3, 2), (3, 3), (4, 2), (2, 5)])
@@ -103,10 +103,10 @@ def test_local_hashing_is_decoded_without_bias_over_all_hashes(size: int, bucket
     variance_of: list[list[list[Fraction]]] = []
     for buckets_of in hashes:
         likelihood = _HashedLikelihood(domain, buckets, np.array(buckets_of), heavy, light)
-        read = decoder_for(likelihood)
-        assert isinstance(read, IndicatorDecoder)
+        decoder = decoder_for(likelihood)
+        assert isinstance(decoder, IndicatorDecoder)
         means, variances = moments(
-            response_probabilities(likelihood), exact_numbers(read, likelihood)
+            response_probabilities(likelihood), exact_numbers(decoder, likelihood)
         )
         mean_of.append(means)
         variance_of.append(variances)
@@ -116,7 +116,7 @@ def test_local_hashing_is_decoded_without_bias_over_all_hashes(size: int, bucket
         assert average == int(j == k)
         within = sum((v[j][k] for v in variance_of), Fraction(0)) / len(hashes)
         between = sum(((m - average) ** 2 for m in means_here), Fraction(0)) / len(hashes)
-        noise = read.variance
+        noise = decoder.variance
         if j == k:
             assert float(noise.true) == pytest.approx(float(within), rel=1e-12)
             assert between == 0
@@ -127,16 +127,18 @@ def test_local_hashing_is_decoded_without_bias_over_all_hashes(size: int, bucket
 
 def check_table(query: Query, size: int) -> None:
     likelihood = query.on(xp.FiniteSet(range(size)))
-    read = decoder_for(likelihood)
-    assert isinstance(read, InverseDecoder)
+    decoder = decoder_for(likelihood)
+    assert isinstance(decoder, InverseDecoder)
     rows = response_probabilities(likelihood)
-    numbers = [[Fraction(number) for number in row] for row in read.matrix.tolist()]
-    means, variances = moments(rows, numbers)
-    largest = max(abs(number) for row in read.matrix.tolist() for number in row)
+    entries = [[Fraction(entry) for entry in row] for row in decoder.matrix.tolist()]
+    means, variances = moments(rows, entries)
+    largest = max(abs(entry) for row in decoder.matrix.tolist() for entry in row)
     for j, k in itertools.product(range(size), repeat=2):
         assert abs(float(means[j][k]) - (j == k)) < 1e-8
-        said = read.variance.true[j] if j == k else read.variance.other[j, k]
-        assert float(said) == pytest.approx(float(variances[j][k]), rel=1e-6, abs=1e-9 * largest**2)
+        variance = decoder.variance.true[j] if j == k else decoder.variance.other[j, k]
+        assert float(variance) == pytest.approx(
+            float(variances[j][k]), rel=1e-6, abs=1e-9 * largest**2
+        )
 
 
 @pytest.mark.parametrize("query", TABLES, ids=repr)
@@ -165,10 +167,10 @@ def test_a_square_channel_has_the_one_inverse_that_there_is(
         [b * f - c * e, -(a * f - c * d), a * e - b * d],
     ]
     # What no value can give is not a response, and then the channel is singular.
-    read = decoder_for(xp.channel(rows).on(xp.FiniteSet(range(3))))
+    decoder = decoder_for(xp.channel(rows).on(xp.FiniteSet(range(3))))
     expected = [[float(x / determinant) for x in row] for row in cofactors]
     for j in range(3):
-        decoded = [read.decode(y)[j] for y in range(3)]
+        decoded = [decoder.decode(y)[j] for y in range(3)]
         assert decoded == pytest.approx(expected[j], rel=1e-7, abs=1e-7)
 
 
@@ -179,12 +181,12 @@ def test_no_linear_estimate_has_less_variance_where_all_values_are_equally_frequ
     assume(len(rows[0]) == 3)
     assume(rows[0] != rows[1])
     likelihood = xp.channel(rows).on(xp.FiniteSet(range(2)))
-    read = decoder_for(likelihood)
-    assert isinstance(read, InverseDecoder)
+    decoder = decoder_for(likelihood)
+    assert isinstance(decoder, InverseDecoder)
     channel = np.array(rows, dtype=np.float64)
     plain = np.linalg.pinv(channel.T)
     mixed = channel.mean(axis=0)
-    assert ((read.matrix**2 @ mixed) <= (plain**2 @ mixed) * (1 + 1e-9)).all()
+    assert ((decoder.matrix**2 @ mixed) <= (plain**2 @ mixed) * (1 + 1e-9)).all()
 
 
 @pytest.mark.parametrize(

@@ -21,13 +21,13 @@ ONE_BIT = xp.perturbation(SCORES, epsilon="0.5")
 
 def test_inside_the_simplex_it_is_the_unbiased_estimate() -> None:
     pairs = [(RANDOMIZED, y) for y, count in enumerate([40, 35, 25]) for _ in range(count)]
-    found = xp.estimation.estimate_distribution(pairs, domain=DOMAIN)
+    estimate = xp.estimation.estimate_distribution(pairs, domain=DOMAIN)
     frequencies = xp.estimation.estimate_frequencies(pairs, domain=DOMAIN)
     assert (frequencies.frequency > 0).all()
-    assert found.probabilities == pytest.approx(frequencies.frequency, abs=1e-5)
-    assert found.gap <= 1e-6
-    assert found.identified.all()
-    assert repr(found).startswith("Distribution(3 values, 100 subjects)\nvalue  probability")
+    assert estimate.probabilities == pytest.approx(frequencies.frequency, abs=1e-5)
+    assert estimate.gap <= 1e-6
+    assert estimate.identified.all()
+    assert repr(estimate).startswith("Distribution(3 values, 100 subjects)\nvalue  probability")
 
 
 def test_the_likelihood_is_that_of_the_transcripts() -> None:
@@ -44,7 +44,7 @@ def test_the_likelihood_is_that_of_the_transcripts() -> None:
         "response": ["0", "010", "1", "1", "2", "0", "2"],
     }
     answers = xp.Answers(DOMAIN, queries, table)
-    found = xp.estimation.estimate_distribution(answers, gap=1e-9)
+    estimate = xp.estimation.estimate_distribution(answers, gap=1e-9)
     rows = []
     for subject in answers.subjects:
         row = np.ones(3)
@@ -55,10 +55,10 @@ def test_the_likelihood_is_that_of_the_transcripts() -> None:
             row *= [float(likelihood.pmf(x).probability(position)) for x in range(3)]
         rows.append(row)
     # Where it is largest, no value has a slope above the number of subjects.
-    mixed = np.array(rows) @ found.probabilities
+    mixed = np.array(rows) @ estimate.probabilities
     slopes = (np.array(rows) / mixed[:, None]).sum(axis=0)
     assert slopes.max() <= 4 + 1e-6
-    assert slopes @ found.probabilities == pytest.approx(4)
+    assert slopes @ estimate.probabilities == pytest.approx(4)
 
 
 def test_order_and_names_of_subjects_do_not_matter() -> None:
@@ -73,14 +73,14 @@ def test_order_and_names_of_subjects_do_not_matter() -> None:
 
 def test_one_subject_or_equal_responses_point_at_one_value() -> None:
     for count in (1, 1000):
-        found = xp.estimation.estimate_distribution([(RANDOMIZED, 1)] * count, domain=DOMAIN)
-        assert found.probabilities == pytest.approx([0, 1, 0], abs=1e-6)
-        assert found.gap <= 1e-6
-    assert found.identified.all()
-    with pytest.warns(UserWarning, match="3 of 3 estimates are at an end") as told:
-        ends = found.intervals(repetitions=50)
-    assert told[0].filename == __file__
-    assert ends.doubts == (str(told[0].message),)
+        estimate = xp.estimation.estimate_distribution([(RANDOMIZED, 1)] * count, domain=DOMAIN)
+        assert estimate.probabilities == pytest.approx([0, 1, 0], abs=1e-6)
+        assert estimate.gap <= 1e-6
+    assert estimate.identified.all()
+    with pytest.warns(UserWarning, match="3 of 3 estimates are at an end") as caught:
+        ends = estimate.intervals(repetitions=50)
+    assert caught[0].filename == __file__
+    assert ends.doubts == (str(caught[0].message),)
     assert "too narrow" in repr(ends)
     assert ends.upper == pytest.approx([0, 1, 0], abs=1e-5)
 
@@ -89,21 +89,21 @@ def test_an_estimate_is_inside_its_interval_though_resampled_ones_are_searched_l
     None
 ):
     domain, query = xp.FiniteSet(["never", "often"]), xp.randomized_response(epsilon=1)
-    found = xp.estimation.estimate_distribution([(query, "never")] * 3, domain=domain)
+    estimate = xp.estimation.estimate_distribution([(query, "never")] * 3, domain=domain)
     for scores in (None, [0, 10]):
         with pytest.warns(UserWarning, match="too narrow"):
-            ends = found.intervals(scores, repetitions=200)
+            ends = estimate.intervals(scores, repetitions=200)
         assert (ends.lower <= ends.estimate).all()
         assert (ends.estimate <= ends.upper).all()
     # What is the same for every value is certain, and not too narrow.
-    assert found.intervals([2, 2], repetitions=50).doubts == ()
+    assert estimate.intervals([2, 2], repetitions=50).doubts == ()
 
 
 def test_responses_that_say_nothing_leave_all_values_alike() -> None:
     silent = xp.channel([[1, 0], [1, 0], [1, 0]])
-    found = xp.estimation.estimate_distribution([(silent, 0)] * 5, domain=DOMAIN)
-    assert found.probabilities == pytest.approx(np.full(3, 1 / 3))
-    assert not found.identified.any()
+    estimate = xp.estimation.estimate_distribution([(silent, 0)] * 5, domain=DOMAIN)
+    assert estimate.probabilities == pytest.approx(np.full(3, 1 / 3))
+    assert not estimate.identified.any()
 
 
 @pytest.mark.parametrize("epsilon", ["1e-6", "1e-300"])
@@ -112,52 +112,52 @@ def test_hardly_any_epsilon_tells_nothing(epsilon: str) -> None:
         (xp.randomized_response(epsilon=epsilon), 1),
         (xp.unary_encoding(epsilon=epsilon), "010"),
     ]:
-        found = xp.estimation.estimate_distribution([(query, response)] * 9, domain=DOMAIN)
-        assert not found.identified.any()
-        assert found.intervals(repetitions=50).upper.tolist() == [1, 1, 1]
+        estimate = xp.estimation.estimate_distribution([(query, response)] * 9, domain=DOMAIN)
+        assert not estimate.identified.any()
+        assert estimate.intervals(repetitions=50).upper.tolist() == [1, 1, 1]
 
 
 def test_what_responses_do_not_tell_is_said() -> None:
     pairs = [(ONE_BIT, 1)] * 60 + [(ONE_BIT, 0)] * 40
-    found = xp.estimation.estimate_distribution(pairs, domain=DOMAIN)
+    estimate = xp.estimation.estimate_distribution(pairs, domain=DOMAIN)
     # One bit tells the mean of the scores and nothing else.
-    assert not found.identified.any()
-    assert found.mean(SCORES) == pytest.approx(
+    assert not estimate.identified.any()
+    assert estimate.mean(SCORES) == pytest.approx(
         xp.estimation.estimate_mean([y for _, y in pairs], ONE_BIT, domain=DOMAIN).mean, abs=1e-4
     )
-    wide = found.intervals(repetitions=50)
+    wide = estimate.intervals(repetitions=50)
     assert wide.lower.tolist() == [0, 0, 0]
     assert wide.upper.tolist() == [1, 1, 1]
-    told = found.intervals(SCORES, repetitions=200)
-    assert 0.4 < told.lower[0] < found.mean(SCORES) < told.upper[0] <= 1
+    caught = estimate.intervals(SCORES, repetitions=200)
+    assert 0.4 < caught.lower[0] < estimate.mean(SCORES) < caught.upper[0] <= 1
     # Some other score is not told.
-    assert found.intervals([1, 0, 0], repetitions=50).upper.tolist() == [1]
+    assert estimate.intervals([1, 0, 0], repetitions=50).upper.tolist() == [1]
 
 
 def test_values_that_are_alike_share_their_sum_equally() -> None:
     domain = xp.FiniteSet(["a", "b", "c", "d"])
     query = xp.channel([[0.7, 0.3], [0.2, 0.8], [0.2, 0.8], [0.2, 0.8]])
-    found = xp.estimation.estimate_distribution(
+    estimate = xp.estimation.estimate_distribution(
         [(query, 0)] * 40 + [(query, 1)] * 60, domain=domain
     )
-    assert found.alike.tolist() == [0, 1, 1, 1]
-    assert found.probabilities[0] == pytest.approx(0.4, abs=1e-4)
-    assert len(set(found.probabilities[1:].tolist())) == 1
-    assert found.probabilities.sum() == pytest.approx(1)
-    assert found.identified.tolist() == [True, False, False, False]
-    ends = found.intervals(repetitions=50)
+    assert estimate.alike.tolist() == [0, 1, 1, 1]
+    assert estimate.probabilities[0] == pytest.approx(0.4, abs=1e-4)
+    assert len(set(estimate.probabilities[1:].tolist())) == 1
+    assert estimate.probabilities.sum() == pytest.approx(1)
+    assert estimate.identified.tolist() == [True, False, False, False]
+    ends = estimate.intervals(repetitions=50)
     assert ends.upper[0] < 0.8
     assert ends.upper[1:].tolist() == [1, 1, 1]
-    assert found.intervals([0, 1, 1, 1], repetitions=50).lower[0] > 0.2
+    assert estimate.intervals([0, 1, 1, 1], repetitions=50).lower[0] > 0.2
 
 
 def test_responses_that_nobody_gave_do_not_share_a_sum() -> None:
     # Nobody answered 0 or 2 to the first query, and the second one does not tell them apart.
     is_one = xp.channel([[0.9, 0.1], [0.1, 0.9], [0.9, 0.1]])
     pairs = [(RANDOMIZED, 1), *[(is_one, 0)] * 9]
-    found = xp.estimation.estimate_distribution(pairs, domain=DOMAIN)
-    assert found.probabilities[0] == found.probabilities[2] > 0.1
-    assert found.identified.tolist() == [False, True, False]
+    estimate = xp.estimation.estimate_distribution(pairs, domain=DOMAIN)
+    assert estimate.probabilities[0] == estimate.probabilities[2] > 0.1
+    assert estimate.identified.tolist() == [False, True, False]
 
 
 def test_many_values_and_few_queries_do_not_stall() -> None:
@@ -165,22 +165,22 @@ def test_many_values_and_few_queries_do_not_stall() -> None:
     points = [(x, y) for x in range(12) for y in range(12)]
     domain = xp.FiniteSet(range(144))
     queries: dict[str, Query] = {
-        str(number): xp.perturbation([a * x + b * y for x, y in points], epsilon=1, range=(0, 66))
-        for number, (a, b) in enumerate([(1, 5), (3, 3), (6, 0)])
+        str(index): xp.perturbation([a * x + b * y for x, y in points], epsilon=1, range=(0, 66))
+        for index, (a, b) in enumerate([(1, 5), (3, 3), (6, 0)])
     }
     table = {
         "subject": np.repeat(np.arange(100), 3),
         "query": ["0", "1", "2"] * 100,
         "response": [66 * int(bit) for bit in generator.integers(0, 2, 300)],
     }
-    seen: list[float] = []
+    caught: list[float] = []
     answers = xp.Answers(domain, queries, table)
-    found = xp.estimation.estimate_distribution(
-        answers, progress=lambda step, gap: seen.append(gap)
+    estimate = xp.estimation.estimate_distribution(
+        answers, progress=lambda step, gap: caught.append(gap)
     )
-    assert found.gap <= 1e-6
-    assert found.steps <= 30
-    assert len(seen) == found.steps + 1
+    assert estimate.gap <= 1e-6
+    assert estimate.steps <= 30
+    assert len(caught) == estimate.steps + 1
 
 
 def test_it_can_be_interrupted() -> None:
@@ -201,17 +201,17 @@ def test_several_bits_of_a_subject_tell_more() -> None:
 
 def test_bootstrap_intervals_are_reproducible_and_about_right() -> None:
     pairs = [(RANDOMIZED, y) for y, count in enumerate([400, 350, 250]) for _ in range(count)]
-    found = xp.estimation.estimate_distribution(pairs, domain=DOMAIN)
-    seen: list[tuple[int, int]] = []
-    first = found.intervals(repetitions=300, seed=7, progress=lambda *at: seen.append(at))
-    again = found.intervals(repetitions=300, seed=7)
-    other = found.intervals(repetitions=300, seed=8)
+    estimate = xp.estimation.estimate_distribution(pairs, domain=DOMAIN)
+    caught: list[tuple[int, int]] = []
+    first = estimate.intervals(repetitions=300, seed=7, progress=lambda *at: caught.append(at))
+    again = estimate.intervals(repetitions=300, seed=7)
+    other = estimate.intervals(repetitions=300, seed=8)
     assert first.lower.tolist() == again.lower.tolist()
     assert first.lower.tolist() != other.lower.tolist()
-    assert seen[-1] == (300, 300)
+    assert caught[-1] == (300, 300)
     exact = xp.estimation.estimate_frequencies(pairs, domain=DOMAIN).standard_error
     assert first.standard_error == pytest.approx(exact, rel=0.15)
-    assert ((first.lower < found.probabilities) & (found.probabilities < first.upper)).all()
+    assert ((first.lower < estimate.probabilities) & (estimate.probabilities < first.upper)).all()
 
 
 def survivors(
@@ -235,7 +235,7 @@ def survivors(
 
     high, low = np.zeros((2, subjects), dtype=np.intp)
     rows: list[NDArray[np.intp]] = []
-    given: list[NDArray[np.intp]] = []
+    pairs: list[NDArray[np.intp]] = []
     for _ in range(rounds):
         states = zip(high.tolist(), low.tolist(), strict=True)
         staying = np.array([accepts(*state) for state in states])
@@ -243,11 +243,11 @@ def survivors(
         high += staying & (responses == 1)
         low += staying & (responses == 0)
         rows.append(np.flatnonzero(staying))
-        given.append(responses[staying])
+        pairs.append(responses[staying])
     table = {
         "subject": np.concatenate(rows),
         "query": ["q"] * sum(map(len, rows)),
-        "response": np.concatenate(given),
+        "response": np.concatenate(pairs),
     }
     return xp.Answers(domain, {"q": query}, table), values, staying
 
@@ -257,10 +257,10 @@ def test_under_a_filter_means_are_wrong_and_the_likeliest_distribution_is_not() 
     answers, values, staying = survivors(ONE_BIT, 2, 20, shares, subjects=20_000)
     group = float(np.array(SCORES)[values].mean())
     per_subject = xp.estimation.estimate_mean(answers, "q")
-    found = xp.estimation.estimate_distribution(answers)
-    error = float(found.intervals(SCORES, repetitions=50).standard_error[0])
+    estimate = xp.estimation.estimate_distribution(answers)
+    error = float(estimate.intervals(SCORES, repetitions=50).standard_error[0])
     assert per_subject.mean - group > 0.08
-    assert abs(found.mean(SCORES) - group) < 4 * error
+    assert abs(estimate.mean(SCORES) - group) < 4 * error
     assert error < 0.01
     # Those who are left differ from all, but by no more than their budget allows.
     left = float(np.array(SCORES)[values[staying]].mean())
@@ -292,7 +292,7 @@ def test_contradicting_responses_are_refused() -> None:
         xp.estimation.estimate_distribution(xp.Answers(DOMAIN, {"q": sure}, table))
 
 
-FOUND = xp.estimation.estimate_distribution([(RANDOMIZED, 1)], domain=DOMAIN)
+ESTIMATE = xp.estimation.estimate_distribution([(RANDOMIZED, 1)], domain=DOMAIN)
 
 
 @pytest.mark.parametrize(
@@ -324,11 +324,11 @@ FOUND = xp.estimation.estimate_distribution([(RANDOMIZED, 1)], domain=DOMAIN)
             ),
             "domain: must be a finite set",
         ),
-        (lambda: FOUND.mean([1, 2]), "scores: needs 3, one per value, not 2"),
-        (lambda: FOUND.mean([1, 2, "x"]), "scores[2]: must be a number"),
-        (lambda: FOUND.intervals(repetitions=49), "repetitions: must be at least 50"),
-        (lambda: FOUND.intervals(seed=-1), "seed: must be at least 0"),
-        (lambda: FOUND.intervals(confidence=0), "confidence: must be between"),
+        (lambda: ESTIMATE.mean([1, 2]), "scores: needs 3, one per value, not 2"),
+        (lambda: ESTIMATE.mean([1, 2, "x"]), "scores[2]: must be a number"),
+        (lambda: ESTIMATE.intervals(repetitions=49), "repetitions: must be at least 50"),
+        (lambda: ESTIMATE.intervals(seed=-1), "seed: must be at least 0"),
+        (lambda: ESTIMATE.intervals(confidence=0), "confidence: must be between"),
     ],
 )
 def test_bad_input_gets_one_clear_line(call: Any, reason: str) -> None:
@@ -357,9 +357,9 @@ def test_a_seed_draws_the_same_subjects_from_a_table_and_from_a_folder(tmp_path:
             rows.append((f"s{subject}", key, response))
         transcript.save(tmp_path / f"s{subject}.json")
     table = dict(zip(("subject", "query", "response"), zip(*rows, strict=True), strict=True))
-    found = [
+    estimate = [
         xp.estimation.estimate_distribution(answers).intervals(repetitions=50, seed=3)
         for answers in (xp.Answers(values, queries, table), xp.load_answers(tmp_path))
     ]
-    assert np.allclose(found[0].lower, found[1].lower, atol=1e-9)
-    assert np.allclose(found[0].standard_error, found[1].standard_error, atol=1e-9)
+    assert np.allclose(estimate[0].lower, estimate[1].lower, atol=1e-9)
+    assert np.allclose(estimate[0].standard_error, estimate[1].standard_error, atol=1e-9)

@@ -68,10 +68,10 @@ def test_frequencies_of_one_attribute_are_those_of_a_set_of_its_values(query: Qu
         ("minutes", answers.about("minutes", at=2), [0, 1, 2]),
     ):
         plain = xp.Answers(xp.FiniteSet(values), {key: query}, only(table, key))
-        found, expected = estimate_frequencies(part), estimate_frequencies(plain)
-        assert found.frequency.tolist() == expected.frequency.tolist()
-        assert found.upper.tolist() == expected.upper.tolist()
-        assert list(found.columns()["value"]) == values
+        estimate, expected = estimate_frequencies(part), estimate_frequencies(plain)
+        assert estimate.frequency.tolist() == expected.frequency.tolist()
+        assert estimate.upper.tolist() == expected.upper.tolist()
+        assert list(estimate.columns()["value"]) == values
         likeliest = estimate_distribution(part)
         assert likeliest.tree() == estimate_distribution(plain).tree()
         losses = xp.realized_losses(part)
@@ -85,14 +85,14 @@ def test_frequencies_of_one_attribute_are_those_of_a_set_of_its_values(query: Qu
 def test_the_order_in_which_attributes_are_named_changes_only_the_order(query: Query) -> None:
     queries = {"both": query.about("region", "smokes")}
     answers = xp.Answers(PERSON, queries, drawn(queries, 300))
-    one, other = answers.about("region", "smokes"), answers.about("smokes", "region")
+    single, other = answers.about("region", "smokes"), answers.about("smokes", "region")
     assert other.domain.values[1] == ("no", "s")
-    frequency = estimate_frequencies(one).frequency.reshape(3, 2)
+    frequency = estimate_frequencies(single).frequency.reshape(3, 2)
     assert np.allclose(estimate_frequencies(other).frequency.reshape(2, 3), frequency.T)
-    likeliest = estimate_distribution(one, gap=1e-9).probabilities.reshape(3, 2)
-    found = estimate_distribution(other, gap=1e-9)
-    assert np.allclose(found.probabilities.reshape(2, 3), likeliest.T, atol=1e-5)
-    assert found.identified.all()
+    likeliest = estimate_distribution(single, gap=1e-9).probabilities.reshape(3, 2)
+    estimate = estimate_distribution(other, gap=1e-9)
+    assert np.allclose(estimate.probabilities.reshape(2, 3), likeliest.T, atol=1e-5)
+    assert estimate.identified.all()
 
 
 def log_likelihood(answers: xp.Answers, names: list[str], shares: np.ndarray[Any, Any]) -> float:
@@ -102,12 +102,12 @@ def log_likelihood(answers: xp.Answers, names: list[str], shares: np.ndarray[Any
     for subject in answers.subjects:
         chance = 0.0
         for share, combination in zip(shares, itertools.product(*values), strict=True):
-            whole = {**dict.fromkeys(PERSON.names, 0), "region": "n", "smokes": "no"}
-            place = PERSON.locate({**whole, **dict(zip(names, combination, strict=True))})
-            assert place is not None
+            record = {**dict.fromkeys(PERSON.names, 0), "region": "n", "smokes": "no"}
+            index = PERSON.locate({**record, **dict(zip(names, combination, strict=True))})
+            assert index is not None
             for exchange in answers.transcript(subject).exchanges:
                 likelihood = exchange.query.on(PERSON)
-                share = share * float(likelihood.pmf(place).probability(exchange.position))
+                share = share * float(likelihood.pmf(index).probability(exchange.position))
             chance += share
         total += np.log(chance)
     return total
@@ -123,16 +123,18 @@ def test_the_distribution_of_two_attributes_is_likeliest_from_answers_about_eith
         "age": RESPONSE.about("age"),
     }
     answers = xp.Answers(PERSON, queries, drawn(queries, 40))
-    found = estimate_distribution(answers.about("region", "smokes"), gap=1e-9)
-    asked = xp.Answers(PERSON, queries, only(drawn(queries, 40), "smokes", "region", "both"))
-    best = log_likelihood(asked, ["region", "smokes"], found.probabilities)
+    estimate = estimate_distribution(answers.about("region", "smokes"), gap=1e-9)
+    answered = xp.Answers(PERSON, queries, only(drawn(queries, 40), "smokes", "region", "both"))
+    best = log_likelihood(answered, ["region", "smokes"], estimate.probabilities)
     generator = np.random.default_rng(1)
     for size in (0.3, 0.1, 0.03, 0.01):
         for _ in range(3):
-            other = found.probabilities + size * generator.random(6)
-            assert log_likelihood(asked, ["region", "smokes"], other / other.sum()) <= best + 1e-6
-    assert found.identified.all()
-    columns = found.columns()
+            other = estimate.probabilities + size * generator.random(6)
+            assert (
+                log_likelihood(answered, ["region", "smokes"], other / other.sum()) <= best + 1e-6
+            )
+    assert estimate.identified.all()
+    columns = estimate.columns()
     assert (columns["region"][:3], columns["smokes"][:3]) == (["n", "n", "s"], ["no", "yes", "no"])
 
 
@@ -144,12 +146,12 @@ def test_answers_about_single_attributes_determine_their_marginals_and_not_their
     table = drawn(queries, 100)
     # Each from another subject, for answers of one subject say something about the joint.
     table["subject"] = list(range(len(table["subject"])))
-    found = estimate_distribution(xp.Answers(PERSON, queries, table).about("region", "smokes"))
-    assert not found.identified.any()
-    smokes = found.intervals([0, 1, 0, 1, 0, 1], repetitions=50)
+    estimate = estimate_distribution(xp.Answers(PERSON, queries, table).about("region", "smokes"))
+    assert not estimate.identified.any()
+    smokes = estimate.intervals([0, 1, 0, 1, 0, 1], repetitions=50)
     assert np.isfinite(smokes.standard_error).all()
     alone = estimate_distribution(xp.Answers(PERSON, queries, table).about("smokes"))
-    assert found.mean([0, 1, 0, 1, 0, 1]) == pytest.approx(alone.mean([0, 1]), abs=1e-3)
+    assert estimate.mean([0, 1, 0, 1, 0, 1]) == pytest.approx(alone.mean([0, 1]), abs=1e-3)
 
 
 def test_the_mean_of_a_score_about_an_attribute_is_that_on_a_set() -> None:
@@ -165,8 +167,8 @@ def test_the_mean_of_a_score_about_an_attribute_is_that_on_a_set() -> None:
         plain = xp.Answers(xp.FiniteSet(range(4)), {key: query}, table)
         assert estimate_mean(answers, key) == estimate_mean(plain, key)
         assert estimate_mean(answers.about("age"), key) == estimate_mean(plain, key)
-        given = estimate_mean(table["response"], queries[key], domain=PERSON)
-        assert given == estimate_mean(plain, key)
+        pairs = estimate_mean(table["response"], queries[key], domain=PERSON)
+        assert pairs == estimate_mean(plain, key)
 
 
 def test_what_was_left_out_makes_answers_incomplete_unless_everybody_was_asked_the_same() -> None:
@@ -199,9 +201,9 @@ def test_the_joint_distribution_is_right_where_questions_depend_on_responses() -
     three = (np.full((3, 3), light) + (heavy - light) * np.eye(3)) / (heavy + 2 * light)
     table: dict[str, list[Any]] = {"subject": [], "query": [], "response": []}
     subject = 0
-    for says, region in [("no", None), *(("yes", place) for place in range(3))]:
-        seen = truth * bit[:, ["no", "yes"].index(says)]
-        share = seen.sum() if region is None else (seen * three[:, [region]]).sum()
+    for says, region in [("no", None), *(("yes", index) for index in range(3))]:
+        caught = truth * bit[:, ["no", "yes"].index(says)]
+        share = caught.sum() if region is None else (caught * three[:, [region]]).sum()
         for _ in range(round(30_000 * share)):
             rows = [("smokes", says)] + ([] if region is None else [("region", "nsw"[region])])
             for key, response in rows:
@@ -272,17 +274,17 @@ def test_a_likelihood_on_a_larger_part_decides_as_on_the_record() -> None:
     person = xp.Attributes(region=["n", "s", "w"], smokes=["no", "yes"])
     generator = random.Random(3)
     for _ in range(30):
-        whole = xp.Transcript(person)
+        record = xp.Transcript(person)
         part = xp.Transcript(person.part(("region", "smokes")))
         for _ in range(generator.randrange(4)):
             query = generator.choice(queries)
             position = generator.randrange(len(query.on(person).responses))
-            whole, part = whole.add_position(query, position), part.add_position(query, position)
-        one, other = xp.Odometer(whole), xp.Odometer(part)
-        assert one.exact_loss == other.exact_loss
+            record, part = record.add_position(query, position), part.add_position(query, position)
+        single, other = xp.Odometer(record), xp.Odometer(part)
+        assert single.exact_loss == other.exact_loss
         following = generator.choice(queries)
         for guard in (xp.BayesianFilter(epsilon=2), xp.SimplifiedFilter(epsilon=2)):
-            decisions = [guard.decide(odometer, following) for odometer in (one, other)]
+            decisions = [guard.decide(odometer, following) for odometer in (single, other)]
             assert decisions[0].accepted == decisions[1].accepted
             worst = [decision.loss_at_worst.upper for decision in decisions]
             assert worst[0] == pytest.approx(worst[1], abs=1e-9)
@@ -321,14 +323,14 @@ def test_a_step_that_all_answered_before_anything_was_refused_needs_no_warning()
     for estimate in (estimate_frequencies, estimate_distribution):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            found = estimate(first)
-        assert found.provenance.doubts == ()
-        assert "did not depend on responses" in found.provenance.assumes
-        assert found.provenance.refused == 0
-        with warnings.catch_warnings(record=True, action="always") as said:
+            result = estimate(first)
+        assert result.provenance.doubts == ()
+        assert "did not depend on responses" in result.provenance.assumes
+        assert result.provenance.refused == 0
+        with warnings.catch_warnings(record=True, action="always") as caught:
             doubts = estimate(second).provenance.doubts
         assert "who was asked may depend on what is missing" in doubts[0]
-        assert tuple(str(each.message) for each in said) == doubts
+        assert tuple(str(warning.message) for warning in caught) == doubts
     with pytest.warns(UserWarning, match="the loss of a part need not bound"):
         xp.realized_losses(first)
 
@@ -340,8 +342,8 @@ def test_what_is_known_to_be_missing_or_refused_is_warned_of_even_if_all_were_as
     guard = xp.BayesianFilter(epsilon=2)
     quiet = xp.Answers(PERSON, queries, table, filter=guard)
     assert estimate_frequencies(quiet.about("smokes")).provenance.doubts == ()
-    for known in ({"complete": False}, {"refused": [("3", "s")]}):
-        answers = xp.Answers(PERSON, queries, table, filter=guard, **known)
+    for expected in ({"complete": False}, {"refused": [("3", "s")]}):
+        answers = xp.Answers(PERSON, queries, table, filter=guard, **expected)
         with pytest.warns(UserWarning, match="biased"):
             assert estimate_frequencies(answers.about("smokes")).provenance.doubts
     with pytest.warns(UserWarning, match="biased"):  # the last one was not asked for the region
@@ -372,10 +374,10 @@ def test_answers_about_a_category_of_a_box_are_those_of_a_set_of_its_values() ->
         "query": ["smokes", "region", "age"] * 2,
         "response": ["no", "n", 0, "yes", "n", 1],
     }
-    found = estimate_frequencies(xp.Answers(box, queries, table).about("smokes"))
+    estimate = estimate_frequencies(xp.Answers(box, queries, table).about("smokes"))
     plain = xp.Answers(xp.FiniteSet(["no", "yes"]), {"smokes": RESPONSE}, only(table, "smokes"))
-    assert found.frequency.tolist() == estimate_frequencies(plain).frequency.tolist()
-    assert found.provenance.doubts == ()
+    assert estimate.frequency.tolist() == estimate_frequencies(plain).frequency.tolist()
+    assert estimate.provenance.doubts == ()
     # A score of it tells something about it too, which a set of categories cannot take in.
     queries["age"] = xp.linear({"age": 1, "smokes": {"no": 0, "yes": 1}}, epsilon=1)
     table["response"][2::3] = [0, 2]

@@ -42,23 +42,23 @@ ROWS: list[tuple[int, str, Any]] = [
 
 
 def test_the_joint_likelihood_of_all_that_was_asked_about_is_largest() -> None:
-    found = estimate_distribution(answers_of(ROWS), about="smokes", gap=1e-9)
+    estimate = estimate_distribution(answers_of(ROWS), about="smokes", gap=1e-9)
     joint = estimate_distribution(answers_of(ROWS), about=["smokes", "region", "drinks"], gap=1e-9)
-    assert found.probabilities == pytest.approx(
+    assert estimate.probabilities == pytest.approx(
         joint.probabilities.reshape(2, 3, 2).sum(axis=(1, 2)), abs=1e-4
     )
     records = list(itertools.product(["no", "yes"], ["n", "s", "w"], ["no", "yes"]))
     rows = np.ones((5, len(records)))
     for subject, query, response in ROWS:
-        for place, (smokes, region, drinks) in enumerate(records):
+        for index, (smokes, region, drinks) in enumerate(records):
             value, size = {
                 "smokes": (smokes, 2), "drinks": (drinks, 2), "both": ((region, smokes), 6)
             }[query]  # fmt: skip
-            rows[subject - 1, place] *= chance(response, value, size)
+            rows[subject - 1, index] *= chance(response, value, size)
     slopes = (rows / (rows @ joint.probabilities)[:, None]).sum(axis=0)
     assert slopes.max() <= 5 + 1e-6
-    assert found.model == "smokes, region and drinks together: 12 combinations"
-    assert "model: smokes, region and drinks together" in repr(found)
+    assert estimate.model == "smokes, region and drinks together: 12 combinations"
+    assert "model: smokes, region and drinks together" in repr(estimate)
 
 
 def test_of_a_part_of_answers_it_is_the_sum_over_the_rest() -> None:
@@ -92,15 +92,15 @@ def filtered(subjects: int, seed: int) -> xp.Answers:
 
 def test_answers_about_others_that_decided_who_was_asked_are_taken_into_account() -> None:
     answers = filtered(6_000, 3)
-    found = estimate_distribution(answers, about="drinks")
-    ends = found.intervals()
+    estimate = estimate_distribution(answers, about="drinks")
+    ends = estimate.intervals()
     assert ends.lower[1] < 0.5 < ends.upper[1]
     assert ends.standard_error[1] < 0.03
-    assert found.identified.all()
+    assert estimate.identified.all()
     with pytest.warns(UserWarning, match="incomplete"):
         biased = estimate_distribution(answers.about("drinks"))
     assert biased.probabilities[1] > 0.6
-    assert found.provenance.doubts == ()
+    assert estimate.provenance.doubts == ()
 
 
 def changes(history: tuple[int, ...]) -> int:
@@ -108,8 +108,8 @@ def changes(history: tuple[int, ...]) -> int:
 
 
 def histories(values: int, steps: list[int], allowed: Any) -> set[tuple[int, ...]]:
-    each = itertools.product(range(values), repeat=len(steps))
-    return {history for history in each if allowed(history)}
+    all_histories = itertools.product(range(values), repeat=len(steps))
+    return {history for history in all_histories if allowed(history)}
 
 
 @pytest.mark.parametrize("times", [0, 1, 2])
@@ -117,9 +117,9 @@ def test_histories_are_those_with_so_many_changes(times: int) -> None:
     domain = xp.Attributes(app=xp.changing(["a", "b", "c"], times=times))
     steps = [1, 4, 5, 9]
     support = record_support(domain, [("app", step) for step in steps])
-    found = list(zip(*(support.indices[("app", step)].tolist() for step in steps), strict=True))
-    assert len(found) == len(set(found))
-    assert set(found) == histories(3, steps, lambda h: changes(h) <= times)
+    estimate = list(zip(*(support.indices[("app", step)].tolist() for step in steps), strict=True))
+    assert len(estimate) == len(set(estimate))
+    assert set(estimate) == histories(3, steps, lambda h: changes(h) <= times)
 
 
 def test_histories_with_a_largest_step_depend_on_how_far_apart_steps_are() -> None:
@@ -150,12 +150,12 @@ def test_a_step_under_a_filter_is_estimated_from_the_histories() -> None:
     answers = panel.answers()
     assert len(answers.codes) < 6 * subjects
     for week in (1, 2, 3):
-        found = estimate_distribution(answers, about="app", at=week)
-        ends = found.intervals()
+        estimate = estimate_distribution(answers, about="app", at=week)
+        ends = estimate.intervals()
         true = week / 5
         assert ends.lower[1] < true < ends.upper[1]
         assert ends.standard_error[1] < 0.05
-        assert found.model == "app at steps 1, 2 and 3 together: 6 combinations"
+        assert estimate.model == "app at steps 1, 2 and 3 together: 6 combinations"
 
 
 def test_what_cannot_be_estimated_is_one_line() -> None:
@@ -169,15 +169,15 @@ def test_what_cannot_be_estimated_is_one_line() -> None:
         ("a", 3, "at: a does not change"),
         ([], None, "about: must name at least one"),
     ]:
-        with pytest.raises(xp.InvalidInput) as told:
+        with pytest.raises(xp.InvalidInput) as raised:
             estimate_distribution(answers, about=about, at=step)
-        assert str(told.value).startswith(message), told.value
+        assert str(raised.value).startswith(message), raised.value
     with pytest.raises(xp.InvalidInput, match="nobody answered about drinks"):
         estimate_distribution(answers_of(ROWS[3:5]), about="drinks")
     with pytest.raises(xp.InvalidInput, match="a finite set has no attributes"):
         estimate_distribution([(COIN, 0)], domain=xp.FiniteSet(range(2)), about="a")
     long = xp.Attributes(app=xp.changing(range(10), times=3))
-    many = {str(week): COIN.about("app", at=week) for week in range(1, 8)}
-    rows = {"subject": [1] * 7, "query": list(many), "response": [0] * 7}
+    subjects = {str(week): COIN.about("app", at=week) for week in range(1, 8)}
+    rows = {"subject": [1] * 7, "query": list(subjects), "response": [0] * 7}
     with pytest.raises(xp.InvalidInput, match="app has more than 1,500 histories over the 7 steps"):
-        estimate_distribution(xp.Answers(long, many, rows), about="app", at=2)
+        estimate_distribution(xp.Answers(long, subjects, rows), about="app", at=2)

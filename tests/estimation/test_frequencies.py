@@ -30,8 +30,12 @@ FAMILIES: list[Query] = [
 
 def answers_of(queries: dict[str, Query], positions: list[list[tuple[str, int]]]) -> xp.Answers:
     """A list per subject, of queries and the positions of responses."""
-    rows = [(i, key, place) for i, given in enumerate(positions) for key, place in given]
-    responses = [queries[key].on(DOMAIN).responses[place] for _, key, place in rows]
+    rows = [
+        (i, key, position)
+        for i, responses_of_subject in enumerate(positions)
+        for key, position in responses_of_subject
+    ]
+    responses = [queries[key].on(DOMAIN).responses[position] for _, key, position in rows]
     table = {
         "subject": [i for i, _, _ in rows],
         "query": [key for _, key, _ in rows],
@@ -52,11 +56,11 @@ def test_over_all_responses_of_a_group_mean_and_variance_are_right(query: Query)
     for positions in itertools.product(range(len(query.on(DOMAIN).responses)), repeat=len(group)):
         p = float(math.prod(chance(query, x, y) for x, y in zip(group, positions, strict=True)))
         if p:
-            found = xp.estimation.estimate_frequencies(
+            estimate = xp.estimation.estimate_frequencies(
                 answers_of({"q": query}, [[("q", y)] for y in positions])
             )
-            mean += p * found.frequency
-            square += p * (found.frequency - truth) ** 2
+            mean += p * estimate.frequency
+            square += p * (estimate.frequency - truth) ** 2
     assert mean == pytest.approx(truth, abs=1e-9)
     noise = decoder_for(query.on(DOMAIN)).variance
     other = np.broadcast_to(noise.other, (SIZE, SIZE))
@@ -82,10 +86,10 @@ def test_subjects_with_several_queries_are_averaged_without_bias_and_by_their_no
                 * chance(queries["clear"], 0, first[1])
                 * chance(queries["clear"], 1, second)
             )
-            given = [[("loud", first[0]), ("clear", first[1])], [("clear", second)]]
-            found = xp.estimation.estimate_frequencies(answers_of(queries, given))
-            mean += p * found.frequency
-            square += p * (found.frequency - truth) ** 2
+            responses_of_subject = [[("loud", first[0]), ("clear", first[1])], [("clear", second)]]
+            estimate = xp.estimation.estimate_frequencies(answers_of(queries, responses_of_subject))
+            mean += p * estimate.frequency
+            square += p * (estimate.frequency - truth) ** 2
     assert mean == pytest.approx(truth, abs=1e-9)
     # The loud response hardly adds to the clear one, and does not take from it.
     noise = decoder_for(queries["clear"].on(DOMAIN)).variance
@@ -113,12 +117,12 @@ def test_the_standard_error_is_that_of_subjects_drawn_at_random(query: Query) ->
     pairs = [
         (query, likelihood.responses[y]) for y, count in enumerate(counts) for _ in range(count)
     ]
-    found = xp.estimation.estimate_frequencies(pairs, domain=DOMAIN)
-    assert found.frequency == pytest.approx(prior, abs=1e-3)
-    assert found.standard_error**2 * len(pairs) == pytest.approx(variance, rel=1e-2)
+    estimate = xp.estimation.estimate_frequencies(pairs, domain=DOMAIN)
+    assert estimate.frequency == pytest.approx(prior, abs=1e-3)
+    assert estimate.standard_error**2 * len(pairs) == pytest.approx(variance, rel=1e-2)
     binomial = prior * (1 - prior)
-    assert found.noise_error**2 * len(pairs) == pytest.approx(variance - binomial, rel=1e-2)
-    assert ((found.lower < prior) & (prior < found.upper)).all()
+    assert estimate.noise_error**2 * len(pairs) == pytest.approx(variance - binomial, rel=1e-2)
+    assert ((estimate.lower < prior) & (prior < estimate.upper)).all()
 
 
 def hashed(subjects: int, values: np.ndarray[Any, Any], seeds: int) -> list[tuple[Query, Any]]:
@@ -133,23 +137,23 @@ def hashed(subjects: int, values: np.ndarray[Any, Any], seeds: int) -> list[tupl
 
 def test_local_hashing_with_seeds_of_their_own() -> None:
     values = np.repeat([0, 1, 2], [600, 1300, 100])
-    found = xp.estimation.estimate_frequencies(hashed(2000, values, seeds=2000), domain=DOMAIN)
+    estimate = xp.estimation.estimate_frequencies(hashed(2000, values, seeds=2000), domain=DOMAIN)
     truth = np.array([0.3, 0.65, 0.05])
-    assert (np.abs(found.frequency - truth) < 4 * found.noise_error).all()
+    assert (np.abs(estimate.frequency - truth) < 4 * estimate.noise_error).all()
     p = math.e / (math.e + 3)
     other, true = 0.25 * 0.75 / (p - 0.25) ** 2, p * (1 - p) / (p - 0.25) ** 2
-    shares = np.clip(found.frequency, 0, 1)
+    shares = np.clip(estimate.frequency, 0, 1)
     expected = np.sqrt((shares * true + (1 - shares) * other) / 2000)
-    assert found.noise_error == pytest.approx(expected, rel=1e-6)
+    assert estimate.noise_error == pytest.approx(expected, rel=1e-6)
 
 
 def test_seeds_that_subjects_share_make_the_errors_larger() -> None:
     values = np.repeat([0, 1, 2], [600, 1300, 100])
-    own = xp.estimation.estimate_frequencies(hashed(2000, values, seeds=2000), domain=DOMAIN)
+    separate = xp.estimation.estimate_frequencies(hashed(2000, values, seeds=2000), domain=DOMAIN)
     shared = xp.estimation.estimate_frequencies(hashed(2000, values, seeds=5), domain=DOMAIN)
-    assert (shared.noise_error > 3 * own.noise_error).all()
+    assert (shared.noise_error > 3 * separate.noise_error).all()
     # At worst the collisions of a seed are those of all its subjects: 1/3 over five seeds.
-    assert shared.noise_error.max() <= math.sqrt(1 / 3 / 5) + own.noise_error.max()
+    assert shared.noise_error.max() <= math.sqrt(1 / 3 / 5) + separate.noise_error.max()
 
 
 def test_pairs_and_answers_give_the_same() -> None:
@@ -168,29 +172,35 @@ def test_pairs_and_answers_give_the_same() -> None:
 
 def test_without_noise_it_counts() -> None:
     query = xp.channel([[1, 0, 0], [0, 1, 0], [0, 0, 1]])
-    found = xp.estimation.estimate_frequencies([(query, 0)] * 3 + [(query, 2)], domain=DOMAIN)
-    assert found.frequency == pytest.approx([0.75, 0, 0.25])
-    assert found.noise_error == pytest.approx(0, abs=1e-6)
-    assert found.standard_error == pytest.approx(np.sqrt(np.array([3, 0, 3]) / 16 / 4), abs=1e-6)
-    assert found.lower[1] == pytest.approx(0, abs=1e-9)
-    assert found.upper[1] == pytest.approx(3.8415 / (4 + 3.8415), abs=1e-4)
+    estimate = xp.estimation.estimate_frequencies([(query, 0)] * 3 + [(query, 2)], domain=DOMAIN)
+    assert estimate.frequency == pytest.approx([0.75, 0, 0.25])
+    assert estimate.noise_error == pytest.approx(0, abs=1e-6)
+    assert estimate.standard_error == pytest.approx(np.sqrt(np.array([3, 0, 3]) / 16 / 4), abs=1e-6)
+    assert estimate.lower[1] == pytest.approx(0, abs=1e-9)
+    assert estimate.upper[1] == pytest.approx(3.8415 / (4 + 3.8415), abs=1e-4)
 
 
 @pytest.mark.parametrize("query", FAMILIES, ids=lambda query: str(query.kind))
 def test_one_subject_or_equal_responses_have_intervals_too(query: Query) -> None:
     for count in (1, 50):
         for response in query.on(DOMAIN).responses[:8]:
-            found = xp.estimation.estimate_frequencies([(query, response)] * count, domain=DOMAIN)
-            assert ((found.lower >= 0) & (found.lower <= found.upper) & (found.upper <= 1)).all()
-            assert np.isfinite(found.standard_error).all()
+            estimate = xp.estimation.estimate_frequencies(
+                [(query, response)] * count, domain=DOMAIN
+            )
+            assert (
+                (estimate.lower >= 0) & (estimate.lower <= estimate.upper) & (estimate.upper <= 1)
+            ).all()
+            assert np.isfinite(estimate.standard_error).all()
             if count == 1:
-                assert (found.upper - found.lower).max() > 0.5
+                assert (estimate.upper - estimate.lower).max() > 0.5
 
 
 def test_a_domain_of_one_value_has_a_frequency_of_one() -> None:
     query = xp.randomized_response(epsilon=1)
-    found = xp.estimation.estimate_frequencies([(query, "only")] * 3, domain=xp.FiniteSet(["only"]))
-    assert found.frequency.tolist() == [1.0]
+    estimate = xp.estimation.estimate_frequencies(
+        [(query, "only")] * 3, domain=xp.FiniteSet(["only"])
+    )
+    assert estimate.frequency.tolist() == [1.0]
 
 
 RANDOMIZED = xp.randomized_response(epsilon=1)
@@ -245,12 +255,12 @@ def test_the_interval_is_wilsons_for_the_chance_of_being_spoken_for(query: Query
     p, q = (float(sum(chance(query, x, y) for y in positions)) for x in (0, 1))
     generator = np.random.default_rng(6)
     for subjects in (1, 5, 80):
-        given = generator.integers(0, len(likelihood.responses), subjects).tolist()
-        pairs = [(query, likelihood.responses[y]) for y in given]
-        found = xp.estimation.estimate_frequencies(pairs, domain=DOMAIN)
-        share, z = float(np.mean([speaking[y] for y in given])), 1.959963984540054
+        responses_of_subject = generator.integers(0, len(likelihood.responses), subjects).tolist()
+        pairs = [(query, likelihood.responses[y]) for y in responses_of_subject]
+        estimate = xp.estimation.estimate_frequencies(pairs, domain=DOMAIN)
+        share, z = float(np.mean([speaking[y] for y in responses_of_subject])), 1.959963984540054
         middle = (share + z**2 / (2 * subjects)) / (1 + z**2 / subjects)
         half = math.sqrt(share * (1 - share) / subjects + z**2 / (4 * subjects**2))
         ends = [middle + sign * half * z / (1 + z**2 / subjects) for sign in (-1, 1)]
         expected = [min(1.0, max(0.0, (end - q) / (p - q))) for end in ends]
-        assert [found.lower[0], found.upper[0]] == pytest.approx(expected, abs=1e-9)
+        assert [estimate.lower[0], estimate.upper[0]] == pytest.approx(expected, abs=1e-9)

@@ -35,8 +35,8 @@ QUERIES: list[tuple[Query, list[float]]] = [
 @pytest.mark.parametrize(("query", "scores"), QUERIES, ids=lambda x: getattr(x, "kind", ""))
 def test_a_response_is_right_on_average(query: Query, scores: list[float]) -> None:
     likelihood, meaning = query.on(DOMAIN), query.meaning(DOMAIN)
-    for place, score in enumerate(scores):
-        pmf = likelihood.pmf(place)
+    for index, score in enumerate(scores):
+        pmf = likelihood.pmf(index)
         average = sum(
             (
                 pmf.probability(position) * Fraction(meaning.estimate(response))
@@ -53,14 +53,14 @@ def test_a_response_is_right_on_average(query: Query, scores: list[float]) -> No
 def test_the_mean_is_that_of_the_paper_with_its_factor_put_right(epsilon: str) -> None:
     a, b = 2, 5
     query = xp.perturbation([2, 5], range=(a, b), epsilon=epsilon)
-    found = xp.estimation.estimate_mean([a] * 30 + [b] * 70, query, domain=xp.FiniteSet([0, 1]))
+    estimate = xp.estimation.estimate_mean([a] * 30 + [b] * 70, query, domain=xp.FiniteSet([0, 1]))
     e, share = math.exp(float(epsilon)), 0.7
     right = a + (b - a) * ((e + 1) * share - 1) / (e - 1)
     printed = a + b * ((e + 1) * share - 1) / (e - 1)
-    assert found.mean == pytest.approx(right, rel=1e-9)
-    assert abs(found.mean - printed) > 1
+    assert estimate.mean == pytest.approx(right, rel=1e-9)
+    assert abs(estimate.mean - printed) > 1
     spread = (b - a) * (e + 1) / (e - 1)
-    assert found.standard_error == pytest.approx(spread * math.sqrt(0.21 / 99), rel=1e-9)
+    assert estimate.standard_error == pytest.approx(spread * math.sqrt(0.21 / 99), rel=1e-9)
 
 
 def test_the_estimate_and_its_variance_are_right_over_all_responses_of_a_group() -> None:
@@ -73,10 +73,10 @@ def test_the_estimate_and_its_variance_are_right_over_all_responses_of_a_group()
             float(likelihood.pmf(x).probability(y)) for x, y in zip(group, positions, strict=True)
         )
         responses = [likelihood.responses[y] for y in positions]
-        found = xp.estimation.estimate_mean(responses, query, domain=DOMAIN)
-        mean += chance * found.mean
-        variance += chance * (found.mean - truth) ** 2
-        expected_variance += chance * found.standard_error**2
+        estimate = xp.estimation.estimate_mean(responses, query, domain=DOMAIN)
+        mean += chance * estimate.mean
+        variance += chance * (estimate.mean - truth) ** 2
+        expected_variance += chance * estimate.standard_error**2
     assert mean == pytest.approx(truth, abs=1e-9)
     # Of those drawn at random: the group's own scores are given, and so vary less.
     assert expected_variance > variance
@@ -91,18 +91,18 @@ def test_drawn_subjects_have_the_variance_that_is_reported_on_average() -> None:
     for positions in itertools.product(range(2), repeat=4):
         chance = math.prod(chances[y] for y in positions)
         responses = [likelihood.responses[y] for y in positions]
-        found = xp.estimation.estimate_mean(responses, query, domain=DOMAIN)
-        mean += chance * found.mean
-        square += chance * found.mean**2
-        reported += chance * found.standard_error**2
+        estimate = xp.estimation.estimate_mean(responses, query, domain=DOMAIN)
+        mean += chance * estimate.mean
+        square += chance * estimate.mean**2
+        reported += chance * estimate.standard_error**2
     assert mean == pytest.approx(sum(p * s for p, s in zip(prior, SCORES, strict=True)), abs=1e-9)
     assert reported == pytest.approx(square - mean**2, rel=1e-9)
 
 
 def test_a_binomial_number_of_bits_has_wilsons_interval() -> None:
     query = xp.perturbation([0, 1], epsilon=500)  # as good as without noise
-    found = xp.estimation.estimate_mean([0] * 6 + [1] * 4, query, domain=xp.FiniteSet([0, 1]))
-    assert (found.lower, found.upper) == pytest.approx((0.1682, 0.6873), abs=1e-4)
+    estimate = xp.estimation.estimate_mean([0] * 6 + [1] * 4, query, domain=xp.FiniteSet([0, 1]))
+    assert (estimate.lower, estimate.upper) == pytest.approx((0.1682, 0.6873), abs=1e-4)
 
 
 @pytest.mark.parametrize(("query", "scores"), QUERIES, ids=lambda x: getattr(x, "kind", ""))
@@ -130,25 +130,25 @@ def test_several_responses_of_a_subject_count_as_one_number() -> None:
     answers = xp.Answers(
         xp.FiniteSet([0, 1]), {"q": query, "other": xp.randomized_response(epsilon=1)}, table
     )
-    found = xp.estimation.estimate_mean(answers, "q")
+    estimate = xp.estimation.estimate_mean(answers, "q")
     low, high = (float(x) for x in map(query.meaning(answers.domain).estimate, (0, 1)))
-    numbers = np.array([(low + high) / 2, high, low])
-    assert found.mean == pytest.approx(numbers.mean())
-    assert found.standard_error == pytest.approx(numbers.std(ddof=1) / math.sqrt(3))
-    assert found.subjects == 3
+    means = np.array([(low + high) / 2, high, low])
+    assert estimate.mean == pytest.approx(means.mean())
+    assert estimate.standard_error == pytest.approx(means.std(ddof=1) / math.sqrt(3))
+    assert estimate.subjects == 3
 
 
 def test_a_mean_on_a_box_needs_no_list_of_values() -> None:
     box = xp.Box(age=(10, 100))
     query = xp.laplace({"age": 1}, range=(0, 100), grid=1, epsilon=1)
-    found = xp.estimation.estimate_mean([30, 50, 70], query, domain=box)
-    assert found.mean == pytest.approx(50)
+    estimate = xp.estimation.estimate_mean([30, 50, 70], query, domain=box)
+    assert estimate.mean == pytest.approx(50)
     # The reach of Student's t with two degrees of freedom is 4.303 standard errors.
-    assert (found.lower, found.upper) == pytest.approx((0.317, 99.683), abs=1e-2)
+    assert (estimate.lower, estimate.upper) == pytest.approx((0.317, 99.683), abs=1e-2)
 
 
 ONE_BIT = xp.perturbation([0, 1], epsilon=1)
-ASKED = xp.Answers(
+QUERIED = xp.Answers(
     xp.FiniteSet([0, 1]),
     {"q": ONE_BIT, "never": ONE_BIT},
     {"subject": [1], "query": ["q"], "response": [0]},
@@ -167,11 +167,11 @@ ASKED = xp.Answers(
         ),
         (([0], "q"), {"domain": DOMAIN}, "query: must be a query"),
         (([0, 7], ONE_BIT), {"domain": xp.FiniteSet([0, 1])}, "row 2: response: 7 is not a resp"),
-        ((ASKED, ONE_BIT), {}, "query: must be the id of a query of the answers"),
-        ((ASKED, "x"), {}, "query: there is no query with this id"),
-        ((ASKED, "never"), {}, "query: nobody answered it"),
-        ((ASKED, "q"), {"domain": DOMAIN}, "domain: is not that of the answers"),
-        ((ASKED, "q"), {"confidence": 95}, "confidence: must be between 0 and 1"),
+        ((QUERIED, ONE_BIT), {}, "query: must be the id of a query of the answers"),
+        ((QUERIED, "x"), {}, "query: there is no query with this id"),
+        ((QUERIED, "never"), {}, "query: nobody answered it"),
+        ((QUERIED, "q"), {"domain": DOMAIN}, "domain: is not that of the answers"),
+        ((QUERIED, "q"), {"confidence": 95}, "confidence: must be between 0 and 1"),
         (
             ([0], xp.perturbation([0, 1], epsilon="1e-200")),
             {"domain": xp.FiniteSet([0, 1])},

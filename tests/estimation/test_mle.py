@@ -50,14 +50,14 @@ def pairwise_climb(table: Floats, counts: Floats, sweeps: int = 40) -> float:
     for _ in range(sweeps):
         for a in range(size):
             for b in range(a):
-                both, rest = (
+                both, constant_part = (
                     weights[a] + weights[b],
                     table @ np.where(np.isin(np.arange(size), [a, b]), 0.0, weights),
                 )
                 low, high = 0.0, 1.0
                 for _ in range(45):
                     t = (low + high) / 2
-                    mixed = rest + both * (t * table[:, a] + (1 - t) * table[:, b])
+                    mixed = constant_part + both * (t * table[:, a] + (1 - t) * table[:, b])
                     with np.errstate(divide="ignore", invalid="ignore"):
                         up = float(np.nansum(counts * (table[:, a] - table[:, b]) / mixed))
                     low, high = (t, high) if up > 0 else (low, t)
@@ -72,15 +72,15 @@ def test_no_distribution_is_likelier_by_more_than_the_gap(case: tuple[Floats, Fl
     table, counts = case
     other = pairwise_climb(table, counts)
     for steps in (1, 3, 12, 1000):
-        found = fit_mixture(table, counts, gap=1e-6, steps=steps)
-        assert (found.weights >= 0).all()
-        assert found.weights.sum() == pytest.approx(1, abs=1e-12)
-        assert found.log_likelihood == pytest.approx(
-            log_likelihood(table, counts, found.weights), rel=1e-12, abs=1e-9
+        fit = fit_mixture(table, counts, gap=1e-6, steps=steps)
+        assert (fit.weights >= 0).all()
+        assert fit.weights.sum() == pytest.approx(1, abs=1e-12)
+        assert fit.log_likelihood == pytest.approx(
+            log_likelihood(table, counts, fit.weights), rel=1e-12, abs=1e-9
         )
-        assert other <= found.log_likelihood + found.gap + 1e-9 * (1 + abs(other))
-    assert found.gap <= 1e-6
-    assert found.steps < 100
+        assert other <= fit.log_likelihood + fit.gap + 1e-9 * (1 + abs(other))
+    assert fit.gap <= 1e-6
+    assert fit.steps < 100
 
 
 def exact_gap(table: Floats, counts: Floats, weights: Floats) -> mpmath.mpf:
@@ -102,10 +102,10 @@ def exact_gap(table: Floats, counts: Floats, weights: Floats) -> mpmath.mpf:
 @given(tables(), st.integers(0, 12))
 def test_the_gap_is_that_of_the_formula_rounded_up(case: tuple[Floats, Floats], steps: int) -> None:
     table, counts = case
-    found = fit_mixture(table, counts, gap=1e-300, steps=steps)
-    exact = exact_gap(table, counts, found.weights)
-    assert found.gap >= exact
-    assert found.gap <= exact * (1 + 1e-9) + 1e-13 * counts.sum()
+    fit = fit_mixture(table, counts, gap=1e-300, steps=steps)
+    exact = exact_gap(table, counts, fit.weights)
+    assert fit.gap >= exact
+    assert fit.gap <= exact * (1 + 1e-9) + 1e-13 * counts.sum()
 
 
 @settings(max_examples=40)
@@ -119,16 +119,16 @@ def test_more_steps_never_leave_more(case: tuple[Floats, Floats]) -> None:
 @pytest.mark.parametrize(("subjects", "queries"), [(40, 3), (100, 3), (100, 20), (1000, 5)])
 def test_values_that_can_hardly_be_told_apart_take_few_steps(subjects: int, queries: int) -> None:
     table, counts = grid_study(subjects, queries)
-    seen: list[tuple[int, float]] = []
-    found = fit_mixture(table, counts, gap=1e-6, steps=30, progress=lambda *at: seen.append(at))
-    assert found.gap <= 1e-6
-    assert seen[-1] == (found.steps, found.gap)
-    assert [step for step, _ in seen] == list(range(found.steps + 1))
+    calls: list[tuple[int, float]] = []
+    fit = fit_mixture(table, counts, gap=1e-6, steps=30, progress=lambda *at: calls.append(at))
+    assert fit.gap <= 1e-6
+    assert calls[-1] == (fit.steps, fit.gap)
+    assert [step for step, _ in calls] == list(range(fit.steps + 1))
     # The conditions of Karush, Kuhn and Tucker: no slope above one, and one where there is mass.
-    slopes = (counts / counts.sum() / (table @ found.weights)) @ table
+    slopes = (counts / counts.sum() / (table @ fit.weights)) @ table
     assert slopes.max() <= 1 + 1e-6 / counts.sum()
-    assert found.weights @ (1 - slopes) == pytest.approx(0, abs=1e-12)
-    assert float(found.weights[slopes < 1 - 1e-3].sum()) < 1e-5
+    assert fit.weights @ (1 - slopes) == pytest.approx(0, abs=1e-12)
+    assert float(fit.weights[slopes < 1 - 1e-3].sum()) < 1e-5
 
 
 def grid_study(subjects: int, queries: int) -> tuple[Floats, Floats]:
@@ -149,25 +149,25 @@ def grid_study(subjects: int, queries: int) -> tuple[Floats, Floats]:
 def test_rounding_stops_it_in_time() -> None:
     generator = np.random.default_rng(5)
     table = generator.uniform(0.1, 1, (200, 20))
-    found = fit_mixture(table, np.full(200, 1e9), gap=1e-9, steps=1000)
-    assert 1e-9 < found.gap < 0.1
-    assert found.steps < 60
+    fit = fit_mixture(table, np.full(200, 1e9), gap=1e-9, steps=1000)
+    assert 1e-9 < fit.gap < 0.1
+    assert fit.steps < 60
 
 
 @pytest.mark.parametrize("spread", [0.001, 0.1, 3.0])
 def test_many_rows_take_few_steps(spread: float) -> None:
     generator = np.random.default_rng(3)
     table = np.exp(generator.normal(0, spread, (3000, 12)))
-    found = fit_mixture(table, np.ones(3000), gap=1e-6, steps=100)
-    assert found.gap <= 1e-6
-    assert found.steps < 40
+    fit = fit_mixture(table, np.ones(3000), gap=1e-6, steps=100)
+    assert fit.gap <= 1e-6
+    assert fit.steps < 40
 
 
 def test_columns_that_are_alike_do_no_harm() -> None:
     generator = np.random.default_rng(4)
     half = generator.uniform(0.1, 1, (50, 3))
     twice = np.concatenate([half, half], axis=1)
-    one = fit_mixture(half, np.ones(50), gap=1e-9, steps=100)
+    unit = fit_mixture(half, np.ones(50), gap=1e-9, steps=100)
     two = fit_mixture(twice, np.ones(50), gap=1e-9, steps=100)
-    assert two.log_likelihood == pytest.approx(one.log_likelihood, abs=1e-8)
-    assert two.weights[:3] + two.weights[3:] == pytest.approx(one.weights, abs=1e-4)
+    assert two.log_likelihood == pytest.approx(unit.log_likelihood, abs=1e-8)
+    assert two.weights[:3] + two.weights[3:] == pytest.approx(unit.weights, abs=1e-4)

@@ -31,7 +31,7 @@ def accepted(rows: Matrix, learned: list[Fraction], ratio: Fraction) -> bool:
     after = [
         [p * row[y] for p, row in zip(learned, rows, strict=True)] for y in range(len(rows[0]))
     ]
-    return all(max(each) <= ratio * min(each) for each in after)
+    return all(max(weights) <= ratio * min(weights) for weights in after)
 
 
 def enumerated(
@@ -71,8 +71,8 @@ def drawn(
         chances = np.array(rows[true], dtype=float)
         y = int(generator.choice(len(chances), p=chances / chances.sum()))
         learned = [p * row[y] for p, row in zip(learned, rows, strict=True)]
-        seen = generator.random() < 0.5
-        view.append(("answered", key, y) if seen else ("hidden", key, None))
+        visible = generator.random() < 0.5
+        view.append(("answered", key, y) if visible else ("hidden", key, None))
     return view
 
 
@@ -85,15 +85,15 @@ def study(
     views: list[list[tuple[str, str, int | None]]], tables: dict[str, Matrix], ratio: Fraction
 ) -> tuple[xp.Answers, dict[str, Any]]:
     rows = [(n, *attempt) for n, view in enumerate(views) for attempt in view]
-    given = [row for row in rows if row[1] == "answered"]
+    answer_pairs = [row for row in rows if row[1] == "answered"]
     queries = {key: channel(table) for key, table in tables.items()}
     answers = xp.Answers(
         xp.FiniteSet(range(len(next(iter(tables.values()))))),
         queries,
         {
-            "subject": [row[0] for row in given],
-            "query": [row[2] for row in given],
-            "response": [row[3] for row in given],
+            "subject": [row[0] for row in answer_pairs],
+            "query": [row[2] for row in answer_pairs],
+            "response": [row[3] for row in answer_pairs],
         },
         complete=False,
         filter=xp.BayesianFilter(ratio=str(ratio)),
@@ -115,7 +115,7 @@ def test_the_likelihood_of_a_view_is_the_sum_over_all_hidden_responses(seed: int
     views = [drawn(generator, tables, ratio, 7) for _ in range(12)]
     views = [view for view in views if view] + [[("answered", "a", 0)]]
     answers, attempts = study(views, tables, ratio)
-    found = observe_views(
+    estimate = observe_views(
         answers,
         views_of(answers, attempts),
         xp.BayesianFilter(ratio=str(ratio)),
@@ -126,8 +126,8 @@ def test_the_likelihood_of_a_view_is_the_sum_over_all_hidden_responses(seed: int
         row = enumerated(view, tables, ratio)
         expected[tuple(round(float(p / max(row)), 9) for p in row)] += 1
     shown: Counter[tuple[float, ...]] = Counter()
-    for likelihoods, count in zip(found.table, found.counts, strict=True):
-        shown[tuple(round(float(p), 9) for p in likelihoods[found.groups])] += int(count)
+    for likelihoods, count in zip(estimate.table, estimate.counts, strict=True):
+        shown[tuple(round(float(p), 9) for p in likelihoods[estimate.groups])] += int(count)
     assert shown == expected
     outcomes = Counter(outcome for view in views for outcome, *_ in view)
     assert outcomes["hidden"] > 5
@@ -140,7 +140,7 @@ def asked_twice(
     yes = generator.random(subjects) < share
     balance = np.zeros(subjects, dtype=int)
     rows: list[tuple[int, str]] = []
-    given: list[tuple[int, bool]] = []
+    answer_pairs: list[tuple[int, bool]] = []
     left = np.arange(subjects)
     for turn in range(20):
         fits = np.abs(balance[left]) < 2  # one more of epsilon 1 is within the budget of 2
@@ -149,11 +149,11 @@ def asked_twice(
         said = yes[left] ^ (generator.random(len(left)) < 1 / (1 + math.e))
         balance[left] += np.where(said, 1, -1)
         rows += [(int(subject), "answered" if turn else "hidden") for subject in left]
-        given += zip(left.tolist(), said.tolist(), strict=True) if turn else []
+        answer_pairs += zip(left.tolist(), said.tolist(), strict=True) if turn else []
     table = {
-        "subject": [subject for subject, _ in given],
-        "query": ["q"] * len(given),
-        "response": ["yes" if each else "no" for _, each in given],
+        "subject": [subject for subject, _ in answer_pairs],
+        "query": ["q"] * len(answer_pairs),
+        "response": ["yes" if answer else "no" for _, answer in answer_pairs],
     }
     attempts = {
         "subject": [subject for subject, _ in rows],
@@ -170,16 +170,16 @@ def test_with_all_attempts_an_estimate_from_a_part_is_right() -> None:
     )
     with pytest.warns(UserWarning, match="incomplete"):
         biased = estimate_distribution(answers)
-    found = estimate_distribution(answers, attempts=attempts)
-    ends = found.intervals()
+    estimate = estimate_distribution(answers, attempts=attempts)
+    ends = estimate.intervals()
     assert ends.lower[1] < 0.8 < ends.upper[1]
     error = float(ends.standard_error[1])
-    assert abs(found.probabilities[1] - 0.8) < 3 * error < 0.02
+    assert abs(estimate.probabilities[1] - 0.8) < 3 * error < 0.02
     assert biased.probabilities[1] > 0.8 + 6 * error
-    assert found.gap <= 1e-6
-    assert found.provenance.subjects == 12_000
-    assert found.provenance.doubts == ()
-    assert "nothing hidden but what the filter accepted" in found.provenance.assumes
+    assert estimate.gap <= 1e-6
+    assert estimate.provenance.subjects == 12_000
+    assert estimate.provenance.doubts == ()
+    assert "nothing hidden but what the filter accepted" in estimate.provenance.assumes
 
 
 def test_nothing_hidden_is_the_estimate_from_all_answers() -> None:
@@ -189,16 +189,16 @@ def test_nothing_hidden_is_the_estimate_from_all_answers() -> None:
     answers = xp.Answers(YES_NO, {"q": COIN}, table, filter=xp.BayesianFilter(epsilon=2))
     attempts = {**table, "outcome": ["answered"] * 40}
     del attempts["response"]
-    found = estimate_distribution(answers, attempts=attempts)
-    assert found.probabilities == pytest.approx(
+    estimate = estimate_distribution(answers, attempts=attempts)
+    assert estimate.probabilities == pytest.approx(
         estimate_distribution(answers).probabilities, abs=1e-5
     )
 
 
 def test_bad_attempts_are_one_line() -> None:
     table = {"subject": ["ann", "bob"], "query": ["q", "q"], "response": ["no", "yes"]}
-    guard = xp.BayesianFilter(epsilon=2)
-    answers = xp.Answers(YES_NO, {"q": COIN}, table, filter=guard)
+    filter_ = xp.BayesianFilter(epsilon=2)
+    answers = xp.Answers(YES_NO, {"q": COIN}, table, filter=filter_)
     good = {"subject": ["ann", "bob"], "query": ["q"] * 2, "outcome": ["answered"] * 2}
     both = {"subject": ["ann"] * 3 + ["bob"], "query": ["q"] * 4}
     for attempts, message in [
@@ -215,9 +215,9 @@ def test_bad_attempts_are_one_line() -> None:
         ),
         ({"subject": ["ann"], "query": ["q"]}, "attempts: column 'outcome' is missing"),
     ]:
-        with pytest.raises(xp.InvalidInput) as told:
+        with pytest.raises(xp.InvalidInput) as raised:
             estimate_distribution(answers, attempts=attempts)
-        assert str(told.value).startswith(message), told.value
+        assert str(raised.value).startswith(message), raised.value
     unnamed = xp.Answers(YES_NO, {"q": COIN}, table)
     with pytest.raises(xp.InvalidInput, match="filter: the answers must name it"):
         estimate_distribution(unnamed, attempts=good)

@@ -41,18 +41,18 @@ def grid(values: int, parts: int) -> Floats:
 @pytest.mark.parametrize("seed", range(60))
 def test_no_mixture_that_is_likely_enough_is_outside_and_the_end_is_reached(seed: int) -> None:
     table, counts, scores = random_problem(seed)
-    found = fit_mixture(table, counts, gap=1e-6, steps=1000)
-    floor = found.log_likelihood - FALL
-    estimate = float(scores @ found.weights)
+    bound = fit_mixture(table, counts, gap=1e-6, steps=1000)
+    floor = bound.log_likelihood - FALL
+    estimate = float(scores @ bound.weights)
     end = ProfileProblem(table, counts, scores, floor).least(
-        interior_start(table, counts, found.weights, floor), estimate
+        interior_start(table, counts, bound.weights, floor), estimate
     )
     assert 0 <= end.bound <= end.attained <= estimate + 1e-9
     assert end.attained - end.bound <= 2e-3 * max(estimate - end.bound, 1e-6)
     # Around the likeliest one, as fine as is needed to hit the set, and all over the simplex.
     draw = np.random.default_rng(seed)
     moves = draw.normal(size=(4_000, len(scores))) * (10 ** draw.uniform(-5, 0, (4_000, 1)))
-    near = np.maximum(found.weights + moves, 1e-12)
+    near = np.maximum(bound.weights + moves, 1e-12)
     tried = np.vstack([grid(len(scores), 20), near / near.sum(axis=1, keepdims=True)])
     with np.errstate(divide="ignore"):
         heights = np.log(tried @ table.T) @ counts
@@ -65,21 +65,21 @@ def test_with_two_values_it_is_the_interval_of_the_binomial_likelihood() -> None
     """Solved by bisection from the formula."""
     query, high = xp.randomized_response(epsilon=2), 62
     pairs = [(query, "yes")] * high + [(query, "no")] * (100 - high)
-    found = estimate_distribution(pairs, domain=xp.FiniteSet(["no", "yes"]))
-    ends = found.intervals(confidence="0.9")
+    bound = estimate_distribution(pairs, domain=xp.FiniteSet(["no", "yes"]))
+    ends = bound.intervals(confidence="0.9")
     heavy = math.exp(2) / (math.exp(2) + 1)
 
     def height(share: float) -> float:
         chance = 1 - heavy + (2 * heavy - 1) * share
         return high * math.log(chance) + (100 - high) * math.log(1 - chance)
 
-    top = float(found.probabilities[1])
+    top = float(bound.probabilities[1])
     student = 1.66039116  # of 99 degrees of freedom, at 90 %
     for end, inner, outer in ((ends.lower[1], top, 0.0), (ends.upper[1], top, 1.0)):
         for _ in range(60):
             middle = (inner + outer) / 2
-            inside_, far = height(middle) >= height(top) - student**2 / 2, middle
-            inner, outer = (far, outer) if inside_ else (inner, far)
+            is_inside, far = height(middle) >= height(top) - student**2 / 2, middle
+            inner, outer = (far, outer) if is_inside else (inner, far)
         assert end == pytest.approx(inner, abs=2e-4)
     assert ends.gap < 1e-3
     assert ends.repetitions is None
@@ -90,9 +90,9 @@ def test_of_what_is_not_determined_it_has_all_that_fits() -> None:
     """One bit about 0, ½ or 1 leaves much open, but its mean bounds the share of each."""
     bit = xp.perturbation([0, 0.5, 1], epsilon=3)
     domain = xp.FiniteSet(range(3))
-    found = estimate_distribution([(bit, 1)] * 900 + [(bit, 0)] * 100, domain=domain)
-    ends = found.intervals()
-    mean = found.intervals([0, 0.5, 1])
+    bound = estimate_distribution([(bit, 1)] * 900 + [(bit, 0)] * 100, domain=domain)
+    ends = bound.intervals()
+    mean = bound.intervals([0, 0.5, 1])
     assert ends.lower.tolist() == pytest.approx([0, 0, 1 - 2 * (1 - mean.lower[0])], abs=0.02)
     assert ends.upper[0] == pytest.approx(1 - mean.lower[0], abs=0.02)
     assert ends.upper[2] == pytest.approx(mean.upper[0], abs=0.02)
@@ -100,18 +100,18 @@ def test_of_what_is_not_determined_it_has_all_that_fits() -> None:
 
 
 def test_progress_and_levels() -> None:
-    query, seen = xp.randomized_response(epsilon=1), list[tuple[int, int]]()
+    query, inside = xp.randomized_response(epsilon=1), list[tuple[int, int]]()
     domain = xp.FiniteSet(range(3))
     pairs = [(query, y) for y in (0, 0, 0, 0, 1, 1, 2) for _ in range(20)]
-    found = estimate_distribution(pairs, domain=domain)
-    narrow = found.intervals(confidence="0.5", progress=lambda *at: seen.append(at))
-    wide = found.intervals(confidence="0.99")
-    assert seen == [(1, 3), (2, 3), (3, 3)]
+    bound = estimate_distribution(pairs, domain=domain)
+    narrow = bound.intervals(confidence="0.5", progress=lambda *at: inside.append(at))
+    wide = bound.intervals(confidence="0.99")
+    assert inside == [(1, 3), (2, 3), (3, 3)]
     assert (wide.lower <= narrow.lower).all()
     assert (narrow.upper <= wide.upper).all()
-    assert (narrow.lower <= found.probabilities).all()
-    assert (found.probabilities <= narrow.upper).all()
-    constant = found.intervals([2, 2, 2])
+    assert (narrow.lower <= bound.probabilities).all()
+    assert (bound.probabilities <= narrow.upper).all()
+    constant = bound.intervals([2, 2, 2])
     assert (constant.lower[0], constant.upper[0]) == pytest.approx((2, 2))
 
 
@@ -135,9 +135,9 @@ def test_of_200_groups_of_100_subjects_the_intervals_of_93_per_cent_hold_the_tru
     for _ in range(200):
         counts = draw.multinomial(100, chances).tolist()
         pairs = [(query, y) for y, count in enumerate(counts) for _ in range(count)]
-        found = estimate_distribution(pairs, domain=domain)
-        first = found.intervals(np.eye(values)[0])
-        mean = found.intervals(scores)
+        bound = estimate_distribution(pairs, domain=domain)
+        first = bound.intervals(np.eye(values)[0])
+        mean = bound.intervals(scores)
         hits.append(
             [
                 ends.lower[0] <= true + 1e-6 and true - 1e-6 <= ends.upper[0]

@@ -39,45 +39,45 @@ SUPPORT = Samples.uniform(PERSON, 60, seed=3)
 def heights(answers: xp.Answers, points: Any) -> Any:
     """The likelihood of each subject at each point, from the formulas."""
     rows = np.ones((len(answers), len(points)))
-    for place, (age, sex, _diet) in enumerate(points):
+    for index, (age, sex, _diet) in enumerate(points):
         shares = {"age": age / 100, "ill": 1 / (1 + np.exp(5 - 0.1 * age - 0.5 * sex))}
-        high = {key: (1 + each * (np.e**2 - 1)) / (np.e**2 + 1) for key, each in shares.items()}
+        high = {key: (1 + share * (np.e**2 - 1)) / (np.e**2 + 1) for key, share in shares.items()}
         said = {code: (key, position) for code, (key, position) in enumerate(answers.responses)}
         chances = np.array([high[k] if p else 1 - high[k] for k, p in said.values()])
-        rows[:, place] = np.multiply.reduceat(chances[answers.codes], answers.starts[:-1])
+        rows[:, index] = np.multiply.reduceat(chances[answers.codes], answers.starts[:-1])
     return rows
 
 
 def test_it_is_the_likeliest_mixture_of_the_points() -> None:
-    found = estimate_distribution(ANSWERS, support=SUPPORT)
-    assert found.gap <= 1e-6
+    estimate = estimate_distribution(ANSWERS, support=SUPPORT)
+    assert estimate.gap <= 1e-6
     table = heights(ANSWERS, SUPPORT.points)
-    slopes = (table / (table @ found.probabilities)[:, None]).sum(axis=0)
+    slopes = (table / (table @ estimate.probabilities)[:, None]).sum(axis=0)
     assert slopes.max() <= len(ANSWERS) * (1 + 1e-6)
     scores = point_scores(AGE, SUPPORT)
     assert scores == pytest.approx([point[0] for point in SUPPORT.points], abs=1e-6)
-    ends = found.intervals(scores)
+    ends = estimate.intervals(scores)
     assert ends.lower[0] < TRUE < ends.upper[0]
-    assert "model: 60 points" in repr(found)
-    assert list(found.columns())[:3] == ["age", "sex", "diet"]
+    assert "model: 60 points" in repr(estimate)
+    assert list(estimate.columns())[:3] == ["age", "sex", "diet"]
 
 
 def test_rows_do_as_well_as_samples() -> None:
     rows = [dict(zip(PERSON.names or (), point, strict=True)) for point in SUPPORT.points]
-    found, again = (estimate_distribution(ANSWERS, support=s) for s in (SUPPORT, rows))
-    assert found.probabilities.tolist() == again.probabilities.tolist()
+    estimate, again = (estimate_distribution(ANSWERS, support=s) for s in (SUPPORT, rows))
+    assert estimate.probabilities.tolist() == again.probabilities.tolist()
 
 
 def test_what_other_points_add_is_bounded_and_shown() -> None:
     poor = Samples(PERSON, [[40, 0, "any"], [60, 1, "any"]])
-    found = estimate_distribution(ANSWERS, support=poor)
+    estimate = estimate_distribution(ANSWERS, support=poor)
     other = Samples.uniform(PERSON, 80, seed=9)
-    beyond = beyond_support(ANSWERS, found, other)
+    beyond = beyond_support(ANSWERS, estimate, other)
     table = heights(ANSWERS, [*poor.points, *other.points])
-    low = np.log(table[:, :2] @ found.probabilities).sum()
+    low = np.log(table[:, :2] @ estimate.probabilities).sum()
     high = np.log(table @ beyond.wider.probabilities).sum()
     assert 1 < high - low <= beyond.gain
-    slopes = (table / (table[:, :2] @ found.probabilities)[:, None]).mean(axis=0)
+    slopes = (table / (table[:, :2] @ estimate.probabilities)[:, None]).mean(axis=0)
     assert beyond.gain == pytest.approx(len(ANSWERS) * np.log(slopes.max()), rel=1e-6)
     assert beyond.point == other.points[int(np.argmax(slopes[2:]))]
     assert beyond_support(ANSWERS, beyond.wider, Samples.uniform(PERSON, 9, seed=4)).gain < 5
@@ -93,7 +93,7 @@ def test_uniform_samples_are_in_the_box_and_the_same_for_a_seed() -> None:
 
 def test_bad_input_is_one_line() -> None:
     pairs = [(xp.randomized_response(epsilon=1), 0)]
-    found = estimate_distribution(ANSWERS, support=SUPPORT)
+    estimate = estimate_distribution(ANSWERS, support=SUPPORT)
     flat = estimate_distribution(pairs, domain=xp.FiniteSet([0, 1]))
     for act, message in [
         (lambda: estimate_distribution(ANSWERS), "domain: must be a finite set: the values of a b"),
@@ -114,10 +114,10 @@ def test_bad_input_is_one_line() -> None:
             "estimate: must be an estimate on a support",
         ),
         (
-            lambda: beyond_support(ANSWERS, found, Samples.uniform(PERSON, 1_500, seed=1)),
+            lambda: beyond_support(ANSWERS, estimate, Samples.uniform(PERSON, 1_500, seed=1)),
             "domain: there are 1,560 values; at most 1,500 can be estimated together",
         ),
     ]:
-        with pytest.raises(xp.InvalidInput) as told:
+        with pytest.raises(xp.InvalidInput) as raised:
             act()  # type: ignore[no-untyped-call]
-        assert str(told.value).startswith(message), told.value
+        assert str(raised.value).startswith(message), raised.value

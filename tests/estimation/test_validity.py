@@ -28,46 +28,48 @@ ESTIMATES: list[Callable[[Any], object]] = [
 def test_an_estimate_from_a_part_warns_and_one_from_all_does_not(
     estimate: Callable[[Any], object],
 ) -> None:
-    whole, part = (xp.Answers(DOMAIN, QUERIES, TABLE, complete=all_) for all_ in (True, False))
+    full, part = (
+        xp.Answers(DOMAIN, QUERIES, TABLE, complete=complete) for complete in (True, False)
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        estimate(whole)
-    with pytest.warns(UserWarning, match="the answers are incomplete: .* can be biased$") as seen:
+        estimate(full)
+    with pytest.warns(UserWarning, match="the answers are incomplete: .* can be biased$") as caught:
         estimate(part)
-    assert len(seen) == 1
+    assert len(caught) == 1
     # It names the line of whoever asked for the estimate.
-    assert seen[0].filename == __file__
+    assert caught[0].filename == __file__
 
 
-def asked(guard: xp.filters.Filter | None, refused: Any = None) -> xp.Answers:
-    return xp.Answers(DOMAIN, QUERIES, TABLE, filter=guard, refused=refused)
+def answers_under(filter_: xp.filters.Filter | None, refused: Any = None) -> xp.Answers:
+    return xp.Answers(DOMAIN, QUERIES, TABLE, filter=filter_, refused=refused)
 
 
 @pytest.mark.parametrize("estimate", ESTIMATES[:2])
 @pytest.mark.parametrize(
-    "guard", [xp.BayesianFilter(4), xp.SimplifiedFilter(4), xp.ApproximateFilter(4, "1e-6")]
+    "filter_", [xp.BayesianFilter(4), xp.SimplifiedFilter(4), xp.ApproximateFilter(4, "1e-6")]
 )
 def test_an_estimate_that_a_filter_makes_wrong_warns_and_points_to_the_likelihood(
-    estimate: Callable[[Any], Any], guard: xp.filters.Filter
+    estimate: Callable[[Any], Any], filter_: xp.filters.Filter
 ) -> None:
-    with pytest.warns(UserWarning, match="is biased; estimate_distribution is not, if") as seen:
-        found = estimate(asked(guard))
-    assert [str(warning.message) for warning in seen] == list(found.provenance.doubts)
-    assert seen[0].filename == __file__
-    assert "\nbut: the answers were given under a filter" in repr(found)
+    with pytest.warns(UserWarning, match="is biased; estimate_distribution is not, if") as caught:
+        result = estimate(answers_under(filter_))
+    assert [str(warning.message) for warning in caught] == list(result.provenance.doubts)
+    assert caught[0].filename == __file__
+    assert "\nbut: the answers were given under a filter" in repr(result)
 
 
 def test_what_no_filter_makes_wrong_does_not_warn() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        ESTIMATES[2](asked(xp.BayesianFilter(4)))
+        ESTIMATES[2](answers_under(xp.BayesianFilter(4)))
         # The sum of the epsilons is the same whatever was responded.
-        for guard in (
+        for filter_ in (
             xp.BasicFilter(4),
             xp.filters.CompositionFilter(4, "1e-6", xp.filters.Rogers()),
         ):
             for estimate in ESTIMATES:
-                estimate(asked(guard))
+                estimate(answers_under(filter_))
 
 
 @pytest.mark.parametrize(
@@ -78,22 +80,22 @@ def test_an_estimate_says_what_it_used_who_was_refused_and_what_it_assumes(
     estimate: Callable[[Any], Any], subjects: int, responses: int, refused: int
 ) -> None:
     pairs = [("a", "p"), ("c", "p"), ("c", "r"), ("c", "p"), ("d", "r")]
-    found = estimate(asked(None, pairs))
-    provenance = found.provenance
+    result = estimate(answers_under(None, pairs))
+    provenance = result.provenance
     assert (provenance.subjects, provenance.responses, provenance.refused) == (
         subjects,
         responses,
         refused,
     )
-    tree = found.tree()
+    tree = result.tree()
     for name in ("subjects", "responses", "refused", "assumes"):
         assert tree[name] == getattr(provenance, name)
-    for text in (repr(found), found._repr_html_()):
+    for text in (repr(result), result._repr_html_()):
         amount = f"{responses} response{'s'[: responses > 1]} of {subjects} subject"
         assert amount in text
         assert f"{refused} subjects" in text
         assert "random sample" in text
-    assert estimate(asked(None)).provenance.refused is None
+    assert estimate(answers_under(None)).provenance.refused is None
 
 
 @pytest.mark.parametrize(
@@ -108,7 +110,7 @@ def test_an_estimate_says_what_it_used_who_was_refused_and_what_it_assumes(
 )
 def test_refusals_are_pairs_of_a_subject_and_a_query(refused: Any, said: str | None) -> None:
     if said is None:
-        assert set(asked(None, refused).refused or ()) == {("a", "p")}
+        assert set(answers_under(None, refused).refused or ()) == {("a", "p")}
         return
     with pytest.raises(xp.InvalidInput, match=said):
-        asked(None, refused)
+        answers_under(None, refused)

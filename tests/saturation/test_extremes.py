@@ -50,22 +50,24 @@ class Case:
     def ends(self, query: About) -> list[mpmath.mpf]:
         """The loss after each response, by exact products over all records."""
         assert isinstance(self.transcript.domain, xp.Attributes)
-        places = Places(query, self.transcript.domain, self.records)
+        indices = Places(query, self.transcript.domain, self.records)
         count = len(query.on(self.transcript.domain).responses)
-        after = (places.times(self.weights, position) for position in range(count))
-        return [log(Fraction(max(each), min(each))) for each in after]
+        after = (indices.times(self.weights, position) for position in range(count))
+        return [log(Fraction(max(weights), min(weights))) for weights in after]
 
     def extremes(self, query: About) -> tuple[list[int], list[int]]:
         """The smallest and the largest likelihood behind each combination that a query sees."""
         domain = self.transcript.domain
         assert isinstance(domain, xp.Attributes)
         behind: dict[int, list[int]] = {}
-        for place, weight in zip(
+        for index, weight in zip(
             Places(query, domain, self.records)._places, self.weights, strict=True
         ):
-            behind.setdefault(place, []).append(weight)
-        found = [behind[place] for place in range(len(domain.part(query.names)))]
-        return [min(own) for own in found], [max(own) for own in found]
+            behind.setdefault(index, []).append(weight)
+        rows = [behind[index] for index in range(len(domain.part(query.names)))]
+        return [min(part_values) for part_values in rows], [
+            max(part_values) for part_values in rows
+        ]
 
 
 def log(ratio: Fraction) -> mpmath.mpf:
@@ -108,11 +110,11 @@ def test_every_loss_ends_at_the_cap_and_the_filter_accepts(
     never_listed: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     uneven = responses = several = 0
-    for number, case in enumerate(cases(300, seed=4)):
-        if number == 180:  # from here on no table is short enough to be exact
+    for query_index, case in enumerate(cases(300, seed=4)):
+        if query_index == 180:  # from here on no table is short enough to be exact
             monkeypatch.setattr(_saturating, "_MOST_BITS", 0)
         query = case.query
-        steps = {each.query.step for each in case.transcript.exchanges} - {None}
+        steps = {exchange.query.step for exchange in case.transcript.exchanges} - {None}
         several += len(steps) > 1
         assert xp.BayesianFilter(epsilon=case.cap).accepts(xp.Odometer(case.transcript), query)
         lows, highs = case.extremes(query)
@@ -146,8 +148,8 @@ def best_by_linear_program(lows: Any, highs: Any, ratio: float, yes: Any, counts
     joint = counts[:, None] * rays
     masses = np.array([joint[yes].sum(axis=0), joint[~yes].sum(axis=0)])
     worth = (masses * np.log(masses / masses.sum(axis=0))).sum(axis=0)
-    found = linprog(-worth, A_eq=rays, b_eq=np.ones(len(lows)), method="highs")
-    return float(-found.fun)
+    optimum = linprog(-worth, A_eq=rays, b_eq=np.ones(len(lows)), method="highs")
+    return float(-optimum.fun)
 
 
 def test_no_query_about_the_part_tells_more(never_listed: None) -> None:
@@ -156,7 +158,7 @@ def test_no_query_about_the_part_tells_more(never_listed: None) -> None:
         query = case.query
         exactly = case.extremes(query)
         scale = max(exactly[0])
-        lows, highs = (np.array([weight / scale for weight in each]) for each in exactly)
+        lows, highs = (np.array([weight / scale for weight in weights]) for weights in exactly)
         domain = case.transcript.domain
         assert isinstance(domain, xp.Attributes)
         if "=" not in case.question or len(lows) > 7:
@@ -165,11 +167,11 @@ def test_no_query_about_the_part_tells_more(never_listed: None) -> None:
         part = domain.part(query.names)
         yes = np.zeros(len(part), dtype=bool)
         order = [part.about.index(name) for name, _ in holds.variables]
-        shape = [part.sizes[place] for place in order]
-        for place in range(len(part)):
-            each = np.unravel_index(place, part.sizes)
-            own = np.ravel_multi_index([each[axis] for axis in order], shape)
-            yes[place] = holds.probabilities[int(own)] == 1
+        shape = [part.sizes[index] for index in order]
+        for index in range(len(part)):
+            axes = np.unravel_index(index, part.sizes)
+            part_values = np.ravel_multi_index([axes[axis] for axis in order], shape)
+            yes[index] = holds.probabilities[int(part_values)] == 1
         counts = (lows + highs) / 2
         likelihood = query.on(domain).on_part
         table = np.array(
@@ -180,9 +182,9 @@ def test_no_query_about_the_part_tells_more(never_listed: None) -> None:
         )
         joint = counts[:, None] * table
         masses = np.array([joint[yes].sum(axis=0), joint[~yes].sum(axis=0)])
-        told = float((masses * np.log(masses / masses.sum(axis=0))).sum())
+        nats = float((masses * np.log(masses / masses.sum(axis=0))).sum())
         best = best_by_linear_program(lows, highs, math.exp(case.cap), yes, counts)
-        assert told == pytest.approx(best, rel=1e-5)
+        assert nats == pytest.approx(best, rel=1e-5)
         tried += 1
         uneven += len(set(np.round(lows / highs, 9))) > 1
     assert tried > 80
@@ -196,7 +198,7 @@ def uneven() -> Iterator[Uneven]:
     """The smallest and the largest likelihoods of some parts, e^cap, and answers."""
     # The best A is where arcs of one answer change places; any other tells 1.3 % less.
     lows, highs = (
-        list(map(Fraction, each)) for each in ([12, 20, 16, 18, 11], [48, 22, 24, 27, 44])
+        list(map(Fraction, weights)) for weights in ([12, 20, 16, 18, 11], [48, 22, 24, 27, 44])
     )
     yield lows, highs, Fraction(24, 5), [0, 1, 1, 0, 1]
     generator = random.Random(3)
@@ -220,9 +222,9 @@ def test_no_query_tells_more_where_the_rest_weighs_very_differently() -> None:
         counts, yes = (low + high) / 2, np.array(answers) == 1
         joint = counts[:, None] * [[weight / table.total for weight in row] for row in table.rows]
         masses = np.array([joint[yes].sum(axis=0), joint[~yes].sum(axis=0)])
-        told = float((masses * np.log(masses / masses.sum(axis=0))).sum())
+        nats = float((masses * np.log(masses / masses.sum(axis=0))).sum())
         best = best_by_linear_program(low, high, float(ratio), yes, counts)
-        assert told == pytest.approx(best, rel=1e-6)
+        assert nats == pytest.approx(best, rel=1e-6)
 
 
 def test_a_cap_below_the_loss_leaves_no_room(never_listed: None) -> None:
@@ -241,17 +243,17 @@ def test_a_cap_below_the_loss_leaves_no_room(never_listed: None) -> None:
 def test_thirty_attributes_of_ten_values() -> None:
     """10^30 records. Every query after the first few is about what it asks, and nothing else."""
     generator = random.Random(1)
-    domain = xp.Attributes({f"a{number:02}": range(10) for number in range(30)})
+    domain = xp.Attributes({f"a{query_index:02}": range(10) for query_index in range(30)})
     odometer = xp.Odometer(xp.Transcript(domain, xp.BayesianFilter(epsilon=4)))
     chain = xp.randomized_response(epsilon="0.1")
-    for number in range(29):  # which ties all of them together
-        about = chain.about(f"a{number:02}", f"a{number + 1:02}")
+    for query_index in range(29):  # which ties all of them together
+        about = chain.about(f"a{query_index:02}", f"a{query_index + 1:02}")
         odometer = odometer.add_position(about, generator.randrange(100))
     loss = odometer.loss.upper
-    for number, cap in enumerate((Fraction(7, 2), Fraction(19, 5), Fraction(4))):
-        query: Query = xp.saturating(odometer, f"a{10 * number:02} < 3", cap=cap)
+    for query_index, cap in enumerate((Fraction(7, 2), Fraction(19, 5), Fraction(4))):
+        query: Query = xp.saturating(odometer, f"a{10 * query_index:02} < 3", cap=cap)
         assert isinstance(query, About)
-        assert query.names == (f"a{10 * number:02}",)
+        assert query.names == (f"a{10 * query_index:02}",)
         assert odometer.transcript.filter is not None
         assert odometer.transcript.filter.accepts(odometer, query)
         odometer = odometer.add_position(query, 0)

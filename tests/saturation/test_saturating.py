@@ -30,27 +30,27 @@ from support.random_cases import columns
 ROUNDING = Fraction(1, 2**20)
 
 
-def likelihoods(asked: xp.Transcript) -> list[Fraction]:
+def likelihoods(history: xp.Transcript) -> list[Fraction]:
     """P of each value, from the public probabilities."""
-    domain = asked.domain
+    domain = history.domain
     assert isinstance(domain, xp.FiniteSet)
-    found = [Fraction(1)] * len(domain)
-    for exchange in asked.exchanges:
+    result = [Fraction(1)] * len(domain)
+    for exchange in history.exchanges:
         likelihood = exchange.query.on(domain)
         column = [
-            likelihood.pmf(place).probability(exchange.position) for place in range(len(domain))
+            likelihood.pmf(index).probability(exchange.position) for index in range(len(domain))
         ]
-        found = [p * q for p, q in zip(found, column, strict=True)]
-    return found
+        result = [p * q for p, q in zip(result, column, strict=True)]
+    return result
 
 
 def losses_after(before: list[Fraction], query: Query, domain: xp.FiniteSet) -> list[Fraction]:
     """e^loss after each response: the largest likelihood over the smallest."""
-    found = []
+    result = []
     for column in columns(query, domain):
         after = [p * q for p, q in zip(before, column, strict=True)]
-        found.append(max(after) / min(after))
-    return found
+        result.append(max(after) / min(after))
+    return result
 
 
 def is_at(ratio: Fraction, cap: Fraction) -> bool:
@@ -73,16 +73,16 @@ def random_transcripts(count: int) -> Iterator[tuple[Random, xp.Transcript]]:
     random = Random(19)
     shapes = ("labels", "integers", "points", "numbers")
     for index in range(count):
-        place = a_finite_set(random, shapes[index % 4])
-        kinds = [kind for kind in kinds_on(place) if kind != "gaussian"]
+        position = a_finite_set(random, shapes[index % 4])
+        kinds = [kind for kind in kinds_on(position) if kind != "gaussian"]
         chosen = [kinds[index % len(kinds)], random.choice(kinds)]
-        tree = transcript(random, place, chosen, None, random.randint(0, 4))
+        tree = transcript(random, position, chosen, None, random.randint(0, 4))
         yield random, xp.Transcript.from_json(json.dumps(tree))
 
 
-def a_case(random: Random, asked: xp.Transcript) -> tuple[xp.Odometer, Any, str | None, Fraction]:
+def a_case(random: Random, history: xp.Transcript) -> tuple[xp.Odometer, Any, str | None, Fraction]:
     """A question after a transcript, and a cap above its loss."""
-    odometer, domain = xp.Odometer(asked), asked.domain
+    odometer, domain = xp.Odometer(history), history.domain
     assert isinstance(domain, xp.FiniteSet)
     cap = Fraction(math.ceil(odometer.loss.upper * 100) + random.choice([5, 50, 300]), 100)
     return odometer, *a_question(random, domain), cap
@@ -92,16 +92,16 @@ def test_after_random_transcripts_every_loss_ends_at_the_cap_and_the_filter_acce
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     responses = rounded = 0
-    for number, (random, asked) in enumerate(random_transcripts(1000)):
-        if number == 600:  # from here on no table is short enough to be exact
+    for query_index, (random, history) in enumerate(random_transcripts(1000)):
+        if query_index == 600:  # from here on no table is short enough to be exact
             monkeypatch.setattr(_saturating, "_MOST_BITS", 0)
-        odometer, question, seed, cap = a_case(random, asked)
-        domain = asked.domain
+        odometer, question, seed, cap = a_case(random, history)
+        domain = history.domain
         assert isinstance(domain, xp.FiniteSet)
         query = xp.saturating(odometer, question, cap=cap, seed=seed)
         table = columns(query, domain)
         assert all(sum(row) == 1 for row in zip(*table, strict=True))
-        after = losses_after(likelihoods(asked), query, domain)
+        after = losses_after(likelihoods(history), query, domain)
         assert all(is_at(ratio, cap) for ratio in after)
         assert xp.BayesianFilter(epsilon=cap).accepts(odometer, query)
         responses += len(after)
@@ -124,8 +124,8 @@ def test_chances_that_are_rounded_without_a_margin_are_noticed(
     monkeypatch.setattr(_saturating, "_MARGIN", 0)
     monkeypatch.setattr(_saturating, "_MOST_BITS", 0)
     refused = 0
-    for random, asked in random_transcripts(40):
-        odometer, question, seed, cap = a_case(random, asked)
+    for random, history in random_transcripts(40):
+        odometer, question, seed, cap = a_case(random, history)
         query = xp.saturating(odometer, question, cap=cap, seed=seed)
         refused += not xp.BayesianFilter(epsilon=cap).accepts(odometer, query)
     assert refused > 10
@@ -152,8 +152,8 @@ def best_by_linear_program(p: list[float], ratio: float, yes: list[bool]) -> flo
     mask = np.array(yes)
     masses = np.array([sets[mask].sum(axis=0), sets[~mask].sum(axis=0)])
     worth = (masses * np.log(masses / masses.sum(axis=0))).sum(axis=0)
-    found = linprog(-worth, A_eq=sets, b_eq=p, method="highs")
-    return float(-found.fun)
+    result = linprog(-worth, A_eq=sets, b_eq=p, method="highs")
+    return float(-result.fun)
 
 
 def test_no_mechanism_within_the_cap_tells_more_about_a_yes_or_no_question() -> None:
@@ -171,13 +171,13 @@ def test_no_mechanism_within_the_cap_tells_more_about_a_yes_or_no_question() -> 
         p = [float(x) for x in likelihoods(odometer.transcript)]
         table = list(zip(*columns(query, domain), strict=True))
         answers = [x in yes for x in range(len(domain))]
-        told = binary_utility(masses_of(p, table, answers))
+        nats = binary_utility(masses_of(p, table, answers))
         best = best_by_linear_program(p, math.exp(cap), answers)
-        scale = abs(told) * 1e-5
-        assert best - scale <= told <= best + scale
+        scale = abs(nats) * 1e-5
+        assert best - scale <= nats <= best + scale
 
 
-def told(query: SaturatingChannel, level: Fraction) -> float:
+def mutual_information(query: SaturatingChannel, level: Fraction) -> float:
     """Mutual information, by definition."""
     sets, chances = query._on_grid(query.shares(level), 1 << 60).sets
     yes = np.array(query.answers) == 1
@@ -200,25 +200,28 @@ def test_no_other_level_tells_more_on_a_grid() -> None:
         query = saturating_channel(p, p, (1,) * size, answers, Fraction(random.choice([4, 7, 50])))
         (best,) = query._levels()
         low, high = max(p) / query.ratio, min(p)
-        others = [low + (high - low) * Fraction(step, 100) for step in range(101)]
-        assert all(told(query, best) >= told(query, level) for level in others)
+        other_levels = [low + (high - low) * Fraction(step, 100) for step in range(101)]
+        assert all(
+            mutual_information(query, best) >= mutual_information(query, level)
+            for level in other_levels
+        )
 
 
 def test_doubles_do_not_decide_which_query_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another machine may round logarithms otherwise; the query is the same."""
-    cases = [a_case(random, asked) for random, asked in random_transcripts(150)]
+    cases = [a_case(random, history) for random, history in random_transcripts(150)]
     for size in (6, 9):  # after saturating answers, many numbers A tell equally much
         odometer = xp.Odometer(xp.Transcript(xp.FiniteSet(range(size))))
-        for number in range(1, 5):
-            question = list(range(number % 3, size, 1 + number % 2))
-            cases.append((odometer, question, None, Fraction(number, 2)))
-            query = xp.saturating(odometer, question, cap=Fraction(number, 2))
-            odometer = odometer.add(query, number % 2)
+        for query_index in range(1, 5):
+            question = list(range(query_index % 3, size, 1 + query_index % 2))
+            cases.append((odometer, question, None, Fraction(query_index, 2)))
+            query = xp.saturating(odometer, question, cap=Fraction(query_index, 2))
+            odometer = odometer.add(query, query_index % 2)
 
-    def made() -> list[Query]:
+    def queries_made() -> list[Query]:
         return [xp.saturating(o, question, cap=cap, seed=seed) for o, question, seed, cap in cases]
 
-    queries, in_doubles, random = made(), MutualInformation.in_doubles, Random(2)
+    queries, in_doubles, random = queries_made(), MutualInformation.in_doubles, Random(2)
     compared = []
 
     def noisy(self: MutualInformation, *arguments: Any) -> float:
@@ -231,10 +234,10 @@ def test_doubles_do_not_decide_which_query_is_made(monkeypatch: pytest.MonkeyPat
     in_decimals = MutualInformation.in_decimals
     monkeypatch.setattr(MutualInformation, "in_doubles", noisy)
     monkeypatch.setattr(MutualInformation, "in_decimals", counted)
-    assert made() == queries
+    assert queries_made() == queries
     assert len(compared) > 20
     monkeypatch.setattr(_channel, "_RELATIVE_TIE", 0.0)  # with doubles alone it is not
-    assert made() != queries
+    assert queries_made() != queries
 
 
 def ratio_of(odometer: xp.Odometer) -> Fraction:
@@ -248,10 +251,10 @@ def chain_of(domain: xp.FiniteSet, questions: list[Any], caps: list[str]) -> lis
     """After each question all transcripts, by their likelihoods over the values."""
     start = xp.Odometer(xp.Transcript(domain))
     stages, running = [], [start]
-    for number, (question, cap) in enumerate(zip(questions, caps, strict=True)):
+    for query_index, (question, cap) in enumerate(zip(questions, caps, strict=True)):
         longer = []
         for odometer in running:
-            seed = f"{number:02x}" if isinstance(question, str) else None
+            seed = f"{query_index:02x}" if isinstance(question, str) else None
             query = xp.saturating(odometer, question, cap=cap, seed=seed)
             longer += [odometer.add(query, y) for y in query.on(domain).responses]
         stages.append(longer)
@@ -262,17 +265,17 @@ def chain_of(domain: xp.FiniteSet, questions: list[Any], caps: list[str]) -> lis
 def information(columns: list[list[Fraction]], yes: list[int]) -> tuple[float, float]:
     """Mutual information and χ² between the answer and what is known, values alike before."""
     size = len(columns[0])
-    told = chi = 0.0
+    nats = chi = 0.0
     share = len(yes) / size
     for column in columns:
         mass = float(sum(column)) / size
         posterior = float(sum(column[x] for x in yes)) / size / mass
-        told += mass * (
+        nats += mass * (
             posterior * math.log(posterior / share)
             + (1 - posterior) * math.log((1 - posterior) / (1 - share))
         )
         chi += mass * (posterior - share) ** 2 / (share * (1 - share))
-    return told, chi
+    return nats, chi
 
 
 @pytest.mark.parametrize(
@@ -284,7 +287,7 @@ def test_earlier_information_never_shrinks_and_the_last_set_holds_all_of_it(
     domain = xp.FiniteSet(range(5))
     stages = chain_of(domain, questions, ["0.5", "1.2", "2"])
     for about in ([0, 1], [4], [1, 2, 3]):
-        known = []
+        known_likelihoods = []
         for stage in stages:
             full = [likelihoods(odometer.transcript) for odometer in stage]
             by_set: dict[tuple[bool, ...], list[Fraction]] = {}
@@ -293,10 +296,10 @@ def test_earlier_information_never_shrinks_and_the_last_set_holds_all_of_it(
                 heavy = tuple(x == max(p) for x in p)
                 known_so_far = by_set.setdefault(heavy, [Fraction(0)] * len(p))
                 by_set[heavy] = [a + b for a, b in zip(known_so_far, p, strict=True)]
-            known.append(information(list(by_set.values()), about))
-            assert known[-1] == pytest.approx(information(full, about), rel=1e-12)
-        for (told, chi), (later, later_chi) in pairwise(known):
-            assert later >= told * (1 - 1e-12)
+            known_likelihoods.append(information(list(by_set.values()), about))
+            assert known_likelihoods[-1] == pytest.approx(information(full, about), rel=1e-12)
+        for (nats, chi), (later, later_chi) in pairwise(known_likelihoods):
+            assert later >= nats * (1 - 1e-12)
             assert later_chi >= chi * (1 - 1e-12)
 
 
@@ -414,8 +417,8 @@ def test_what_cannot_be_asked_is_refused_in_one_line(
     question: Any, options: dict[str, Any], message: str
 ) -> None:
     domain = xp.FiniteSet(range(4))
-    asked = xp.Transcript(domain, filter=xp.BayesianFilter(epsilon=2))
-    odometer = xp.Odometer(asked).add(xp.randomized_response(epsilon=1), 2)
+    history = xp.Transcript(domain, filter=xp.BayesianFilter(epsilon=2))
+    odometer = xp.Odometer(history).add(xp.randomized_response(epsilon=1), 2)
     with pytest.raises(xp.InvalidInput, match=message):
         xp.saturating(odometer, question, **options)
 
@@ -472,9 +475,9 @@ def test_a_refusal_says_which_cap_fits() -> None:
 
 
 def test_too_many_classes_and_what_has_none_are_refused() -> None:
-    many = xp.Odometer(xp.Transcript(xp.FiniteSet(range(300))))
+    start = xp.Odometer(xp.Transcript(xp.FiniteSet(range(300))))
     with pytest.raises(xp.InvalidInput, match=r"tell 300 classes of values apart; .* at most 256"):
-        xp.saturating(many, "value", cap=1, seed="00")
+        xp.saturating(start, "value", cap=1, seed="00")
     box = xp.Transcript(xp.Box(age=(10, 100)))
     with pytest.raises(xp.InvalidInput, match="on a box a saturating query gains nothing"):
         xp.saturating(box, "age > 50", cap=1)
@@ -510,13 +513,13 @@ def test_after_a_saturating_answer_a_set_and_the_cap_are_all_that_is_known(seed:
         likely = likelihoods(odometer.transcript)
         inside = np.array([p > min(likely) for p in likely])
         by_set = likelihoods_of_set(inside, ratio_at_cap(cap))
-        known = likelihoods_after(domain, list(odometer.log_likelihood.tally))
-        assert known is not None
-        assert by_set.key == known.key
+        known_likelihoods = likelihoods_after(domain, list(odometer.log_likelihood.tally))
+        assert known_likelihoods is not None
+        assert by_set.key == known_likelihoods.key
 
 
 def test_before_any_answer_all_values_are_one_set() -> None:
     domain = xp.FiniteSet(range(5))
-    known = likelihoods_after(domain, [])
-    assert known is not None
-    assert likelihoods_of_set(np.ones(5, dtype=np.bool_), Fraction(1)).key == known.key
+    known_likelihoods = likelihoods_after(domain, [])
+    assert known_likelihoods is not None
+    assert likelihoods_of_set(np.ones(5, dtype=np.bool_), Fraction(1)).key == known_likelihoods.key
