@@ -36,12 +36,12 @@ def reproduce(plan: Plan, out: Path, jobs: int, progress: Watcher, *, date: str)
     tree = _tree(plan, runs, progress)
     progress.stage("figures")
     drawn = _drawn(tree, runs)
-    for name, each in drawn.items():
-        put(pictures / f"{name}.svg", svg_file((each.title, each.chart), alt=each.alt))
+    for name, figure in drawn.items():
+        put(pictures / f"{name}.svg", svg_file((figure.title, figure.chart), alt=figure.alt))
     put(out / "runs.csv", _raw(runs))
-    numbers = json.dumps(tree, indent=1, allow_nan=False) + "\n"
-    put(out / "results.json", numbers)
-    content_id = hashlib.sha256(numbers.encode()).hexdigest()
+    results_text = json.dumps(tree, indent=1, allow_nan=False) + "\n"
+    put(out / "results.json", results_text)
+    content_id = hashlib.sha256(results_text.encode()).hexdigest()
     put(out / "report.html", report(tree, drawn, content_id=content_id, date=date))
     return tree
 
@@ -70,14 +70,16 @@ def _tree(plan: Plan, runs: dict[str, list[Run]], progress: Watcher) -> dict[str
         "gap": plan.gap,
         "versions": results.versions(),
     }
-    found = {name: results.composition(STREAMS[name], each) for name, each in runs.items()}
+    compositions = {
+        name: results.composition(STREAMS[name], stream_runs) for name, stream_runs in runs.items()
+    }
     if "linear" in plan.parts:
-        tree["linear"] = found["linear"]
+        tree["linear"] = compositions["linear"]
     if "logistic" in plan.parts:
         progress.stage("two points of a box")
         steep = "logistic.steep"
-        found[steep]["proof"] = results.proof(STREAMS[steep], plan.seed, runs[steep])
-        tree["logistic"] = {"steep": found[steep], "smooth": found["logistic.smooth"]}
+        compositions[steep]["proof"] = results.proof(STREAMS[steep], plan.seed, runs[steep])
+        tree["logistic"] = {"steep": compositions[steep], "smooth": compositions["logistic.smooth"]}
     if "health" in plan.parts:
         progress.stage("the sixteen outcomes of the health table")
         tree["health"] = results.health_tree()
@@ -102,15 +104,15 @@ def _drawn(tree: dict[str, Any], runs: dict[str, list[Run]]) -> dict[str, Drawn]
     """All figures by name."""
     drawn = {}
     for name, of_stream in runs.items():
-        numbers = tree
+        stream_tree = tree
         for key in name.split("."):
-            numbers = numbers[key]
+            stream_tree = stream_tree[key]
         stem = name.replace(".", "-")
         steep = name == "logistic.steep"
         loss_title, accepted_title = _TITLES[name]
-        drawn[f"{stem}-loss"] = figures.loss_figure(loss_title, numbers, of_stream, steep=steep)
+        drawn[f"{stem}-loss"] = figures.loss_figure(loss_title, stream_tree, of_stream, steep=steep)
         for kind in ("simplified", "bayesian"):
-            drawn[f"{stem}-{kind}"] = figures.accepted_figure(accepted_title, numbers, kind)
+            drawn[f"{stem}-{kind}"] = figures.accepted_figure(accepted_title, stream_tree, kind)
     if "health" in tree:
         drawn["health"] = figures.health_figure(tree["health"])
     return drawn
@@ -122,11 +124,11 @@ def _raw(runs: dict[str, list[Run]]) -> str:
     rows = csv.writer(text, lineterminator="\n")
     rows.writerow(["experiment", "run", "account", "answered", "response", "lower", "upper"])
     for name, of_stream in runs.items():
-        for number, run in enumerate(of_stream):
+        for run_index, run in enumerate(of_stream):
             for account, trace in run.traces.items():
                 for answered, loss in enumerate(trace.losses):
                     response = run.responses[answered - 1] if answered else ""
                     rows.writerow(
-                        [name, number, account, answered, response, loss.lower, loss.upper]
+                        [name, run_index, account, answered, response, loss.lower, loss.upper]
                     )
     return text.getvalue()

@@ -47,11 +47,11 @@ def command(
 
     EXPERIMENT is linear, logistic, health, examples, or all of them.
     """
-    known = (*PARTS, "all")
-    if experiment not in known:
-        raise InvalidInput(f"must be one of {', '.join(known)}", "experiment")
-    for name, number, least in (("runs", runs, 1), ("seed", seed, 0), ("jobs", jobs, 1)):
-        if number is not None and number < least:
+    experiments = (*PARTS, "all")
+    if experiment not in experiments:
+        raise InvalidInput(f"must be one of {', '.join(experiments)}", "experiment")
+    for name, value, least in (("runs", runs, 1), ("seed", seed, 0), ("jobs", jobs, 1)):
+        if value is not None and value < least:
             raise InvalidInput(f"must be at least {least}", name)
     plan = Plan.of(experiment, runs=runs, seed=seed, quick=quick)
     with progress_line() as line:
@@ -77,5 +77,5 @@ class _Shown:
         self.stage = line.stage
 
     def runs(self, done: int, total: int, share: float) -> None:
-        left = (time.monotonic() - self._start) * (1 / share - 1)
-        self._line.count(done, total, "runs", left)
+        seconds = (time.monotonic() - self._start) * (1 / share - 1)
+        self._line.count(done, total, "runs", seconds)

@@ -40,9 +40,9 @@ class Drawn:
     rows: Sequence[Sequence[object]]
 
 
-def above(number: float, digits: int) -> str:
+def above(bound: float, digits: int) -> str:
     """A number rounded up, as an upper bound has to be."""
-    return f"{math.ceil(number * 10**digits) / 10**digits:.{digits}f}"
+    return f"{math.ceil(bound * 10**digits) / 10**digits:.{digits}f}"
 
 
 def median(tree: Tree, kind: str, account: str = "ungrouped") -> str:
@@ -70,8 +70,8 @@ def loss_figure(title: str, tree: Tree, runs: Sequence[Run], *, steep: bool) -> 
     ]
     longest = max(count, *(len(line) - 1 for line in lines))
     rows = [
-        [number, *("" if loss is None else above(loss, 4) for loss in each)]
-        for number, each in enumerate(zip_longest(*losses))
+        [row, *("" if loss is None else above(loss, 4) for loss in row_losses)]
+        for row, row_losses in enumerate(zip_longest(*losses))
     ]
     chart = Chart(
         Axis("accepted queries", 0, longest),
@@ -84,7 +84,7 @@ def loss_figure(title: str, tree: Tree, runs: Sequence[Run], *, steep: bool) -> 
         else "The realized loss of each run rises and falls towards the budget, far below the "
         "straight line of basic composition."
     )
-    head = ["accepted queries", *(f"run {number}" for number in range(len(lines)))]
+    head = ["accepted queries", *(f"run {row}" for row in range(len(lines)))]
     return Drawn(title, chart, alt, head, rows)
 
 
@@ -94,7 +94,7 @@ def accepted_figure(title: str, tree: Tree, kind: str) -> Drawn:
     head, columns = ["budget"], [[f"{budget:g}" for budget in budgets]]
     basic = [(budget, budget / epsilon) for budget in budgets]
     marks: list[Mark] = []
-    for account, color, words, dashes in (
+    for account, color, label_text, dashes in (
         ("ungrouped", "realized", "all together", ""),
         ("groups", "purple", "groups of ten", "6 4"),
     ):
@@ -102,19 +102,19 @@ def accepted_figure(title: str, tree: Tree, kind: str) -> Drawn:
             list(zip(budgets, tree[account][kind]["percentiles"][p], strict=True))
             for p in ("10", "50", "90")
         )
-        label = f"{words}: median {middle[-1][1]:g}"
+        label = f"{label_text}: median {middle[-1][1]:g}"
         marks += [
             Band(low, high, color),
             Polyline(middle, color, label, dashes),
             Dots(middle, color),
         ]
         for name, points in (("10th", low), ("median", middle), ("90th", high)):
-            head.append(f"{words}, {name}")
+            head.append(f"{label_text}, {name}")
             columns.append([f"{count:g}" for _, count in points])
     marks.append(Polyline(basic, "basic", f"basic composition: {round(basic[-1][1])}", width=4.5))
     if kind == "bayesian":  # the filter that section 6 and Algorithm 5 of the paper name
-        said = f"printed median: {tree['printed']}"
-        marks.append(Dots([(budgets[-1], tree["printed"])], "ink", said, "diamond", 6))
+        printed_label = f"printed median: {tree['printed']}"
+        marks.append(Dots([(budgets[-1], tree["printed"])], "ink", printed_label, "diamond", 6))
     head.append("basic composition")
     columns.append([f"{round(count, 9):g}" for _, count in basic])
     top = max(
@@ -124,8 +124,8 @@ def accepted_figure(title: str, tree: Tree, kind: str) -> Drawn:
         Axis("budget (nats)", 0, budgets[-1]), Axis("accepted queries", 0, 1.05 * top), marks
     )
     medians = " and ".join(
-        f"{median(tree, kind, account)} {words}"
-        for account, words in (("groups", "in groups of ten"), ("ungrouped", "all together"))
+        f"{median(tree, kind, account)} {label_text}"
+        for account, label_text in (("groups", "in groups of ten"), ("ungrouped", "all together"))
     )
     alt = (
         f"Accepted queries against the budget, {kind.capitalize()} filter: at a budget of "
@@ -138,32 +138,32 @@ def accepted_figure(title: str, tree: Tree, kind: str) -> Drawn:
 
 def health_figure(tree: Tree) -> Drawn:
     """The sixteen outcomes: the printed losses beside the certified ones."""
-    found = sorted(tree["outcomes"], key=lambda outcome: outcome["loss"]["upper"])
-    names = [" ".join(map(str, outcome["responses"])) for outcome in found]
-    losses = [outcome["loss"]["upper"] for outcome in found]
-    printed = [outcome["printed"] for outcome in found]
+    outcomes = sorted(tree["outcomes"], key=lambda outcome: outcome["loss"]["upper"])
+    names = [" ".join(map(str, outcome["responses"])) for outcome in outcomes]
+    losses = [outcome["loss"]["upper"] for outcome in outcomes]
+    printed = [outcome["printed"] for outcome in outcomes]
     budget = float(tree["budget"])
     marks: list[Mark] = [
         HorizontalBars([(0, loss) for loss in losses], "realized", "certified"),
-        Dots([(each, row) for row, each in enumerate(printed)], "ink", "printed", "diamond", 5),
+        Dots([(loss, row) for row, loss in enumerate(printed)], "ink", "printed", "diamond", 5),
         VerticalLine(budget, "basic", "budget, and basic composition", width=4.5),
     ]
     chart = Chart(
         Axis("loss (nats)", 0, budget),
         Axis(
-            "heart, stroke, diabetes, sleep", -0.6, len(found) - 0.4,
+            "heart, stroke, diabetes, sleep", -0.6, len(outcomes) - 0.4,
             [(float(row), name) for row, name in enumerate(names)],
         ),
         marks,
-        height=22 * len(found),
+        height=22 * len(outcomes),
     )  # fmt: skip
     alt = (
         f"Bars for the certified losses of the sixteen outcomes, from {above(losses[0], 2)} to "
         f"{above(losses[-1], 2)}; the printed loss is a little to the right of each."
     )
     rows = [
-        [name, f"{each:.4f}", above(loss, 4)]
-        for name, each, loss in zip(names, printed, losses, strict=True)
+        [name, f"{loss:.4f}", above(loss, 4)]
+        for name, loss, loss in zip(names, printed, losses, strict=True)
     ]
     head = ["heart stroke diabetes sleep", "printed", "certified"]
     return Drawn("Appendix E: health data", chart, alt, head, rows)

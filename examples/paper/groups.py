@@ -33,7 +33,7 @@ class Groups(Account):
     """The losses of the groups that are complete."""
     current: Odometer
     """The group that is not."""
-    whole: Odometer
+    everything: Odometer
     """Everything that was asked and charged; its loss is not used."""
     _worst: dict[Query, Enclosure] = field(default_factory=dict, repr=False)
 
@@ -45,24 +45,25 @@ class Groups(Account):
         return cls(_ZERO, current, current)
 
     def add(self, query: Query, response: Any) -> Groups:
-        whole, current = self.whole.add(query, response), self.current.add(query, response)
+        everything = self.everything.add(query, response)
+        current = self.current.add(query, response)
         if len(current) < GROUP:
-            return Groups(self.full, current, whole)
-        return Groups(self.full + current.loss, self._empty(), whole)
+            return Groups(self.full, current, everything)
+        return Groups(self.full + current.loss, self._empty(), everything)
 
     def _empty(self) -> Odometer:
         return Odometer(Transcript(self.domain), effort=self.effort)
 
     @property
     def domain(self) -> Domain:
-        return self.whole.domain
+        return self.everything.domain
 
     def __len__(self) -> int:
-        return len(self.whole)
+        return len(self.everything)
 
     @property
     def effort(self) -> Effort:
-        return self.whole.effort
+        return self.everything.effort
 
     @property
     def searched(self) -> bool:
@@ -78,21 +79,21 @@ class Groups(Account):
 
     @property
     def charged(self) -> RunningSum:
-        return self.whole.charged
+        return self.everything.charged
 
     @property
     def exact_spent(self) -> Nats:
-        return self.whole.exact_spent
+        return self.everything.exact_spent
 
     @property
     def distinct_exchanges(self) -> int:
         return 0
 
     def total(self, rule: Rule) -> Total:
-        return self.whole.total(rule)
+        return self.everything.total(rule)
 
     def exact_total(self, rule: Rule) -> Nats:
-        return self.whole.exact_total(rule)
+        return self.everything.exact_total(rule)
 
     def loss_against(self, limit: float) -> Enclosure:
         return self.loss
@@ -114,7 +115,7 @@ class Groups(Account):
         return WorstCase(held, exact=lambda: self.exact_spent + query.ceiling(self.domain))
 
     def without_last(self) -> tuple[Groups, Query]:
-        *before, last = self.whole.transcript.exchanges
+        *before, last = self.everything.transcript.exchanges
         shorter = Groups.start(self._empty())
         for exchange in before:
             shorter = shorter.add(exchange.query, exchange.response)
@@ -122,5 +123,7 @@ class Groups(Account):
 
     def with_effort(self, effort: Effort) -> Groups:
         return replace(
-            self, current=self.current.with_effort(effort), whole=self.whole.with_effort(effort)
+            self,
+            current=self.current.with_effort(effort),
+            everything=self.everything.with_effort(effort),
         )

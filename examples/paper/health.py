@@ -90,9 +90,9 @@ def outcomes() -> list[Outcome]:
 
 
 def _outcome(responses: tuple[int, ...]) -> Outcome:
-    asked = list(zip(REGRESSIONS.values(), responses, strict=True))
+    exchanges = list(zip(REGRESSIONS.values(), responses, strict=True))
     transcript = Transcript(PERSON)
-    for query, response in asked:
+    for query, response in exchanges:
         transcript = transcript.add(query, response)
     odometer = Odometer(transcript, effort=EFFORT)
     again = BayesianFilter(BUDGET).decide(odometer, REGRESSIONS["heart"]).largest_epsilon
@@ -100,20 +100,20 @@ def _outcome(responses: tuple[int, ...]) -> Outcome:
         responses,
         PRINTED_LOSSES[responses],
         odometer.loss,
-        tuple(_chance(asked, person) for person in PEOPLE),
+        tuple(_chance(exchanges, person) for person in PEOPLE),
         SimplifiedFilter(BUDGET).remaining(odometer),
         float(again or 0),
     )
 
 
-def _chance(asked: Sequence[tuple[Query, int]], person: dict[str, int]) -> float:
-    chance, place = Fraction(1), PERSON.locate(person)
-    assert place is not None
-    for query, response in asked:
+def _chance(exchanges: Sequence[tuple[Query, int]], person: dict[str, int]) -> float:
+    chance, value = Fraction(1), PERSON.locate(person)
+    assert value is not None
+    for query, response in exchanges:
         likelihood = query.on(PERSON)
         position = likelihood.position(response)
         assert position is not None
-        chance *= likelihood.pmf(place).probability(position)
+        chance *= likelihood.pmf(value).probability(position)
     return float(chance)
 
 

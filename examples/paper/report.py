@@ -24,7 +24,7 @@ __all__ = ["report"]
 
 Tree = Mapping[str, Any]
 
-_FEW = 50
+_ENOUGH_RUNS = 50
 
 
 def report(results: Tree, drawn: Mapping[str, Drawn], *, content_id: str, date: str) -> str:
@@ -58,25 +58,25 @@ def report(results: Tree, drawn: Mapping[str, Drawn], *, content_id: str, date: 
 
 def _budgets(results: Tree) -> str:
     """The budgets of all parts: up to the largest, of those with several."""
-    found = []
+    budgets = []
     if "linear" in results:
-        found.append((f"up to {results['linear']['budgets'][-1]:g}", "linear"))
+        budgets.append((f"up to {results['linear']['budgets'][-1]:g}", "linear"))
     if "logistic" in results:
-        found.append((f"up to {results['logistic']['steep']['budgets'][-1]:g}", "logistic"))
+        budgets.append((f"up to {results['logistic']['steep']['budgets'][-1]:g}", "logistic"))
     if "health" in results:
-        found.append((f"{results['health']['budget']:g}", "health"))
-    return ", ".join(f"{budget} ({part})" for budget, part in found) or "those of the examples"
+        budgets.append((f"{results['health']['budget']:g}", "health"))
+    return ", ".join(f"{budget} ({part})" for budget, part in budgets) or "those of the examples"
 
 
-def _below(number: float, digits: int) -> str:
+def _below(bound: float, digits: int) -> str:
     """A number rounded down, as a lower bound or an allowance has to be."""
-    return f"{math.floor(number * 10**digits) / 10**digits:.{digits}f}"
+    return f"{math.floor(bound * 10**digits) / 10**digits:.{digits}f}"
 
 
 def _short(results: Tree) -> Iterator[str]:
     """A warning if there are few runs."""
     runs = results["runs"]
-    if runs and min(runs.values()) < _FEW:
+    if runs and min(runs.values()) < _ENOUGH_RUNS:
         counts = ", ".join(f"{count} of {name}" for name, count in runs.items())
         yield f"This is a short run ({counts}): percentiles of so few runs scatter."
 
@@ -184,11 +184,11 @@ def _proof(steep: Tree) -> str:
 
 def _composition(name: str, tree: Tree, drawn: Mapping[str, Drawn]) -> str:
     rows = [["basic composition", *[tree["basic"]["accepted"][0]] * 3]]
-    for account, words in (("groups", "groups of ten"), ("ungrouped", "all together")):
+    for account, description in (("groups", "groups of ten"), ("ungrouped", "all together")):
         for kind in ("simplified", "bayesian"):
-            found = tree[account][kind]["percentiles"]
-            counts = (f"{found[percentile][-1]:g}" for percentile in ("10", "50", "90"))
-            rows.append([f"{words}, {kind.capitalize()}", *counts])
+            by_percentile = tree[account][kind]["percentiles"]
+            counts = (f"{by_percentile[percentile][-1]:g}" for percentile in ("10", "50", "90"))
+            rows.append([f"{description}, {kind.capitalize()}", *counts])
     rows.insert(1, ["printed (groups of ten)", "", tree["printed"], ""])
     budget, runs = tree["budgets"][-1], len(tree["ungrouped"]["bayesian"]["accepted"])
     return "".join(
@@ -222,9 +222,9 @@ def _composition(name: str, tree: Tree, drawn: Mapping[str, Drawn]) -> str:
 
 
 def _figure(drawn: Drawn, caption: str) -> str:
-    numbers = table(drawn.head, drawn.rows)
+    table_rows = table(drawn.head, drawn.rows)
     return figure(
-        drawn.chart, alt=drawn.alt, caption=f"{drawn.title}. {caption}", data_table=numbers
+        drawn.chart, alt=drawn.alt, caption=f"{drawn.title}. {caption}", data_table=table_rows
     )
 
 
@@ -232,16 +232,18 @@ def _health(tree: Tree, drawn: Mapping[str, Drawn]) -> str:
     budget = tree["budget"]
     predictions = [
         [
-            f"{name}, person {number}",
-            found["printed"],
-            f"{found['computed']:.4f}" if found["computed"] < 1 else f"{found['computed']:.2f}",
+            f"{name}, person {index}",
+            prediction["printed"],
+            f"{prediction['computed']:.4f}"
+            if prediction["computed"] < 1
+            else f"{prediction['computed']:.2f}",
         ]
-        for number, person in enumerate(tree["people"])
-        for name, found in person["predictions"].items()
+        for index, person in enumerate(tree["people"])
+        for name, prediction in person["predictions"].items()
     ]
-    people = [
-        "{}: {}".format(number, ", ".join(f"{k} {v}" for k, v in person["value"].items()))
-        for number, person in enumerate(tree["people"])
+    persons = [
+        "{}: {}".format(index, ", ".join(f"{k} {v}" for k, v in person["value"].items()))
+        for index, person in enumerate(tree["people"])
     ]
     rows = [
         [
@@ -262,7 +264,7 @@ def _health(tree: Tree, drawn: Mapping[str, Drawn]) -> str:
         paragraph(
             "Heart disease, stroke and diabetes by logistic regressions and hours of sleep by a",
             "linear one that is cut at 0 and 12, each with ε = 1 on a budget of",
-            f"{budget}. The mock people of the paper are {'; '.join(people)}.",
+            f"{budget}. The mock people of the paper are {'; '.join(persons)}.",
         ),
         table(
             ["prediction without noise", "printed", "computed"],
@@ -275,7 +277,7 @@ def _health(tree: Tree, drawn: Mapping[str, Drawn]) -> str:
         _figure(drawn["health"], "Losses of the sixteen outcomes."),
         table(
             ["heart stroke diabetes sleep", "printed", "certified", "of the budget"]
-            + [f"chance {number}" for number in range(len(tree["people"]))]
+            + [f"chance {index}" for index in range(len(tree["people"]))]
             + ["any fifth", "heart again"],
             rows,
             caption=(
@@ -303,12 +305,12 @@ def _health(tree: Tree, drawn: Mapping[str, Drawn]) -> str:
 def _examples(figures: list[Tree]) -> str:
     rows = [
         [
-            each["claim"],
-            each["printed"],
-            each["exact"],
-            f"{each['value']:.4g}" if "/" in each["exact"] else "",
+            row["claim"],
+            row["printed"],
+            row["exact"],
+            f"{row['value']:.4g}" if "/" in row["exact"] else "",
         ]
-        for each in figures
+        for row in figures
     ]
     return section(
         "The examples (sections 1, 3 and 4)",
@@ -324,7 +326,7 @@ def _examples(figures: list[Tree]) -> str:
 
 
 def _foot(results: Tree) -> Iterator[str]:
-    made = ", ".join(f"{name} {number}" for name, number in results["versions"].items())
+    versions = ", ".join(f"{name} {version}" for name, version in results["versions"].items())
     slips = (
         "The mean estimator of section 2.5 is a + (b − a)·(…), not a + b·(…).",
         "Algorithm 4 has to compare log L(y), not L(y), with ε; and (ε, δ)-LDP is not the same as "
@@ -350,5 +352,5 @@ def _foot(results: Tree) -> Iterator[str]:
             "second run gives the same numbers. Every number is in results.json, every loss of",
             "every run in runs.csv.",
         ),
-        note(f"Made with {made}."),
+        note(f"Made with {versions}."),
     )

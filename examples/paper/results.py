@@ -15,7 +15,7 @@ import numpy as np
 
 import expost
 from examples.paper import health, worked_examples
-from examples.paper.runs import ACCOUNTS, BUDGETS, FILTERS, Run, asked
+from examples.paper.runs import ACCOUNTS, BUDGETS, FILTERS, Run, run_transcript
 from examples.paper.streams import Stream
 from expost.domains import Box
 from expost.loss._on_box import BoxLogLikelihood, exact_ratio
@@ -105,14 +105,14 @@ def _counts(counts: Sequence[Sequence[int]]) -> dict[str, Any]:
 
 def proof(stream: Stream, seed: int, runs: Sequence[Run]) -> dict[str, Any] | None:
     """Two points of the box which prove that a run had to stop; None if none are found."""
-    room = BUDGETS[-1] - Fraction(stream.epsilon)
-    for number, run in enumerate(runs):
+    threshold = BUDGETS[-1] - Fraction(stream.epsilon)
+    for run_index, run in enumerate(runs):
         trace = run.traces["ungrouped"]
         count = trace.accepted["simplified"][-1]
-        found = two_points(asked(stream, seed, number, run.responses[:count]))
-        if found.loss > room:
+        outcomes = two_points(run_transcript(stream, seed, run_index, run.responses[:count]))
+        if outcomes.loss > threshold:
             bound = trace.losses[count].upper
-            return {"run": number, "queries": count, **asdict(found), "upper": bound}
+            return {"run": run_index, "queries": count, **asdict(outcomes), "upper": bound}
     return None
 
 
@@ -142,15 +142,15 @@ def two_points(transcript: Transcript) -> TwoPoints:
 
 def examples_tree() -> list[dict[str, Any]]:
     """The printed numbers of the examples beside the exact ones."""
-    return [asdict(number) for number in worked_examples.printed_numbers()]
+    return [asdict(printed) for printed in worked_examples.printed_numbers()]
 
 
 def health_tree() -> dict[str, Any]:
     """The mock people, the sixteen outcomes, and what they leave of the budget."""
-    found = health.outcomes()
-    losses = [outcome.loss.upper for outcome in found]
-    printed = [outcome.printed for outcome in found]
-    people = [
+    outcomes = health.outcomes()
+    losses = [outcome.loss.upper for outcome in outcomes]
+    printed = [outcome.printed for outcome in outcomes]
+    persons = [
         {
             "value": person,
             "predictions": {
@@ -163,13 +163,13 @@ def health_tree() -> dict[str, Any]:
         for person, texts, chances in zip(
             health.PEOPLE,
             health.PREDICTED,
-            zip(*(outcome.chances for outcome in found), strict=True),
+            zip(*(outcome.chances for outcome in outcomes), strict=True),
             strict=True,
         )
     ]
     return {
         "budget": health.BUDGET,
-        "people": people,
+        "people": persons,
         "outcomes": [
             {
                 "responses": list(outcome.responses),
@@ -182,14 +182,14 @@ def health_tree() -> dict[str, Any]:
                     "heart_again": outcome.heart_again,
                 },
             }
-            for outcome in found
+            for outcome in outcomes
         ],
         "median": {"printed": float(np.median(printed)), "loss": float(np.median(losses))},
         "largest": {"printed": max(printed), "loss": max(losses)},
         # The epsilon that a fifth regression may have, after half of the outcomes and after all.
         "fifth": {
-            "half": float(np.median([outcome.any_fifth for outcome in found])),
-            "all": min(outcome.any_fifth for outcome in found),
+            "half": float(np.median([outcome.any_fifth for outcome in outcomes])),
+            "all": min(outcome.any_fifth for outcome in outcomes),
         },
-        "largest_gap": max(outcome.loss.width for outcome in found),
+        "largest_gap": max(outcome.loss.width for outcome in outcomes),
     }

@@ -64,33 +64,36 @@ class Plan:
     def of(cls, part: str, *, runs: int | None, seed: int, quick: bool) -> Plan:
         """The plan for a part or for ``"all"``, with the usual number of runs by default."""
         parts = tuple(PARTS) if part == "all" else (part,)
-        names = [name for each in parts for name in PARTS[each]]
+        names = [name for part_name in parts for name in PARTS[part_name]]
         usual = _QUICK_RUNS if quick else dict.fromkeys(STREAMS, _RUNS)
         counts = {name: usual[name] if runs is None else runs for name in names}
         return cls(parts, counts, seed, _QUICK_GAP if quick else EFFORT.gap)
 
     def joined(self, earlier: Mapping[str, Any]) -> Plan:
         """This plan with the other parts of an earlier report, if that was made in the same way."""
-        others = [part for part in PARTS if part in earlier and part not in self.parts]
-        if not others:
+        earlier_parts = [part for part in PARTS if part in earlier and part not in self.parts]
+        if not earlier_parts:
             return self
         settings: dict[str, Any] = {"seed": self.seed, "gap": self.gap, "versions": versions()}
         try:
-            runs = {name: int(earlier["runs"][name]) for part in others for name in PARTS[part]}
+            names = [name for part in earlier_parts for name in PARTS[part]]
+            runs = {name: int(earlier["runs"][name]) for name in names}
             if runs and not self.runs:  # what is left of this plan does not depend on these
                 settings |= {"seed": earlier["seed"], "gap": earlier["gap"]}
             matter = settings if runs and self.runs else {"versions"}
-            other = [
+            differing = [
                 name for name in settings if name in matter and settings[name] != earlier[name]
             ]
         except (KeyError, TypeError, ValueError):
             raise InvalidInput("its results.json is damaged; take another folder", "out") from None
-        if other:
-            named = ["gap (--quick has a wider one)" if name == "gap" else name for name in other]
-            made = f"{' and '.join(others)}, made with another {' and '.join(named)}"
-            raise InvalidInput(f"holds the numbers of {made}; take another folder", "out")
+        if differing:
+            labels = [
+                "gap (--quick has a wider one)" if name == "gap" else name for name in differing
+            ]
+            origin = f"{' and '.join(earlier_parts)}, made with another {' and '.join(labels)}"
+            raise InvalidInput(f"holds the numbers of {origin}; take another folder", "out")
         return Plan(
-            tuple(part for part in PARTS if part in (*self.parts, *others)),
+            tuple(part for part in PARTS if part in (*self.parts, *earlier_parts)),
             {**runs, **self.runs},
             settings["seed"],
             settings["gap"],
@@ -101,38 +104,38 @@ class Plan:
 class _Task:
     stream: Stream
     seed: int
-    number: int
+    run_index: int
     gap: float
 
     @property
     def file(self) -> str:
-        return f"{self.stream.name}-{self.seed}-{self.gap:g}-{self.number:04}.json"
+        return f"{self.stream.name}-{self.seed}-{self.gap:g}-{self.run_index:04}.json"
 
 
-def carry_out(plan: Plan, kept: Path, jobs: int, progress: Watcher) -> dict[str, list[Run]]:
+def carry_out(plan: Plan, folder: Path, jobs: int, progress: Watcher) -> dict[str, list[Run]]:
     """All runs of a plan by stream; saved ones are read from the directory."""
-    kept.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     settings = versions()
     tasks = [
-        _Task(STREAMS[name], plan.seed, number, plan.gap)
+        _Task(STREAMS[name], plan.seed, run_index, plan.gap)
         for name, count in plan.runs.items()
-        for number in range(count)
+        for run_index in range(count)
     ]
-    trees = {task: _known(kept, task, settings) for task in tasks}
-    left = sorted(
+    trees = {task: _load_run(folder, task, settings) for task in tasks}
+    pending = sorted(
         (task for task, tree in trees.items() if tree is None),
         key=lambda task: -_COST[task.stream.name],
     )
-    whole = missing = sum(_COST[task.stream.name] for task in left)
-    if left:
+    total_cost = remaining_cost = sum(_COST[task.stream.name] for task in pending)
+    if pending:
         load_kernels()  # once, and not in every worker
-    with _workers(min(jobs, len(left))) as work:
-        for done, (task, tree) in enumerate(work(_perform, left), len(tasks) - len(left) + 1):
+    with _workers(min(jobs, len(pending))) as work:
+        for done, (task, tree) in enumerate(work(_perform, pending), len(tasks) - len(pending) + 1):
             text = json.dumps({"settings": _settings(task, settings), "run": tree})
-            put(kept / task.file, text)
+            put(folder / task.file, text)
             trees[task] = tree
-            missing -= _COST[task.stream.name]
-            progress.runs(done, len(tasks), 1 - missing / whole)
+            remaining_cost -= _COST[task.stream.name]
+            progress.runs(done, len(tasks), 1 - remaining_cost / total_cost)
     runs: dict[str, list[Run]] = {name: [] for name in plan.runs}
     for task, tree in trees.items():
         assert tree is not None
@@ -148,9 +151,9 @@ def put(path: Path, text: str) -> None:
 
 
 def _perform(task: _Task) -> tuple[_Task, dict[str, Any]]:
-    found = run(task.stream, task.seed, task.number, Effort(gap=task.gap, nodes=NODES))
+    saved_run = run(task.stream, task.seed, task.run_index, Effort(gap=task.gap, nodes=NODES))
     return task, {
-        "responses": list(found.responses),
+        "responses": list(saved_run.responses),
         "traces": {
             name: {
                 "losses": [[loss.lower, loss.upper] for loss in trace.losses],
@@ -158,7 +161,7 @@ def _perform(task: _Task) -> tuple[_Task, dict[str, Any]]:
                 "decisions": trace.decisions,
                 "undecided": trace.undecided,
             }
-            for name, trace in found.traces.items()
+            for name, trace in saved_run.traces.items()
         },
     }
 
@@ -176,17 +179,17 @@ def _run_of(tree: dict[str, Any]) -> Run:
     return Run(tree["responses"], traces)
 
 
-def _settings(task: _Task, made_with: Mapping[str, str]) -> dict[str, Any]:
-    return {**asdict(task), "versions": made_with}
+def _settings(task: _Task, versions_: Mapping[str, str]) -> dict[str, Any]:
+    return {**asdict(task), "versions": versions_}
 
 
-def _known(kept: Path, task: _Task, made_with: Mapping[str, str]) -> dict[str, Any] | None:
+def _load_run(folder: Path, task: _Task, versions_: Mapping[str, str]) -> dict[str, Any] | None:
     """A saved run, if it was made in the same way."""
     try:
-        tree = json.loads(read_text(kept / task.file))
-        found: dict[str, Any] = tree["run"]
-        _run_of(found)  # raises if it is damaged
-        return found if tree["settings"] == _settings(task, made_with) else None
+        tree = json.loads(read_text(folder / task.file))
+        saved_run: dict[str, Any] = tree["run"]
+        _run_of(saved_run)  # raises if it is damaged
+        return saved_run if tree["settings"] == _settings(task, versions_) else None
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
 

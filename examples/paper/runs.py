@@ -24,15 +24,15 @@ from expost.sampling import InsecureSource, draw
 from expost.solver import NODES, Effort
 from expost.transcript import Transcript
 
-__all__ = ["ACCOUNTS", "BUDGETS", "EFFORT", "FILTERS", "Run", "Trace", "asked", "run"]
+__all__ = ["ACCOUNTS", "BUDGETS", "EFFORT", "FILTERS", "Run", "Trace", "run", "run_transcript"]
 
 BUDGETS = tuple(Fraction(tenth, 10) for tenth in range(1, 11))
 EFFORT = Effort(gap=0.01, nodes=NODES)
 ACCOUNTS = ("groups", "ungrouped")
 FILTERS: dict[str, type[Filter]] = {
-    guard.kind: guard for guard in (SimplifiedFilter, BayesianFilter)
+    filter_class.kind: filter_class for filter_class in (SimplifiedFilter, BayesianFilter)
 }
-_GUARDS = [(kind, i, guard(budget)) for kind, guard in FILTERS.items()
+_ALL_FILTERS = [(kind, i, class_(budget)) for kind, class_ in FILTERS.items()
            for i, budget in enumerate(BUDGETS)]  # fmt: skip
 
 
@@ -63,7 +63,7 @@ class _Lane:
     account: Odometer | Groups
     glance: bool = False
     """Whether the known loss plus an epsilon is tried before any search."""
-    running: list[tuple[str, int, Filter]] = field(default_factory=lambda: list(_GUARDS))
+    running: list[tuple[str, int, Filter]] = field(default_factory=lambda: list(_ALL_FILTERS))
     losses: list[Enclosure] = field(default_factory=list)
     accepted: dict[str, list[int]] = field(
         default_factory=lambda: {kind: [0] * len(BUDGETS) for kind in FILTERS}
@@ -76,7 +76,7 @@ class _Lane:
         loss = self.account.loss
         self.losses.append(self._proved(loss))
         most = loss + worst_case_loss(query, self.account.domain)
-        self.running = [each for each in self.running if self._accepts(each[2], query, most)]
+        self.running = [entry for entry in self.running if self._accepts(entry[2], query, most)]
         for kind, i, _ in self.running:
             self.accepted[kind][i] += 1
 
@@ -84,24 +84,24 @@ class _Lane:
         """The loss, bounded by the budgets of the filters that accepted the last query."""
         if not self.losses:
             return loss
-        proved = min(guard.budget.enclosure.upper for _, _, guard in self.running)
+        proved = min(filter_.budget.enclosure.upper for _, _, filter_ in self.running)
         return Enclosure(loss.lower, max(loss.lower, min(loss.upper, proved)))
 
-    def _accepts(self, guard: Filter, query: Query, most: Enclosure) -> bool:
+    def _accepts(self, filter_: Filter, query: Query, most: Enclosure) -> bool:
         self.decisions += 1
-        limit = guard.budget.enclosure
+        limit = filter_.budget.enclosure
         # Some response does not lower the loss, and none adds more than epsilon.
-        least = most.lower if guard.kind == SimplifiedFilter.kind else self.account.loss.lower
+        least = most.lower if filter_.kind == SimplifiedFilter.kind else self.account.loss.lower
         if self.glance and (most.upper <= limit.lower or least > limit.upper):
             return most.upper <= limit.lower
-        decision = guard.decide(self.account, query)
+        decision = filter_.decide(self.account, query)
         self.undecided += decision.undecided
         return decision.accepted
 
 
-def run(stream: Stream, seed: int, number: int, effort: Effort = EFFORT) -> Run:
+def run(stream: Stream, seed: int, run_index: int, effort: Effort = EFFORT) -> Run:
     """The run with this number. It depends on the arguments alone."""
-    queries, source = _begin(stream, seed, number)
+    queries, source = _begin(stream, seed, run_index)
     box = stream.box
     centre = box.locate([0] * stream.dimension)
     assert centre is not None
@@ -125,16 +125,18 @@ def run(stream: Stream, seed: int, number: int, effort: Effort = EFFORT) -> Run:
     return Run(responses, traces)
 
 
-def asked(stream: Stream, seed: int, number: int, responses: Sequence[Any]) -> Transcript:
+def run_transcript(
+    stream: Stream, seed: int, run_index: int, responses: Sequence[Any]
+) -> Transcript:
     """The transcript of the run with this number, up to these responses."""
-    queries, _ = _begin(stream, seed, number)
+    queries, _ = _begin(stream, seed, run_index)
     transcript = Transcript(stream.box)
     for query, response in zip(queries, responses, strict=False):
         transcript = transcript.add(query, response)
     return transcript
 
 
-def _begin(stream: Stream, seed: int, number: int) -> tuple[Iterator[Query], InsecureSource]:
-    generator = np.random.default_rng([seed, stream.number, number])
+def _begin(stream: Stream, seed: int, run_index: int) -> tuple[Iterator[Query], InsecureSource]:
+    generator = np.random.default_rng([seed, stream.number, run_index])
     source = InsecureSource(int(generator.integers(2**62)))
     return stream.queries(generator), source

@@ -23,10 +23,10 @@ Run = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def transcript(tmp_path: Path) -> Path:
-    guard = xp.BayesianFilter(epsilon="0.3")
+    filter_ = xp.BayesianFilter(epsilon="0.3")
     query = xp.randomized_response(epsilon="0.1")
     path = tmp_path / "transcript.json"
-    xp.Transcript(xp.FiniteSet([0, 1]), guard).add(query, 1).add(query, 1).save(path)
+    xp.Transcript(xp.FiniteSet([0, 1]), filter_).add(query, 1).add(query, 1).save(path)
     return path
 
 
@@ -97,9 +97,9 @@ def test_what_is_no_loss_is_not_called_one(
     run: Run, tmp_path: Path, query: Callable[[Any], Path]
 ) -> None:
     # All "yes" under a rule: 5.06 is its cost, and the realized loss is 9.9.
-    path, guard = tmp_path / "t.json", xp.ApproximateFilter("5.08", "1e-6")
+    path, filter_ = tmp_path / "t.json", xp.ApproximateFilter("5.08", "1e-6")
     domain, rr = xp.FiniteSet(["no", "yes"]), xp.randomized_response(epsilon="0.1")
-    transcript = xp.Transcript(domain, guard)
+    transcript = xp.Transcript(domain, filter_)
     for _ in range(99):
         transcript = transcript.add(rr, "yes")
     transcript.save(path)
@@ -203,23 +203,23 @@ def test_a_budget_that_was_broken_on_the_way_is_broken_whatever_the_end(
         transcript = transcript.add(xp.randomized_response(1), response)
     transcript.save(path)
     for command in ("loss", "explain"):
-        told = json.loads(run(command, path, "--json")[1])
-        assert (told["budget_respected"], told["first_refused"]) == (False, 2)
-        assert told["loss"]["upper"] < 1e-9
-        assert 2.99 < told["peak"]["lower"] <= told["peak"]["upper"] < 3.01
-        assert "within_budget" not in told
+        printed = json.loads(run(command, path, "--json")[1])
+        assert (printed["budget_respected"], printed["first_refused"]) == (False, 2)
+        assert printed["loss"]["upper"] < 1e-9
+        assert 2.99 < printed["peak"]["lower"] <= printed["peak"]["upper"] < 3.01
+        assert "within_budget" not in printed
     assert "the filter refuses exchange 2" in run("loss", path)[1]
-    words = run("explain", path)[1]
-    assert "was not respected: the filter refuses exchange 2." in words
-    assert "At its peak the loss was 3 nats; that it is 0 now is no excuse." in words
+    text = run("explain", path)[1]
+    assert "was not respected: the filter refuses exchange 2." in text
+    assert "At its peak the loss was 3 nats; that it is 0 now is no excuse." in text
 
 
 def test_labels_cannot_write_to_the_terminal(
     run: Run, tmp_path: Path, query: Callable[[Any], Path]
 ) -> None:
     path = tmp_path / "t.json"
-    guard = xp.BayesianFilter(epsilon=1)
-    xp.Transcript(xp.FiniteSet(["a\n\x1b[31m", "b"]), guard).save(path)
+    filter_ = xp.BayesianFilter(epsilon=1)
+    xp.Transcript(xp.FiniteSet(["a\n\x1b[31m", "b"]), filter_).save(path)
     _, out, _ = run("decide", path, "--query", query(RR))
     assert "\x1b" not in out
     assert len(out.splitlines()) == 6

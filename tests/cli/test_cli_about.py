@@ -31,7 +31,7 @@ QUERIES: dict[str, Query] = {
 def study(tmp_path: Path) -> Callable[..., list[Any]]:
     """The arguments for a study in which everybody was asked some of the queries."""
 
-    def made(*keys: str) -> list[Any]:
+    def created(*keys: str) -> list[Any]:
         xp.audits.save_queries(PERSON, QUERIES, tmp_path / "queries.json")
         rows = ["subject,query,response"]
         for subject in range(60):
@@ -41,7 +41,7 @@ def study(tmp_path: Path) -> Callable[..., list[Any]]:
         (tmp_path / "answers.csv").write_text("\n".join(rows))
         return ["estimate", tmp_path / "answers.csv", "--queries", tmp_path / "queries.json"]
 
-    return made
+    return created
 
 
 def estimates(tree: dict[str, Any]) -> list[float]:
@@ -49,27 +49,27 @@ def estimates(tree: dict[str, Any]) -> list[float]:
 
 
 def test_the_only_attribute_that_was_asked_about_is_taken(run: Run, study: Any) -> None:
-    asked = study("smokes")
-    tree = json.loads(run(*asked, "--repetitions", 50, "--json")[1])
-    answers = xp.load_answers(asked[1], asked[3]).about("smokes")
+    arguments = study("smokes")
+    tree = json.loads(run(*arguments, "--repetitions", 50, "--json")[1])
+    answers = xp.load_answers(arguments[1], arguments[3]).about("smokes")
     assert estimates(tree) == estimate_distribution(answers).probabilities.tolist()
     assert [row["of"] for row in tree["estimates"]] == ["no", "yes"]
     assert tree["what"] == "the distribution of smokes, by maximum likelihood"
-    tree = json.loads(run(*asked, "--frequencies", "--json")[1])
+    tree = json.loads(run(*arguments, "--frequencies", "--json")[1])
     assert estimates(tree) == estimate_frequencies(answers).frequency.tolist()
 
 
 def test_one_of_several_attributes_or_some_together_are_named(run: Run, study: Any) -> None:
-    asked = study("smokes", "region")
-    answers = xp.load_answers(asked[1], asked[3])
+    arguments = study("smokes", "region")
+    answers = xp.load_answers(arguments[1], arguments[3])
     for names in (["region"], ["region", "smokes"]):
         options = ["--about", ",".join(names), "--repetitions", 50, "--json"]
-        tree = json.loads(run(*asked, *options)[1])
-        found = estimate_distribution(answers.about(*names))
-        assert estimates(tree) == found.probabilities.tolist()
+        tree = json.loads(run(*arguments, *options)[1])
+        result = estimate_distribution(answers.about(*names))
+        assert estimates(tree) == result.probabilities.tolist()
         assert tree["unused"] == (60 if len(names) == 1 else 0)
         assert tree["warning"] is None or "at an end of what is possible" in tree["warning"]
-    code, out, err = run(*asked)
+    code, out, err = run(*arguments)
     assert (code, out) == (2, "")
     assert err == (
         "expost: --about: say about which attribute, of smokes, region; or about some of them "
@@ -78,31 +78,33 @@ def test_one_of_several_attributes_or_some_together_are_named(run: Run, study: A
 
 
 def test_a_step_is_named_where_there_are_several(run: Run, study: Any) -> None:
-    asked = study("old", "new")
-    answers = xp.load_answers(asked[1], asked[3])
-    tree = json.loads(run(*asked, "--at", 2, "--frequencies", "--json")[1])
+    arguments = study("old", "new")
+    answers = xp.load_answers(arguments[1], arguments[3])
+    tree = json.loads(run(*arguments, "--at", 2, "--frequencies", "--json")[1])
     assert (
         estimates(tree) == estimate_frequencies(answers.about("version", at=2)).frequency.tolist()
     )
     assert tree["what"].startswith("the share of each value of version at step 2: unbiased")
-    code, _, err = run(*asked)
+    code, _, err = run(*arguments)
     assert (code, err) == (2, "expost: --at: say at which step; version was asked about at 1, 2\n")
-    asked = study("new")
+    arguments = study("new")
     assert (
-        run(*asked, "--frequencies", "--json")[1]
-        == run(*asked, "--frequencies", "--about", "version", "--at", 2, "--json")[1]
+        run(*arguments, "--frequencies", "--json")[1]
+        == run(*arguments, "--frequencies", "--about", "version", "--at", 2, "--json")[1]
     )
 
 
 def test_the_mean_of_a_query_is_about_what_the_query_is_about(run: Run, study: Any) -> None:
-    asked = [*study("smokes", "old", "new"), "--mean", "old"]
-    tree = json.loads(run(*asked, "--json")[1])
-    answers = xp.load_answers(asked[1], asked[3])
+    arguments = [*study("smokes", "old", "new"), "--mean", "old"]
+    tree = json.loads(run(*arguments, "--json")[1])
+    answers = xp.load_answers(arguments[1], arguments[3])
     assert estimates(tree) == [estimate_mean(answers, "old").mean]
-    (mean,) = estimates(json.loads(run(*asked, "--likelihood", "--repetitions", 50, "--json")[1]))
-    found = estimate_distribution(answers.about("version", at=1))
-    assert mean == pytest.approx(found.probabilities[0], abs=1e-9)
-    code, _, err = run(*asked, "--about", "smokes")
+    (mean,) = estimates(
+        json.loads(run(*arguments, "--likelihood", "--repetitions", 50, "--json")[1])
+    )
+    result = estimate_distribution(answers.about("version", at=1))
+    assert mean == pytest.approx(result.probabilities[0], abs=1e-9)
+    code, _, err = run(*arguments, "--about", "smokes")
     assert (code, err) == (
         2,
         "expost: --about: leave it out: a query says what its mean is about\n",
@@ -110,16 +112,16 @@ def test_the_mean_of_a_query_is_about_what_the_query_is_about(run: Run, study: A
 
 
 def test_answers_that_are_left_out_are_warned_of(run: Run, study: Any) -> None:
-    asked = study("smokes", "region")
-    lines = asked[1].read_text("utf-8").splitlines()
-    asked[1].write_text("\n".join(lines[:-1]))  # the last one was not asked for the region
+    arguments = study("smokes", "region")
+    lines = arguments[1].read_text("utf-8").splitlines()
+    arguments[1].write_text("\n".join(lines[:-1]))  # the last one was not asked for the region
     options = ["--frequencies", "--json"]
-    assert json.loads(run(*asked, "--about", "smokes", *options)[1])["warning"] is None
-    code, out, err = run(*asked, "--about", "region", *options)
+    assert json.loads(run(*arguments, "--about", "smokes", *options)[1])["warning"] is None
+    code, out, err = run(*arguments, "--about", "region", *options)
     tree = json.loads(out)
     assert (code, err, tree["left_out"]) == (0, "", 1)
     assert "If who was asked depended on them" in tree["warning"]
-    planned = json.loads(run(*asked, "--about", "region", "--planned", *options)[1])
+    planned = json.loads(run(*arguments, "--about", "region", "--planned", *options)[1])
     assert planned["warning"] is None
 
 

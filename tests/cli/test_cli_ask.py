@@ -122,11 +122,11 @@ def test_a_bad_secret_is_one_line_that_does_not_show_it(
 
 
 def test_coordinates_are_an_object_or_a_list(run: Run, files: Files) -> None:
-    guard = xp.BayesianFilter(epsilon=2)
+    filter_ = xp.BayesianFilter(epsilon=2)
     box = xp.Box(age=(10, 100), sex=xp.integers(0, 1))
     query = xp.logistic({"age": 0.1, "sex": 1}, intercept=-5, epsilon="0.5")
     files.query.write_text(json.dumps({"kind": "logistic", **query.tree(), "epsilon": "0.5"}))
-    xp.Transcript(box, guard).save(files.transcript, overwrite=True)
+    xp.Transcript(box, filter_).save(files.transcript, overwrite=True)
     for secret in ({"sex": 1, "age": 34.5}, [34.5, 1]):
         files.secret.write_text(json.dumps(secret))
         assert run(*files.arguments, "--gap", "0.1", "--nodes", "50")[0] == 0
@@ -134,7 +134,7 @@ def test_coordinates_are_an_object_or_a_list(run: Run, files: Files) -> None:
     assert run(*files.arguments)[0] == 2
     assert len(files.recorded) == 2
     points = xp.FiniteSet([{"age": 34, "sex": 0}, {"age": 52, "sex": 1}])
-    xp.Transcript(points, guard).save(files.transcript, overwrite=True)
+    xp.Transcript(points, filter_).save(files.transcript, overwrite=True)
     files.query.write_text(json.dumps(QUERY))
     files.secret.write_text(json.dumps({"sex": 1, "age": 52}))
     code, out, _ = run(*files.arguments)

@@ -22,9 +22,9 @@ GUARD = xp.BayesianFilter(epsilon="1")
 def some_honest(subjects: int, cheats: int = 0) -> Logged:
     """Losses go up to 1 and not beyond, but for some whose clients had no filter."""
     rows: Rows = []
-    for number in range(subjects):
-        answers = ["no", "yes", "no", "no"] if number >= cheats else ["no"] * 4 + ["yes"] * 4
-        rows += [(f"s{number:03}", order, "q", each) for order, each in enumerate(answers, 1)]
+    for index in range(subjects):
+        answers = ["no", "yes", "no", "no"] if index >= cheats else ["no"] * 4 + ["yes"] * 4
+        rows += [(f"s{index:03}", order, "q", row) for order, row in enumerate(answers, 1)]
     queries = {"q": xp.randomized_response(epsilon="0.5")}
     return Logged(xp.FiniteSet(["no", "yes"]), queries, rows)
 
@@ -41,10 +41,10 @@ def test_an_audit_of_those_who_respected_their_budgets_writes_what_it_found(
     run: Run, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    code, told, err = run(*files(some_honest(20), tmp_path), "-o", out)
+    code, printed, err = run(*files(some_honest(20), tmp_path), "-o", out)
     assert (code, err) == (0, "")
-    assert "respected          20 subjects, at every exchange" in told
-    assert "not respected      nobody" in told
+    assert "respected          20 subjects, at every exchange" in printed
+    assert "not respected      nobody" in printed
     names = ["audit.html", "losses.parquet", "summary.json"]
     assert sorted(file.name for file in out.iterdir()) == names
     table = polars.read_parquet(out / "losses.parquet")
@@ -53,29 +53,29 @@ def test_an_audit_of_those_who_respected_their_budgets_writes_what_it_found(
         "first_refused",
         "remaining",
     ]  # fmt: skip
-    assert table["subject"].to_list() == [f"s{number:03}" for number in range(20)]
+    assert table["subject"].to_list() == [f"s{index:03}" for index in range(20)]
 
 
 def test_a_budget_that_was_broken_is_exit_code_1_and_the_first_hundred_are_named(
     run: Run, tmp_path: Path
 ) -> None:
-    code, told, err = run(*files(some_honest(200, cheats=150), tmp_path), "--json")
-    found = json.loads(told)
+    code, printed, err = run(*files(some_honest(200, cheats=150), tmp_path), "--json")
+    result = json.loads(printed)
     assert (code, err) == (1, "")
-    assert (found["subjects"], found["respected"], found["undecided"]) == (200, 50, 0)
-    assert found["broken"] == [f"s{number:03}" for number in range(100)]
-    assert found["broken_number"] == 150
-    assert sum(found["histogram"]["counts"]) == 200
-    assert len(found["worst"]) == 10
-    assert found["worst"][0]["first_refused"] == 3
+    assert (result["subjects"], result["respected"], result["undecided"]) == (200, 50, 0)
+    assert result["broken"] == [f"s{index:03}" for index in range(100)]
+    assert result["broken_number"] == 150
+    assert sum(result["histogram"]["counts"]) == 200
+    assert len(result["worst"]) == 10
+    assert result["worst"][0]["first_refused"] == 3
 
 
 def test_a_bad_row_is_listed_and_nothing_is_written(run: Run, tmp_path: Path) -> None:
     arguments, out = files(some_honest(5), tmp_path), tmp_path / "out"
     with (tmp_path / "log.csv").open("a") as log:
         log.write("s001,9,q,no\ns002,5,other,no\n")
-    code, told, err = run(*arguments, "-o", out)
-    assert (code, told) == (2, "")
+    code, printed, err = run(*arguments, "-o", out)
+    assert (code, printed) == (2, "")
     first, last = err.splitlines()
     assert first.startswith(f"expost: {tmp_path / 'log.csv'}: row 22: query: there is no query")
     assert last.startswith("expost: 1 row cannot be used, so nobody was audited: ")
@@ -143,11 +143,13 @@ def test_a_folder_of_transcripts_is_audited_by_the_filter_file(run: Run, tmp_pat
     folder.mkdir()
     for subject in logged.subjects:
         # They name a filter that allowed more than was promised.
-        more = xp.BayesianFilter(epsilon="9")
-        logged.transcript(subject, more).save(folder / f"{subject}.json")
-    code, told, _ = run("audit", folder, "--filter", filter_file, "-o", tmp_path / "out", "--json")
+        extra = xp.BayesianFilter(epsilon="9")
+        logged.transcript(subject, extra).save(folder / f"{subject}.json")
+    code, printed, _ = run(
+        "audit", folder, "--filter", filter_file, "-o", tmp_path / "out", "--json"
+    )
     assert code == 1
-    assert json.loads(told)["broken"] == ["s000"]
+    assert json.loads(printed)["broken"] == ["s000"]
 
 
 class Page(HTMLParser):
@@ -186,17 +188,17 @@ def test_the_page_says_what_was_found_in_words_figures_and_tables(run: Run, tmp_
     assert (out / "audit.html").read_text("utf-8") == text
 
 
-def a_folder(folder: Path, people: int) -> list[Any]:
+def a_folder(folder: Path, subjects: int) -> list[Any]:
     """The arguments of an audit of that many transcripts, with different responses."""
     devices, filter_file = folder / "devices", folder / "filter.json"
     devices.mkdir()
     xp.audits.save_filter(GUARD, filter_file)
     query = xp.randomized_response(epsilon="0.1")
-    for number in range(people):
+    for index in range(subjects):
         transcript = xp.Transcript(xp.FiniteSet(["no", "yes"]), GUARD)
-        for bit in f"{number:04b}":
+        for bit in f"{index:04b}":
             transcript = transcript.add(query, "yes" if bit == "1" else "no")
-        transcript.save(devices / f"s{number:03}.json")
+        transcript.save(devices / f"s{index:03}.json")
     return ["audit", devices, "--filter", filter_file]
 
 
@@ -205,13 +207,13 @@ def test_every_entry_that_was_not_read_is_printed_and_is_exit_code_2(
 ) -> None:
     arguments, out = a_folder(tmp_path, 3), tmp_path / "out"
     (tmp_path / "devices" / "PATIENT-041.JSON").write_text("{}")
-    code, told, err = run(*arguments, "-o", out)
-    assert (code, told, err.count("\n")) == (2, "", 1)
+    code, printed, err = run(*arguments, "-o", out)
+    assert (code, printed, err.count("\n")) == (2, "", 1)
     assert "PATIENT-041.JSON: is not a file to audit, so it was not read" in err
     (tmp_path / "devices" / "s003.json").write_text("{")
     (tmp_path / "devices" / "ward").mkdir()
-    code, told, err = run(*arguments, "-o", out)
-    assert (code, told, err.count("\n")) == (2, "", 4)
+    code, printed, err = run(*arguments, "-o", out)
+    assert (code, printed, err.count("\n")) == (2, "", 4)
     for name in ("PATIENT-041.JSON: ", "s003.json: line 1 column 2: not JSON", "ward: is a folder"):
         assert name in err
     assert err.splitlines()[-1].startswith("expost: 3 entries cannot be used, the first is ")
@@ -220,29 +222,29 @@ def test_every_entry_that_was_not_read_is_printed_and_is_exit_code_2(
 
 def test_the_number_of_files_is_printed_and_can_be_checked(run: Run, tmp_path: Path) -> None:
     arguments, out = a_folder(tmp_path, 5), tmp_path / "out"
-    code, told, _ = run(*arguments, "-o", out, "--expect", "5")
+    code, printed, _ = run(*arguments, "-o", out, "--expect", "5")
     assert code == 0
-    assert "files read         5\n" in told
-    words = Page((out / "audit.html").read_text("utf-8")).words
-    assert "5 files were read. Compare this with the number that you expect." in words
+    assert "files read         5\n" in printed
+    text = Page((out / "audit.html").read_text("utf-8")).words
+    assert "5 files were read. Compare this with the number that you expect." in text
     assert json.loads((out / "summary.json").read_text("utf-8"))["files"] == 5
-    code, told, err = run(*arguments, "--expect", "300")
-    assert (code, told) == (2, "")
+    code, printed, err = run(*arguments, "--expect", "300")
+    assert (code, printed) == (2, "")
     assert err == f"expost: {tmp_path / 'devices'}: has 5 subjects; expected 300 (--expect)\n"
     xp.Transcript(xp.FiniteSet(["no", "yes"]), GUARD).save(tmp_path / "devices" / "empty.json")
-    code, told, _ = run(*arguments, "--expect", "6")
+    code, printed, _ = run(*arguments, "--expect", "6")
     assert code == 0
-    assert "files read         6, 1 of them without any exchange\n" in told
-    for number in ("0", "many"):
-        code, _, err = run(*arguments, "--expect", number)
+    assert "files read         6, 1 of them without any exchange\n" in printed
+    for index in ("0", "many"):
+        code, _, err = run(*arguments, "--expect", index)
         assert (code, err.count("\n")) == (2, 1)
 
 
 def test_the_number_of_subjects_of_a_log_can_be_checked(run: Run, tmp_path: Path) -> None:
     arguments = files(some_honest(20), tmp_path)
-    code, told, _ = run(*arguments, "--expect", "20")
+    code, printed, _ = run(*arguments, "--expect", "20")
     assert code == 0
-    assert "files read         1\n" in told
+    assert "files read         1\n" in printed
     assert run(*arguments, "--expect", "21")[0] == 2
 
 
@@ -252,13 +254,13 @@ def test_equal_transcripts_and_other_filters_are_named(run: Run, tmp_path: Path)
     (devices / "s100.json").write_text((devices / "s002.json").read_text("utf-8"))
     other = xp.Transcript(xp.FiniteSet(["no", "yes"]), xp.BasicFilter(epsilon="2"))
     other.add(xp.randomized_response(epsilon="0.1"), "no").save(devices / "t.json")
-    code, told, _ = run(*arguments, "-o", out)
+    code, printed, _ = run(*arguments, "-o", out)
     assert code == 0
-    assert "equal transcripts  2 subjects: s002, s100; copies, or people" in told
-    assert "other filter       1 subject: t names 2 (basic filter); all were audited by" in told
-    words = Page((out / "audit.html").read_text("utf-8")).words
-    assert "2 people have the same transcript as another person: s002, s100." in words
-    assert "1 person has a transcript that names another filter than this audit: t names 2" in words
+    assert "equal transcripts  2 subjects: s002, s100; copies, or people" in printed
+    assert "other filter       1 subject: t names 2 (basic filter); all were audited by" in printed
+    text = Page((out / "audit.html").read_text("utf-8")).words
+    assert "2 people have the same transcript as another person: s002, s100." in text
+    assert "1 person has a transcript that names another filter than this audit: t names 2" in text
 
 
 def test_whoever_broke_the_budget_is_not_counted_as_used_up(run: Run, tmp_path: Path) -> None:
@@ -267,11 +269,11 @@ def test_whoever_broke_the_budget_is_not_counted_as_used_up(run: Run, tmp_path: 
     rows += [("used up", order, "q", "no") for order in (1, 2)] + [("half", 1, "q", "no")]
     logged = Logged(xp.FiniteSet(["no", "yes"]), {"q": query}, rows)
     out = tmp_path / "out"
-    code, told, _ = run(*files(logged, tmp_path), "-o", out)
+    code, printed, _ = run(*files(logged, tmp_path), "-o", out)
     assert code == 1
-    assert "used up            1 subject, with less than a thousandth of it remaining" in told
-    words = Page((out / "audit.html").read_text("utf-8")).words
-    assert "1 person, with less than a thousandth remaining" in words
+    assert "used up            1 subject, with less than a thousandth of it remaining" in printed
+    text = Page((out / "audit.html").read_text("utf-8")).words
+    assert "1 person, with less than a thousandth remaining" in text
 
 
 COMPARED = {
@@ -284,31 +286,33 @@ COMPARED = {
 }
 
 
-@pytest.mark.parametrize("guard", COMPARED, ids=lambda guard: guard.kind)
-def test_output_and_page_name_what_was_compared(guard: Any, run: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize("filter_", COMPARED, ids=lambda filter_: filter_.kind)
+def test_output_and_page_name_what_was_compared(filter_: Any, run: Run, tmp_path: Path) -> None:
     out = tmp_path / "out"
     arguments = files(some_honest(3, cheats=3), tmp_path)
-    xp.audits.save_filter(guard, tmp_path / "filter.json", overwrite=True)
-    code, told, _ = run(*arguments, "-o", out)
+    xp.audits.save_filter(filter_, tmp_path / "filter.json", overwrite=True)
+    code, printed, _ = run(*arguments, "-o", out)
     assert code == 1
-    assert f"compared           {COMPARED[guard]}, at every exchange\n" in told
-    words = Page((out / "audit.html").read_text("utf-8")).words
+    assert f"compared           {COMPARED[filter_]}, at every exchange\n" in printed
+    text = Page((out / "audit.html").read_text("utf-8")).words
     for start in ("Before every question, the", "The"):
-        assert f"{start} {guard.kind} filter compares with the budget: {COMPARED[guard]}." in words
-    assert "before each question it has to be certain" not in words
+        assert (
+            f"{start} {filter_.kind} filter compares with the budget: {COMPARED[filter_]}." in text
+        )
+    assert "before each question it has to be certain" not in text
 
 
 def test_a_page_about_a_budget_with_a_delta_bounds_sets_of_outcomes_only(
     run: Run, tmp_path: Path
 ) -> None:
-    out, guard = tmp_path / "out", xp.ApproximateFilter(epsilon="1", delta="1e-6")
+    out, filter_ = tmp_path / "out", xp.ApproximateFilter(epsilon="1", delta="1e-6")
     arguments = files(some_honest(3), tmp_path)
-    xp.audits.save_filter(guard, tmp_path / "filter.json", overwrite=True)
+    xp.audits.save_filter(filter_, tmp_path / "filter.json", overwrite=True)
     run(*arguments, "-o", out)
-    words = Page((out / "audit.html").read_text("utf-8")).words
+    text = Page((out / "audit.html").read_text("utf-8")).words
     assert (
         "for any set of outcomes, its probability under one value is at most 2.72 times its "
         "probability under another, plus delta. This bounds no single transcript."
-    ) in words
-    assert "odds" not in words
-    assert "chance of the size" not in words
+    ) in text
+    assert "odds" not in text
+    assert "chance of the size" not in text

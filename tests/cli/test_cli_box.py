@@ -83,8 +83,8 @@ def test_the_loss_of_a_box_transcript_is_within_the_gap(run: Run, file: Path) ->
 
 
 def test_two_threads_print_the_same_as_one(run: Run, file: Path) -> None:
-    one = run("loss", file, "--json")
-    assert run("loss", file, "--threads", "2", "--json") == one
+    first = run("loss", file, "--json")
+    assert run("loss", file, "--threads", "2", "--json") == first
 
 
 def test_a_decision_on_a_box(run: Run, file: Path, tmp_path: Path) -> None:

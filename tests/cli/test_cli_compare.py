@@ -17,8 +17,8 @@ HALF = xp.randomized_response(epsilon="0.5")
 ROWS = {"basic", "rogers", "whitehouse", "renyi", "mixture", "simplified", "bayesian"}
 
 
-def saved(path: Path, guard: xp.filters.Filter | None, *responses: str) -> Path:
-    transcript = xp.Transcript(xp.FiniteSet(["no", "yes"]), guard)
+def saved(path: Path, filter_: xp.filters.Filter | None, *responses: str) -> Path:
+    transcript = xp.Transcript(xp.FiniteSet(["no", "yes"]), filter_)
     for response in responses:
         transcript = transcript.add(HALF, response)
     transcript.save(path)
@@ -55,9 +55,9 @@ def test_a_rule_that_is_printed_can_be_written_into_a_filter(
     first = json.loads(out)
     for kind, rule in first["rules"].items():
         inner = {"kind": kind, **rule}
-        guard = {"kind": "approximate", "epsilon": "2", "delta": "1e-6", "inner": inner}
+        filter_ = {"kind": "approximate", "epsilon": "2", "delta": "1e-6", "inner": inner}
         other = tmp_path / "other.json"
-        other.write_text(json.dumps({**json.loads(file.read_text("utf-8")), "filter": guard}))
+        other.write_text(json.dumps({**json.loads(file.read_text("utf-8")), "filter": filter_}))
         code, again, _ = run("compare", other, "--json")
         assert code == 0
         assert json.loads(again)[kind] == first[kind]

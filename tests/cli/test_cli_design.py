@@ -43,15 +43,15 @@ def test_people_get_a_table_a_recommendation_and_why(run: Run, study: Path) -> N
 
 def test_programs_get_all_numbers(run: Run, study: Path) -> None:
     code, out, _ = run("design", study, "--json", "--repetitions", 8)
-    found = json.loads(out)
+    result = json.loads(out)
     assert code == 0
-    names = [each["strategy"] for each in found["strategies"]]
-    assert found["recommended"] in names
+    names = [row["strategy"] for row in result["strategies"]]
+    assert result["recommended"] in names
     assert {"one sampled question", "basic composition, all 2"} <= set(names)
-    first = found["strategies"][0]
-    assert first["error"] <= min(each["error"] or 1 for each in found["strategies"])
+    first = result["strategies"][0]
+    assert first["error"] <= min(row["error"] or 1 for row in result["strategies"])
     assert len(first["standard_errors"]) == len(first["asymptotic"]) == 2
-    assert found["by_budget"] == []
+    assert result["by_budget"] == []
 
 
 def test_a_meeting_gets_a_page(run: Run, study: Path, tmp_path: Path) -> None:
@@ -59,13 +59,13 @@ def test_a_meeting_gets_a_page(run: Run, study: Path, tmp_path: Path) -> None:
     code, out, _ = run("design", study, "--html", page, "--repetitions", 8, "--date", "2026-11-17")
     assert code == 0
     assert str(page) in out
-    found = checked(page.read_text(encoding="utf-8"))
-    assert found.facts["budget"] == "2 nats for each person"
-    assert len(found.alts) == 2
-    titles = [title.text for title in found.all("h2")]
+    result = checked(page.read_text(encoding="utf-8"))
+    assert result.facts["budget"] == "2 nats for each person"
+    assert len(result.alts) == 2
+    titles = [title.text for title in result.all("h2")]
     assert titles[:2] == ["Why", "Accuracy and budget"]
     # What cannot be carried out is in both tables of all designs, not in the one by budgets.
-    assert [cell.text for cell in found.all("td")].count("joint report") == 2
+    assert [cell.text for cell in result.all("td")].count("joint report") == 2
     # The same study gives the same page.
     before = page.read_bytes()
     run("design", study, "--html", page, "--repetitions", 8, "--date", "2026-11-17")
@@ -77,8 +77,8 @@ def test_a_page_shows_the_other_budgets_that_a_study_can_have(
     run: Run, study: Path, tmp_path: Path, epsilon: str, shown: int
 ) -> None:
     study.write_text(json.dumps({**STUDY, "epsilon": epsilon}), encoding="utf-8")
-    given = ("design", study, "--html", tmp_path / "page.html", "--repetitions", 8, "--json")
-    code, out, _ = run(*given)
+    arguments = ("design", study, "--html", tmp_path / "page.html", "--repetitions", 8, "--json")
+    code, out, _ = run(*arguments)
     assert code == 0
     assert len({point["epsilon"] for point in json.loads(out)["by_budget"]}) == shown
 
@@ -104,13 +104,22 @@ def test_a_forecast_from_a_table(run: Run, tmp_path: Path) -> None:
     answers.write_text("subject,query,response\n" + "\n".join([*rows, *rows[:10]]) + "\n")
     filter_file = tmp_path / "filter.json"
     filter_file.write_text('{"version": 1, "filter": {"kind": "bayesian", "epsilon": "1"}}')
-    given = ("forecast", answers, "--queries", queries, "--query", f"{queries}#q", "--rounds", 3)
-    code, out, _ = run(*given, "--filter", filter_file, "--json")
+    arguments = (
+        "forecast",
+        answers,
+        "--queries",
+        queries,
+        "--query",
+        f"{queries}#q",
+        "--rounds",
+        3,
+    )
+    code, out, _ = run(*arguments, "--filter", filter_file, "--json")
     assert code == 0
     assert json.loads(out)["now"] == 10  # who answered alike twice has used up the budget
-    code, out, _ = run(*given, "--filter", filter_file)
+    code, out, _ = run(*arguments, "--filter", filter_file)
     assert out.splitlines()[1].endswith("10 answer")
-    code, _, err = run(*given)
+    code, _, err = run(*arguments)
     assert code == 2
     assert "give --filter FILTER too" in err
 
@@ -121,20 +130,20 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     if request.param == "sqlite":
         return str(tmp_path / "study.db")
-    found: str = request.getfixturevalue("postgres")
-    return found
+    result: str = request.getfixturevalue("postgres")
+    return result
 
 
 def test_a_forecast_from_a_ledger_and_from_a_folder_says_who_is_not_counted(
     run: Run, tmp_path: Path, place: str
 ) -> None:
     domain, query = xp.FiniteSet(["no", "yes"]), xp.randomized_response(epsilon="0.5")
-    guard = xp.BayesianFilter(epsilon="1")
+    filter_ = xp.BayesianFilter(epsilon="1")
     queries = tmp_path / "queries.json"
     queries.write_text(xp.answers.queries_to_json(domain, {"q": query}), encoding="utf-8")
     folder = tmp_path / "transcripts"
     folder.mkdir()
-    with xp.Ledger.create(place, domain, filter=guard, queries={"habit": query}) as ledger:
+    with xp.Ledger.create(place, domain, filter=filter_, queries={"habit": query}) as ledger:
         ledger.register(range(7), kind="imported")
         ledger.register(range(7, 12))
         for key, names in {"first": range(7), "again": range(4), "more": range(2)}.items():
@@ -148,22 +157,22 @@ def test_a_forecast_from_a_ledger_and_from_a_folder_says_who_is_not_counted(
         ledger.reserve(query, [7], key="waiting")
         for name in ledger.subjects:
             ledger.transcript(name).save(folder / f"{name}.json")
-    given = ("--query", f"{queries}#q", "--rounds", 2)
-    code, out, _ = run("forecast", place, *given, "--json")
-    told = json.loads(out)
+    arguments = ("--query", f"{queries}#q", "--rounds", 2)
+    code, out, _ = run("forecast", place, *arguments, "--json")
+    printed = json.loads(out)
     assert code == 0
-    assert (told["subjects"], told["now"]) == (8, 4)  # subjects with one answer
-    assert (told["not_asked"], told["held_back"]) == (4, 1)
-    code, out, _ = run("forecast", place, *given)
+    assert (printed["subjects"], printed["now"]) == (8, 4)  # subjects with one answer
+    assert (printed["not_asked"], printed["held_back"]) == (4, 1)
+    code, out, _ = run("forecast", place, *arguments)
     assert "4 who have not answered anything so far" in out
     assert "1 suspended, unconfirmed or with an open reservation" in out
-    code, out, _ = run("forecast", folder, *given, "--json")
-    assert {**told, "held_back": 0} == json.loads(out)
+    code, out, _ = run("forecast", folder, *arguments, "--json")
+    assert {**printed, "held_back": 0} == json.loads(out)
     code, out, _ = run("forecast", place, "--query", "habit", "--rounds", 2, "--json")
-    assert told == json.loads(out)
+    assert printed == json.loads(out)
     filter_file = tmp_path / "filter.json"
     filter_file.write_text('{"version": 1, "filter": {"kind": "bayesian", "epsilon": "2"}}')
-    code, _, err = run("forecast", place, *given, "--filter", filter_file)
+    code, _, err = run("forecast", place, *arguments, "--filter", filter_file)
     assert (code, err) == (2, "expost: a ledger has its own filter; leave --filter out\n")
 
 
@@ -176,9 +185,9 @@ def test_a_forecast_of_a_ledger_whose_checkpoint_is_elsewhere(run: Run, tmp_path
     ) as ledger:  # fmt: skip
         ledger.register(range(3), kind="imported")
         ledger.record(query, ["yes"] * 3)
-    given = ("forecast", place, "--query", "habit", "--json")
-    assert run(*given)[0] == 1
-    code, out, _ = run(*given, "--checkpoint", checkpoint)
+    arguments = ("forecast", place, "--query", "habit", "--json")
+    assert run(*arguments)[0] == 1
+    code, out, _ = run(*arguments, "--checkpoint", checkpoint)
     assert (code, json.loads(out)["now"]) == (0, 3)
 
 

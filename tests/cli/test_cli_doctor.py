@@ -41,22 +41,22 @@ def doctor(run: Run) -> Callable[..., tuple[int, dict[str, Any]]]:
 Doctor = Callable[..., tuple[int, dict[str, Any]]]
 
 
-def only_problem(told: dict[str, Any]) -> str:
+def only_problem(printed: dict[str, Any]) -> str:
     """The one thing that is wrong, and how to fix it."""
-    (problem,) = told["problems"]
+    (problem,) = printed["problems"]
     return f"{problem['problem']} | {problem['fix']}"
 
 
 def test_a_whole_installation_has_nothing_wrong(doctor: Doctor, run: Run) -> None:
-    code, told = doctor()
-    assert (code, told["problems"]) == (0, [])
-    assert told["expost"] == xp.__version__
-    assert told["python"] == ".".join(map(str, sys.version_info[:3]))
+    code, printed = doctor()
+    assert (code, printed["problems"]) == (0, [])
+    assert printed["expost"] == xp.__version__
+    assert printed["python"] == ".".join(map(str, sys.version_info[:3]))
     for name in ("numpy", "numba", "llvmlite", "click"):
-        assert told["packages"][name] == metadata.version(name)
-    assert told["extras"]["plot"] == {"matplotlib": metadata.version("matplotlib")}
-    assert told["kernels"]["compiled"] is True
-    assert Path(told["kernels"]["file"]).parent in cache_directories()
+        assert printed["packages"][name] == metadata.version(name)
+    assert printed["extras"]["plot"] == {"matplotlib": metadata.version("matplotlib")}
+    assert printed["kernels"]["compiled"] is True
+    assert Path(printed["kernels"]["file"]).parent in cache_directories()
     code, out, _ = run("doctor")
     assert code == 0
     assert "kernels         compiled for this computer\n" in out
@@ -71,10 +71,10 @@ def test_every_extra_is_listed_with_what_it_is_for() -> None:
 def test_without_numba_it_says_what_does_not_work() -> None:
     result = run_without(["numba", "llvmlite", *OF_EXTRAS], COMMAND_LINE, "doctor", "--json")
     assert (result.returncode, result.stderr) == (1, "")
-    told = json.loads(result.stdout)
-    assert told["kernels"] is told["packages"]["numba"] is None
-    assert told["extras"]["sklearn"] == {"scikit-learn": None}  # which is not wrong
-    said = {problem["problem"]: problem["fix"] for problem in told["problems"]}
+    printed = json.loads(result.stdout)
+    assert printed["kernels"] is printed["packages"]["numba"] is None
+    assert printed["extras"]["sklearn"] == {"scikit-learn": None}  # which is not wrong
+    said = {problem["problem"]: problem["fix"] for problem in printed["problems"]}
     assert len(said) == 2
     for name in ("numba", "llvmlite"):
         why = f"{name} cannot be imported: No module named '{name}'"
@@ -98,35 +98,35 @@ def test_a_package_that_is_too_old_is_wrong(
     about.mkdir()
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: numpy\nVersion: 1.26.4\n")
     monkeypatch.syspath_prepend(tmp_path)
-    code, told = doctor()
+    code, printed = doctor()
     assert code == 1
-    assert only_problem(told).startswith("numpy 1.26.4 is older than 2.")
+    assert only_problem(printed).startswith("numpy 1.26.4 is older than 2.")
 
 
 def test_a_cache_that_cannot_be_written_is_wrong_until_kernels_are_there(
     doctor: Doctor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = Path(doctor()[1]["kernels"]["file"])
+    copy = Path(doctor()[1]["kernels"]["file"])
     (tmp_path / "file").write_text("no directory")
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "file"))
-    code, told = doctor()
+    code, printed = doctor()
     assert code == 1
-    assert [place["writable"] for place in told["kernels"]["cache"]] == [False]
-    assert only_problem(told).endswith("| set NUMBA_CACHE_DIR to a directory of your own")
+    assert [place["writable"] for place in printed["kernels"]["cache"]] == [False]
+    assert only_problem(printed).endswith("| set NUMBA_CACHE_DIR to a directory of your own")
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
     assert doctor()[0] == 0
     monkeypatch.delenv("NUMBA_DISABLE_JIT")
 
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "empty"))
-    code, told = doctor()
-    assert (code, told["kernels"]["compiled"]) == (0, False)
+    code, printed = doctor()
+    assert (code, printed["kernels"]["compiled"]) == (0, False)
     assert not (tmp_path / "empty").exists()  # it was looked at, and not made
     (place,) = cache_directories()
     place.mkdir(parents=True)
-    (place / kept.name).write_bytes(kept.read_bytes())
-    code, told = doctor()
-    assert (code, told["kernels"]["compiled"]) == (0, True)
-    (place / kept.name).write_bytes(kept.read_bytes()[:-1])
+    (place / copy.name).write_bytes(copy.read_bytes())
+    code, printed = doctor()
+    assert (code, printed["kernels"]["compiled"]) == (0, True)
+    (place / copy.name).write_bytes(copy.read_bytes()[:-1])
     assert doctor()[1]["kernels"]["compiled"] is False
 
 
@@ -134,16 +134,16 @@ def test_a_cache_that_cannot_be_written_is_wrong_until_kernels_are_there(
 def test_kernels_that_others_may_change_are_wrong(
     doctor: Doctor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = Path(doctor()[1]["kernels"]["file"])
+    copy = Path(doctor()[1]["kernels"]["file"])
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "shared"))
     (place,) = cache_directories()
     place.mkdir(parents=True)
-    (place / kept.name).write_bytes(kept.read_bytes())
+    (place / copy.name).write_bytes(copy.read_bytes())
     assert doctor()[0] == 0
     (tmp_path / "shared").chmod(0o777)
-    code, told = doctor()
+    code, printed = doctor()
     assert code == 1
-    assert only_problem(told).endswith(f"| chmod go-w {tmp_path / 'shared'}")
+    assert only_problem(printed).endswith(f"| chmod go-w {tmp_path / 'shared'}")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="modes say nothing there")
@@ -159,9 +159,9 @@ def test_files_that_others_may_read_or_write_are_wrong(doctor: Doctor, tmp_path:
         == f"others may read {secret} | chmod 600 {secret}"
     )
     transcript.chmod(0o666)
-    code, told = doctor(transcript)
+    code, printed = doctor(transcript)
     assert code == 1
-    assert only_problem(told).endswith(f"| chmod go-w {transcript}")
+    assert only_problem(printed).endswith(f"| chmod go-w {transcript}")
     transcript.chmod(0o644)
     tmp_path.chmod(0o777)
     assert only_problem(doctor(transcript)[1]).endswith(f"| chmod go-w {tmp_path}")
@@ -171,9 +171,9 @@ def test_files_that_others_may_read_or_write_are_wrong(doctor: Doctor, tmp_path:
 
 def test_files_that_cannot_be_used_are_wrong(doctor: Doctor, tmp_path: Path) -> None:
     (tmp_path / "bad.json").write_text('{"version": 1}')
-    code, told = doctor(tmp_path / "bad.json")
+    code, printed = doctor(tmp_path / "bad.json")
     assert code == 1
-    assert "bad.json: 'domain' is missing" in only_problem(told)
+    assert "bad.json: 'domain' is missing" in only_problem(printed)
     assert "cannot be read" in only_problem(doctor("--secret", tmp_path / "nowhere.json")[1])
 
 

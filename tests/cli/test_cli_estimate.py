@@ -49,26 +49,26 @@ def habits(tmp_path: Path) -> Path:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Forty people whose filter refuses the last query to some."""
     folder = tmp_path_factory.mktemp("subjects")
-    for number in range(40):
-        value, source = VALUES.values[number % 3], InsecureSource(number)
+    for index in range(40):
+        value, source = VALUES.values[index % 3], InsecureSource(index)
         session = xp.Session(VALUES, value, filter=GUARD, source=source)
         for query in (HABIT, HABIT, AMOUNT):
             if session.decide(query).accepted:
                 session.ask(query)
-        session.transcript.save(folder / f"{number}.json")
+        session.transcript.save(folder / f"{index}.json")
     return folder
 
 
 def test_a_distribution_for_people(run: Run, habits: Path, queries: Path) -> None:
-    asked = ["estimate", habits, "--queries", queries, "--repetitions", 50]
-    code, out, err = run(*asked)
+    arguments = ["estimate", habits, "--queries", queries, "--repetitions", 50]
+    code, out, err = run(*arguments)
     assert (code, err) == (0, "")
     lines = out.splitlines()
     assert lines[0].split() == ["estimate", "95", "%", "interval", "standard", "error"]
-    found = estimate_distribution(xp.load_answers(habits, queries))
+    result = estimate_distribution(xp.load_answers(habits, queries))
     assert [line.split()[0] for line in lines[1:4]] == list(VALUES.values)
     assert [float(line.split()[1]) for line in lines[1:4]] == pytest.approx(
-        found.probabilities, rel=1e-3
+        result.probabilities, rel=1e-3
     )
     assert lines[5:] == [
         "what      the distribution, by maximum likelihood",
@@ -80,17 +80,26 @@ def test_a_distribution_for_people(run: Run, habits: Path, queries: Path) -> Non
         "looked at",
         "          nobody's value changed between responses, unless it is declared as changing",
     ]
-    assert run(*asked) == (0, out, "")  # the same seed draws the same subjects
+    assert run(*arguments) == (0, out, "")  # the same seed draws the same subjects
 
 
 def test_a_distribution_for_programs(run: Run, habits: Path, queries: Path) -> None:
-    asked = ["estimate", habits, "--queries", queries, "--repetitions", 50, "--confidence", "0.9"]
-    tree = json.loads(run(*asked, "--seed", 7, "--json")[1])
-    found = estimate_distribution(xp.load_answers(habits, queries))
-    around = found.intervals(repetitions=50, seed=7, confidence="0.9")
+    arguments = [
+        "estimate",
+        habits,
+        "--queries",
+        queries,
+        "--repetitions",
+        50,
+        "--confidence",
+        "0.9",
+    ]
+    tree = json.loads(run(*arguments, "--seed", 7, "--json")[1])
+    result = estimate_distribution(xp.load_answers(habits, queries))
+    around = result.intervals(repetitions=50, seed=7, confidence="0.9")
     rows = tree["estimates"]
     assert [row["of"] for row in rows] == list(VALUES.values)
-    assert [row["estimate"] for row in rows] == found.probabilities.tolist()
+    assert [row["estimate"] for row in rows] == result.probabilities.tolist()
     assert [(row["lower"], row["upper"]) for row in rows] == list(
         zip(around.lower, around.upper, strict=True)
     )
@@ -103,9 +112,9 @@ def test_frequencies_of_those_who_were_asked_alike_need_no_warning(
     run: Run, habits: Path, queries: Path
 ) -> None:
     tree = json.loads(run("estimate", habits, "--queries", queries, "--frequencies", "--json")[1])
-    found = estimate_frequencies(xp.load_answers(habits, queries))
-    assert [row["estimate"] for row in tree["estimates"]] == found.frequency.tolist()
-    assert [row["upper"] for row in tree["estimates"]] == found.upper.tolist()
+    result = estimate_frequencies(xp.load_answers(habits, queries))
+    assert [row["estimate"] for row in tree["estimates"]] == result.frequency.tolist()
+    assert [row["upper"] for row in tree["estimates"]] == result.upper.tolist()
     assert tree["assumes"][-1].startswith("who was asked, and how often, does not depend on")
     assert tree["warning"] is None
     with habits.open("a", encoding="utf-8") as file:
@@ -118,8 +127,8 @@ def test_frequencies_of_those_who_were_asked_alike_need_no_warning(
 def test_a_mean_under_a_filter_warns_and_says_who_was_refused(
     run: Run, folder: Path, queries: Path
 ) -> None:
-    asked = ["estimate", folder, "--queries", queries, "--mean", "amount"]
-    tree = json.loads(run(*asked, "--json")[1])
+    arguments = ["estimate", folder, "--queries", queries, "--mean", "amount"]
+    tree = json.loads(run(*arguments, "--json")[1])
     transcripts = [xp.load_transcript(file) for file in folder.glob("*.json")]
     answered = sum(len(transcript) == 3 for transcript in transcripts)
     refused = [
@@ -132,12 +141,16 @@ def test_a_mean_under_a_filter_warns_and_says_who_was_refused(
     assert tree["refused"] == sum(refused) == len(refused)
     assert (tree["answers"], tree["unused"]) == (answered, 80)
     with pytest.warns(UserWarning, match="under a filter that looks at responses"):
-        found = estimate_mean(xp.load_answers(folder, queries), "amount")
+        result = estimate_mean(xp.load_answers(folder, queries), "amount")
     (row,) = tree["estimates"]
-    assert (row["estimate"], row["lower"], row["upper"]) == (found.mean, found.lower, found.upper)
+    assert (row["estimate"], row["lower"], row["upper"]) == (
+        result.mean,
+        result.lower,
+        result.upper,
+    )
     assert "Under their filter that depends on their earlier responses" in tree["warning"]
     assert "--likelihood" in tree["warning"]
-    out = run(*asked)[1]
+    out = run(*arguments)[1]
     assert f"who did not answer it (to {len(refused)} the filter refuses it now)" in out
     assert out.startswith("warning  Not all subjects answered equally often.")
     assert "(--likelihood) is not, if all responses are here." in out
@@ -147,12 +160,12 @@ def test_a_mean_under_a_filter_warns_and_says_who_was_refused(
 def test_the_mean_by_likelihood_is_that_of_the_distribution(
     run: Run, folder: Path, queries: Path
 ) -> None:
-    asked = ["--mean", "amount", "--likelihood", "--repetitions", 50, "--json"]
-    tree = json.loads(run("estimate", folder, "--queries", queries, *asked)[1])
-    found = estimate_distribution(xp.load_answers(folder, queries))
+    arguments = ["--mean", "amount", "--likelihood", "--repetitions", 50, "--json"]
+    tree = json.loads(run("estimate", folder, "--queries", queries, *arguments)[1])
+    result = estimate_distribution(xp.load_answers(folder, queries))
     (row,) = tree["estimates"]
-    assert row["estimate"] == pytest.approx(found.mean([0, 3, 10]), abs=1e-9)
-    around = found.intervals([0, 3, 10], repetitions=50)
+    assert row["estimate"] == pytest.approx(result.mean([0, 3, 10]), abs=1e-9)
+    around = result.intervals([0, 3, 10], repetitions=50)
     assert row["lower"] == pytest.approx(around.lower[0], abs=1e-9)
     assert (tree["subjects"], tree["warning"], tree["unused"]) == (40, None, 0)
 
@@ -173,12 +186,12 @@ def test_what_answers_do_not_determine_is_said(run: Run, tmp_path: Path, queries
 def test_an_estimate_from_a_part_of_the_responses_warns_and_points_to_nothing_better(
     run: Run, folder: Path, queries: Path, what: list[str]
 ) -> None:
-    asked = ["estimate", folder, "--queries", queries, *what, "--repetitions", 50, "--json"]
-    whole, part = (json.loads(run(*asked, *more)[1]) for more in ([], ["--incomplete"]))
+    arguments = ["estimate", folder, "--queries", queries, *what, "--repetitions", 50, "--json"]
+    complete, part = (json.loads(run(*arguments, *extra)[1]) for extra in ([], ["--incomplete"]))
     assert part["warning"].startswith("Responses are missing. If who was asked depended on them")
     assert "is not, if all" not in part["warning"]
     assert part["assumes"][-1].startswith("who was asked, and how often, does not depend on")
-    assert {**part, "warning": 0, "assumes": 0} == {**whole, "warning": 0, "assumes": 0}
+    assert {**part, "warning": 0, "assumes": 0} == {**complete, "warning": 0, "assumes": 0}
 
 
 def test_intervals_at_an_end_of_what_is_possible_are_said_to_be_too_narrow(
@@ -197,8 +210,8 @@ def test_a_picture_is_drawn(
     run: Run, habits: Path, queries: Path, tmp_path: Path, suffix: str
 ) -> None:
     picture = tmp_path / f"estimate.{suffix}"
-    asked = ["estimate", habits, "--queries", queries, "--frequencies", "-o", picture]
-    assert run(*asked)[0] == 0
+    arguments = ["estimate", habits, "--queries", queries, "--frequencies", "-o", picture]
+    assert run(*arguments)[0] == 0
     content = picture.read_bytes()
     assert content.lstrip()[:5] in (b"\x89PNG\r", b"<?xml")
 
@@ -221,21 +234,21 @@ def test_attributes_are_estimated_together_if_who_was_asked_may_depend_on_others
     run: Run, tmp_path: Path
 ) -> None:
     person = {"attributes": {"smokes": ["no", "yes"], "drinks": ["no", "yes"]}}
-    asked = {
+    arguments = {
         name: {"kind": "randomized_response", "epsilon": "1", "about": [name]}
         for name in ("smokes", "drinks")
     }
     queries, data = tmp_path / "queries.json", tmp_path / "data.csv"
-    queries.write_text(json.dumps({"version": 1, "domain": person, "queries": asked}))
+    queries.write_text(json.dumps({"version": 1, "domain": person, "queries": arguments}))
     rows = [(n, "smokes", "yes" if n % 5 < 2 else "no") for n in range(200)]
     rows += [(n, "drinks", "yes" if n % 7 < 4 else "no") for n in range(200) if n % 5 < 3]
     lines = [f"{subject},{query},{response}\n" for subject, query, response in rows]
     data.write_text("subject,query,response\n" + "".join(lines))
     command = ["estimate", data, "--queries", queries, "--about", "drinks", "--json"]
     tree = json.loads(run(*command)[1])
-    found = estimate_distribution(xp.load_answers(data, queries), about="drinks")
-    assert [row["estimate"] for row in tree["estimates"]] == found.probabilities.tolist()
-    assert [row["upper"] for row in tree["estimates"]] == found.intervals().upper.tolist()
+    result = estimate_distribution(xp.load_answers(data, queries), about="drinks")
+    assert [row["estimate"] for row in tree["estimates"]] == result.probabilities.tolist()
+    assert [row["upper"] for row in tree["estimates"]] == result.intervals().upper.tolist()
     assert (tree["answers"], tree["unused"], tree["warning"]) == (320, 0, None)
     assert "smokes and drinks together: 4 combinations" in tree["what"]
     planned = json.loads(run(*command, "--planned")[1])
@@ -253,14 +266,14 @@ def test_a_mean_on_a_box_by_likelihood_takes_a_support(run: Run, tmp_path: Path)
         "subject,query,response\n" + "".join(f"{n},ill,{n % 3 > 0:d}\n" for n in range(90))
     )
     points.write_text("age\n" + "".join(f"{n / 20}\n" for n in range(21)))
-    asked = ["estimate", data, "--queries", queries, "--mean", "ill", "--json"]
-    tree = json.loads(run(*asked, "--likelihood", "--support", points)[1])
-    (one,) = tree["estimates"]
-    assert one["lower"] <= one["estimate"] <= one["upper"]
-    assert one["estimate"] == pytest.approx(0.731, abs=1e-3)  # the most that is possible
+    arguments = ["estimate", data, "--queries", queries, "--mean", "ill", "--json"]
+    tree = json.loads(run(*arguments, "--likelihood", "--support", points)[1])
+    (first,) = tree["estimates"]
+    assert first["lower"] <= first["estimate"] <= first["upper"]
+    assert first["estimate"] == pytest.approx(0.731, abs=1e-3)  # the most that is possible
     assert "by maximum likelihood of 21 points" in tree["what"]
     assert "the log-likelihood higher by at most" in tree["assumes"][-1]
-    code, out, err = run(*asked, "--support", points)
+    code, out, err = run(*arguments, "--support", points)
     assert (code, out) == (2, "")
     assert err.startswith("expost: --support: leave it out: it is for --mean ID --likelihood")
 
@@ -273,10 +286,10 @@ def test_frequencies_under_a_filter_warn_if_not_everybody_was_asked_the_same(
     folder = tmp_path / "subjects"
     folder.mkdir()
     other = xp.randomized_response("0.4")
-    for number in range(4):
-        second = HABIT if number % 2 else other
-        start = xp.Transcript(VALUES, filter=xp.BayesianFilter(epsilon=budgets[number % 2]))
-        start.add(HABIT, "never").add(second, "often").save(folder / f"{number}.json")
+    for index in range(4):
+        second = HABIT if index % 2 else other
+        start = xp.Transcript(VALUES, filter=xp.BayesianFilter(epsilon=budgets[index % 2]))
+        start.add(HABIT, "never").add(second, "often").save(folder / f"{index}.json")
     tree = json.loads(run("estimate", folder, "--frequencies", "--json")[1])
     said = f"Not all subjects were asked the same. Under their {named} that depends"
     assert tree["warning"].startswith(said)

@@ -22,8 +22,8 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_an_account_for_people(run: Run, file: Path) -> None:
-    guard = xp.BayesianFilter(epsilon=1)
-    transcript = xp.Transcript(xp.FiniteSet(["no", "yes"]), guard)
+    filter_ = xp.BayesianFilter(epsilon=1)
+    transcript = xp.Transcript(xp.FiniteSet(["no", "yes"]), filter_)
     transcript.add(YES, "yes").add(YES, "no").add(YES, "yes").save(file)
     code, out, err = run("explain", file)
     assert (code, err) == (0, "")
@@ -64,10 +64,10 @@ def test_a_breach_comes_first_and_nothing_soothes(run: Run, file: Path) -> None:
     ]
     assert out.splitlines()[:5] == [*first, ""]
     assert "held against" not in out
-    found = checked(page.read_text(encoding="utf-8"))
-    (lead,) = found.all("p", "breach")
+    result = checked(page.read_text(encoding="utf-8"))
+    (lead,) = result.all("p", "breach")
     assert lead.text.replace("\xa0", " ") == " ".join(first)
-    assert "remaining" not in found.facts
+    assert "remaining" not in result.facts
     assert xp.report.explain(transcript)._repr_html_().startswith(f"<p>{first[0]}</p>")
 
 
@@ -83,8 +83,8 @@ def test_a_breach_at_a_finite_sum_of_a_basic_filter_is_a_breach(run: Run, file: 
 
 
 def test_an_account_for_programs(run: Run, file: Path) -> None:
-    guard = xp.BayesianFilter(epsilon=2)
-    transcript = xp.Transcript(xp.FiniteSet(list("abc")), guard)
+    filter_ = xp.BayesianFilter(epsilon=2)
+    transcript = xp.Transcript(xp.FiniteSet(list("abc")), filter_)
     transcript.add(YES, "b").add(YES, "b").save(file)
     code, out, err = run("explain", file, "--json")
     result = json.loads(out)
@@ -210,8 +210,8 @@ def test_a_long_transcript_shows_the_refused_exchange_and_the_peak(run: Run, fil
     first, last = ([f"{n}." for n in numbers] for numbers in (range(1, 6), range(84, 89)))
     assert [row.split()[0] for row in table] == [*first, "…", "43.", "44.", "…", *last]
     assert [row.split()[1] for row in table if row[0] == "…"] == ["37", "39"]
-    told = json.loads(run("explain", file, "--json")[1])
-    assert (told["first_refused"], told["left_out"]) == (43, 76)
+    printed = json.loads(run("explain", file, "--json")[1])
+    assert (printed["first_refused"], printed["left_out"]) == (43, 76)
     numbers = [row[0] for row in checked(page.read_text(encoding="utf-8")).rows]
     at = numbers.index("…")
     assert numbers[at : at + 4] == ["…", "43", "44", "…"]
@@ -226,11 +226,11 @@ def test_a_long_transcript_on_a_box_shows_the_peak(run: Run, file: Path) -> None
     for response in (1,) * 8 + (0,) * 12:
         transcript = transcript.add(query, response)
     transcript.save(file)
-    told = json.loads(run("explain", file, "--json", "--gap", "1e-4")[1])
-    losses = {step["number"]: step["loss"] for step in told["steps"]}
+    printed = json.loads(run("explain", file, "--json", "--gap", "1e-4")[1])
+    losses = {step["number"]: step["loss"] for step in printed["steps"]}
     assert 8 in losses
-    assert losses[8]["upper"] >= told["peak"]["lower"]
-    assert told["peak"]["lower"] > max(losses[n]["upper"] for n in losses if n != 8)
+    assert losses[8]["upper"] >= printed["peak"]["lower"]
+    assert printed["peak"]["lower"] > max(losses[n]["upper"] for n in losses if n != 8)
 
 
 def test_the_numbers_behind_the_figure_of_a_very_long_transcript_include_the_peak(
@@ -242,8 +242,8 @@ def test_the_numbers_behind_the_figure_of_a_very_long_transcript_include_the_pea
     transcript.save(file)
     page = file.with_name("page.html")
     assert run("explain", file, "--html", page)[0] == 0
-    told = json.loads(run("explain", file, "--json")[1])
+    printed = json.loads(run("explain", file, "--json")[1])
     losses = xp.Odometer(transcript).history
     peak = max(range(2_501), key=lambda count: round(losses[count].upper, 9))
     numbers = {row[0] for row in checked(page.read_text(encoding="utf-8")).rows}
-    assert {f"{peak:,}", f"{told['first_refused']:,}"} <= numbers
+    assert {f"{peak:,}", f"{printed['first_refused']:,}"} <= numbers

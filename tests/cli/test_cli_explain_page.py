@@ -35,8 +35,8 @@ def test_the_page_of_a_transcript_has_all_that_it_is_about(run: Run, file: Path)
     assert (code, err) == (0, "")
     assert out == run("explain", file)[1] + f"\nThe page is in {page}.\n"
     text = page.read_text(encoding="utf-8")
-    found = checked(text)
-    assert found.facts == {
+    result = checked(text)
+    assert result.facts == {
         "file": "subject.json",
         "date": "2023-11-14, when the file was last written",
         "content id": xp.load_transcript(file).content_id,
@@ -49,23 +49,23 @@ def test_the_page_of_a_transcript_has_all_that_it_is_about(run: Run, file: Path)
         "budget respected": "yes, at every exchange",
         "remaining": "1",
     }
-    asked = "a score from 0 to 10: 0 for never, 3 for sometimes and 10 for often, at epsilon 1"
-    assert ["3", asked, "0", "1.5", "up"] in found.rows
-    assert ["2", "the value itself, at epsilon 0.5", "never", "0.5", "as before"] in found.rows
-    assert ["all of these responses", "1"] in found.rows
-    assert ["only the first ones, however many", "1.5, the peak"] in found.rows
-    assert found.rows[-1] == ["a part of them, or only that a query was refused", "the budget, 2"]
-    assert "each is drawn at random around the truth" in found.text
-    assert [line.text.split(":")[0][:11] for line in found.all("main")[0].all("li")[-2:]] == [
+    arguments = "a score from 0 to 10: 0 for never, 3 for sometimes and 10 for often, at epsilon 1"
+    assert ["3", arguments, "0", "1.5", "up"] in result.rows
+    assert ["2", "the value itself, at epsilon 0.5", "never", "0.5", "as before"] in result.rows
+    assert ["all of these responses", "1"] in result.rows
+    assert ["only the first ones, however many", "1.5, the peak"] in result.rows
+    assert result.rows[-1] == ["a part of them, or only that a query was refused", "the budget, 2"]
+    assert "each is drawn at random around the truth" in result.text
+    assert [line.text.split(":")[0][:11] for line in result.all("main")[0].all("li")[-2:]] == [
         "Not covered", "Nor a value",
     ]  # fmt: skip
-    assert found.alts == [
+    assert result.alts == [
         "The realized loss after each of 4 responses: 1.5 at its peak and 1 now, the budget is 2."
     ]
 
 
 @pytest.mark.parametrize(
-    ("guard", "bound"),
+    ("filter_", "bound"),
     [
         (None, "do not count on less than the sum of the epsilons, 1"),
         (xp.BayesianFilter(epsilon="0.5"), "do not count on less than the sum of the epsilons, 1"),
@@ -77,13 +77,13 @@ def test_the_page_of_a_transcript_has_all_that_it_is_about(run: Run, file: Path)
     ],
 )
 def test_whoever_sees_a_part_is_bounded_by_a_budget_that_was_respected_and_no_loss(
-    run: Run, tmp_path: Path, guard: xp.filters.Filter | None, bound: str
+    run: Run, tmp_path: Path, filter_: xp.filters.Filter | None, bound: str
 ) -> None:
     file, page = tmp_path / "subject.json", tmp_path / "page.html"
-    xp.Transcript(VALUES, guard).add(HALF, "never").add(HALF, "often").save(file)
+    xp.Transcript(VALUES, filter_).add(HALF, "never").add(HALF, "often").save(file)
     run("explain", file, "--html", page)
-    found = checked(page.read_text(encoding="utf-8"))
-    assert found.rows[-1] == ["a part of them, or only that a query was refused", bound]
+    result = checked(page.read_text(encoding="utf-8"))
+    assert result.rows[-1] == ["a part of them, or only that a query was refused", bound]
 
 
 def test_a_peak_that_was_reached_twice_is_told_by_the_first(run: Run, tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_a_peak_that_was_reached_twice_is_told_by_the_first(run: Run, tmp_path: 
 
 
 def test_the_same_transcript_gives_the_same_page(run: Run, file: Path) -> None:
-    pages = [file.with_name(f"{number}.html") for number in range(2)]
+    pages = [file.with_name(f"{index}.html") for index in range(2)]
     for page in pages:
         assert run("explain", file, "--html", page, "--date", "14 November 2023")[0] == 0
     first, second = (page.read_bytes() for page in pages)
@@ -106,24 +106,28 @@ def test_the_same_transcript_gives_the_same_page(run: Run, file: Path) -> None:
 
 def test_a_long_transcript_has_every_loss_behind_its_picture(run: Run, tmp_path: Path) -> None:
     transcript = xp.Transcript(VALUES)
-    for number in range(20):
-        transcript = transcript.add(HALF, VALUES.values[number % 3])
+    for index in range(20):
+        transcript = transcript.add(HALF, VALUES.values[index % 3])
     file, page = tmp_path / "subject.json", tmp_path / "page.html"
     transcript.save(file)
     run("explain", file, "--html", page)
-    found = checked(page.read_text(encoding="utf-8"))
-    assert ["…", "10 more", "", "", ""] in found.rows
-    assert ["13", "never", "0.5", "6.5"] in found.rows
-    assert found.facts["budget"] == "none: the transcript names no filter"
-    assert "remaining" not in found.facts
+    result = checked(page.read_text(encoding="utf-8"))
+    assert ["…", "10 more", "", "", ""] in result.rows
+    assert ["13", "never", "0.5", "6.5"] in result.rows
+    assert result.facts["budget"] == "none: the transcript names no filter"
+    assert "remaining" not in result.facts
 
 
 def test_nothing_asked_so_far_is_a_page_too(run: Run, tmp_path: Path) -> None:
     file, page = tmp_path / "subject.json", tmp_path / "page.html"
     xp.Transcript(VALUES, xp.BayesianFilter(epsilon="2")).save(file)
     assert run("explain", file, "--html", page)[0] == 0
-    found = checked(page.read_text(encoding="utf-8"))
-    assert (found.facts["queries answered"], found.facts["remaining"], found.alts) == ("0", "2", [])
+    result = checked(page.read_text(encoding="utf-8"))
+    assert (result.facts["queries answered"], result.facts["remaining"], result.alts) == (
+        "0",
+        "2",
+        [],
+    )
 
 
 def test_on_a_box_the_peak_is_never_below_the_loss(run: Run, tmp_path: Path) -> None:
@@ -134,11 +138,11 @@ def test_on_a_box_the_peak_is_never_below_the_loss(run: Run, tmp_path: Path) -> 
     file, page = tmp_path / "subject.json", tmp_path / "page.html"
     transcript.add(north, 1).add(heart, 1).add(north, 0).save(file)
     assert run("explain", file, "--html", page)[0] == 0
-    found = checked(page.read_text(encoding="utf-8"))
-    loss, peak = (found.facts[name] for name in ("realized loss", "at its peak"))
+    result = checked(page.read_text(encoding="utf-8"))
+    loss, peak = (result.facts[name] for name in ("realized loss", "at its peak"))
     assert float(peak.partition(",")[0]) >= float(loss)
-    asked = "a score from 0 to 1 of region (1 for north), at epsilon 0.5"
-    assert [row[0] for row in found.rows if asked in row] == ["1", "3"]
+    arguments = "a score from 0 to 1 of region (1 for north), at epsilon 0.5"
+    assert [row[0] for row in result.rows if arguments in row] == ["1", "3"]
 
 
 def test_a_label_is_text_and_not_part_of_the_page(run: Run, tmp_path: Path) -> None:

@@ -22,8 +22,8 @@ QUERY = xp.linear({"age": 1}, range=(20, 80), epsilon="0.5")
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     file = tmp_path / "transcript.json"
-    guard = xp.BayesianFilter(epsilon=1)
-    xp.Transcript(AGES, guard).add(QUERY, 80).add(QUERY, 20).add(QUERY, 80).save(
+    filter_ = xp.BayesianFilter(epsilon=1)
+    xp.Transcript(AGES, filter_).add(QUERY, 80).add(QUERY, 20).add(QUERY, 80).save(
         file, overwrite=True
     )
     return file
@@ -105,10 +105,10 @@ def test_after_a_breach_the_range_is_that_of_the_peak(
     out = run(*options, "--html", page)[1]
     assert "The knowledge gain is 0 nats: as sure as before. Its odds have not changed." in out
     assert "A loss as large as at its peak, 2.19722, allows between 3.2 % and 73 %." in out
-    found = checked(page.read_text(encoding="utf-8"))
-    (lead,) = found.all("p", "breach")
+    result = checked(page.read_text(encoding="utf-8"))
+    (lead,) = result.all("p", "breach")
     assert "was not respected: the filter refuses exchange 2." in lead.text
-    assert found.facts["budget respected"] == "no: the filter refuses exchange 2"
+    assert result.facts["budget respected"] == "no: the filter refuses exchange 2"
     tree = json.loads(run(*options, "--json")[1])
     assert tree["ceiling"] == pytest.approx(0.23 * 9 / (0.23 * 9 + 0.77))
 
@@ -154,8 +154,8 @@ def test_a_page_that_needs_nothing_from_outside(
     assert (code, err) == (0, "")
     assert out.startswith("Before: 23 %.")
     text = page.read_text(encoding="utf-8")
-    found = checked(text)
-    assert found.facts == {
+    result = checked(text)
+    assert result.facts == {
         "file": "transcript.json",
         "date": "2023-11-14, when the file was last written",
         "content id": xp.load_transcript(file).content_id,
@@ -166,14 +166,14 @@ def test_a_page_that_needs_nothing_from_outside(
         "at its peak": "0.5",
         "queries answered": "3",
     }
-    assert found.alts == ["Before 23 %, after 29 %, allowed between 9.9 % and 45 %."]
-    assert ["allowed, at most", "45\xa0%"] in found.rows
+    assert result.alts == ["Before 23 %, after 29 %, allowed between 9.9 % and 45 %."]
+    assert ["allowed, at most", "45\xa0%"] in result.rows
     assert "age &gt;= 60 and 1 &lt; 2" in text
     assert "Before: 23&nbsp;%. After these answers: 29&nbsp;%." in text
 
 
 @pytest.mark.parametrize(
-    ("guard", "words"),
+    ("filter_", "text"),
     [
         (xp.BayesianFilter(epsilon=1), "allowed"),
         (xp.BayesianFilter(epsilon="0.1"), "with the loss at its peak"),
@@ -182,16 +182,16 @@ def test_a_page_that_needs_nothing_from_outside(
     ],
 )
 def test_the_drawing_says_allowed_only_of_a_budget_that_was_respected(
-    run: Run, file: Path, prior: Path, tmp_path: Path, guard: xp.filters.Filter | None, words: str
+    run: Run, file: Path, prior: Path, tmp_path: Path, filter_: xp.filters.Filter | None, text: str
 ) -> None:
     page = tmp_path / "out.html"
-    xp.Transcript(AGES, guard).add(QUERY, 20).save(file, overwrite=True)
+    xp.Transcript(AGES, filter_).add(QUERY, 20).save(file, overwrite=True)
     run("explain", file, "--prior", prior, "--statement", "age >= 60", "--html", page)
     (figure,) = checked(page.read_text(encoding="utf-8")).all("figure", "drawn")
     (svg,) = figure.all("svg", "chart")
-    assert f"{words} between " in svg.attributes["aria-label"]
-    assert figure.text.startswith(f"{words}: ")
-    assert ("allowed" in figure.text) == (words == "allowed")
+    assert f"{text} between " in svg.attributes["aria-label"]
+    assert figure.text.startswith(f"{text}: ")
+    assert ("allowed" in figure.text) == (text == "allowed")
 
 
 def test_whoever_saw_only_the_first_answers_is_told_of_the_peak(

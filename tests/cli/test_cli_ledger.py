@@ -46,8 +46,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def place(request: pytest.FixtureRequest) -> str:
     if request.param == "sqlite":
         return "study.db"
-    found: str = request.getfixturevalue("postgres")
-    return found
+    result: str = request.getfixturevalue("postgres")
+    return result
 
 
 @pytest.fixture
@@ -86,9 +86,9 @@ class Devices:
         requests = {name: self._devices[name].sync() for name in names or self._devices}
         while requests:
             Path("requests.jsonl").write_text("\n".join(requests.values()), encoding="utf-8")
-            found = self._do("sync", self._place, "requests.jsonl")["answers"]
-            answers |= dict(zip(requests, found, strict=True))
-            texts = zip(requests, map(json.dumps, found), strict=True)
+            result = self._do("sync", self._place, "requests.jsonl")["answers"]
+            answers |= dict(zip(requests, result, strict=True))
+            texts = zip(requests, map(json.dumps, result), strict=True)
             taken = {name: self._devices[name].take(text) for name, text in texts}
             requests = {name: request for name, request in taken.items() if request}
         return list(answers.values())
@@ -97,15 +97,15 @@ class Devices:
         """Let every device draw, and return the messages that it would send."""
         requests = [device.sync() for device in self._devices.values()]
         Path("requests.jsonl").write_text("\n".join(requests), encoding="utf-8")
-        found = self._do("sync", self._place, "requests.jsonl")["answers"]
-        pairs = zip(self._devices.values(), map(json.dumps, found), strict=True)
+        result = self._do("sync", self._place, "requests.jsonl")["answers"]
+        pairs = zip(self._devices.values(), map(json.dumps, result), strict=True)
         drawn = [json.loads(device.take(text))["messages"] for device, text in pairs]
         return [json.loads(message) for messages in drawn for message in messages]
 
 
 def written(file: str, *messages: object) -> str:
     """Write messages to a file, one per line."""
-    texts = [each if isinstance(each, str) else json.dumps(each) for each in messages]
+    texts = [row if isinstance(row, str) else json.dumps(row) for row in messages]
     Path(file).write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
     return file
 
@@ -168,18 +168,18 @@ def test_a_study_from_nothing_to_its_end(run: Run, do: Do, place: str) -> None:
     assert do("register", place, *kind, "ann", "--subject", "bob") == {"new": 2, "subjects": 2}
     assert do("register", place, *kind, "ann", "--subject", "cyd") == {"new": 1, "subjects": 3}
     first = do("ask", place, "--query", "smokes", "--key", "week 1", "--values", "values.csv")
-    assert [each["subject"] for each in first["answered"]] == NAMES
+    assert [row["subject"] for row in first["answered"]] == NAMES
     again = do("ask", place, "--query", "smokes", "--key", "week 1", "--values", "values.csv")
     assert again == first
     for week in range(2, 12):
         do("ask", place, "--query", "smokes", "--key", f"week {week}", "--values", "values.csv")
-    told = do("status", place, "--each")
+    printed = do("status", place, "--each")
     with xp.Ledger(place) as study:
         status, policy = study.status(), study.policy
-        assert policy.content_id == created["policy_id"] == told["policy_id"]
-    assert [each["exchanges"] for each in told["each"]] == status.exchanges.tolist()
-    assert told["answers"] == status.exchanges.sum()
-    assert told["answers"] + told["refused"] == 33
+        assert policy.content_id == created["policy_id"] == printed["policy_id"]
+    assert [row["exchanges"] for row in printed["each"]] == status.exchanges.tolist()
+    assert printed["answers"] == status.exchanges.sum()
+    assert printed["answers"] + printed["refused"] == 33
     assert do("audit", place)["respected"] == 3
     assert do("verify", place)["verified"] is True
     assert do("answers", place, "-o", "answers.csv", "--queries", "asked.json")["subjects"] == 3
@@ -234,8 +234,8 @@ def test_devices_answer_what_was_reserved(run: Run, do: Do, place: str) -> None:
     assert "has to answer the reservation" in later["outcomes"][0]["reason"]
     assert do("status", place)["reserved"] == 3
     assert [answer["confirmed"] for answer in devices.sync()] == [1, 1, 1]
-    told = do("status", place)
-    assert (told["answers"], told["reserved"]) == (3, 0)
+    printed = do("status", place)
+    assert (printed["answers"], printed["reserved"]) == (3, 0)
     for week in range(9):
         do("reserve", place, "--query", "smokes", "--key", f"week {week}")
         devices.sync()
@@ -262,8 +262,8 @@ def test_sync_answers_are_printed_in_order_or_written(run: Run, do: Do) -> None:
     code, shown, _ = run("ledger", "sync", "study.db", "requests.jsonl", "-o", "answers.jsonl")
     assert (code, shown) == (1, "answers      4\nquarantined  1\n")
     assert Path("answers.jsonl").read_text("utf-8") == out
-    found = do("audit", "study.db")
-    assert (found["suspended"], len(found["quarantined"])) == ([], 1)
+    result = do("audit", "study.db")
+    assert (result["suspended"], len(result["quarantined"])) == ([], 1)
 
 
 def test_messages_are_received_once_and_receipts_are_written(run: Run, do: Do, place: str) -> None:
@@ -291,27 +291,27 @@ def test_a_message_that_does_not_fit_is_quarantined_and_its_subject_suspended(
     written("m.jsonl", other_response(messages[0]), "not JSON")
     assert do("receive", place, "m.jsonl", "--dry-run", code=1)["quarantined"] == 2
     assert do("status", place)["suspended"] == 0
-    told = do("receive", place, "m.jsonl", code=1)
-    assert [receipt["outcome"] for receipt in told["receipts"]] == ["quarantined", "quarantined"]
+    printed = do("receive", place, "m.jsonl", code=1)
+    assert [receipt["outcome"] for receipt in printed["receipts"]] == ["quarantined", "quarantined"]
     code, shown, _ = run("ledger", "receive", place, "m.jsonl")
     assert (code, "1: another answer to exchange 1" in shown) == (1, True)
-    found = do("audit", place)
-    assert (found["suspended"], len(found["quarantined"])) == (["ann"], 2)
-    assert found["extras"] == [
+    result = do("audit", place)
+    assert (result["suspended"], len(result["quarantined"])) == (["ann"], 2)
+    assert result["extras"] == [
         {"subject": "ann", "query": "smokes", "response": other_response(messages[0])["response"]}
     ]
     assert "suspended" in lines(run, "status", place, "--subject", "ann")["ann"]
     assert lines(run, "resolve", place, "ann", "bob")["unchanged"] == "1"
     assert do("status", place)["unconfirmed"] == 1
     devices.sync()
-    told = do("status", place)
-    assert (told["suspended"], told["unconfirmed"]) == (0, 0)
+    printed = do("status", place)
+    assert (printed["suspended"], printed["unconfirmed"]) == (0, 0)
 
 
 def test_a_bad_client_release_suspends_nobody_until_an_operator_has_looked(
     run: Run, do: Do
 ) -> None:
-    names = [f"person {number}" for number in range(100)]
+    names = [f"person {index}" for index in range(100)]
     started(do, "study.db", "device", names)
     do("reserve", "study.db", "--query", "smokes", "--key", "w")
     messages = Devices(do, "study.db", names).draw()
@@ -323,8 +323,8 @@ def test_a_bad_client_release_suspends_nobody_until_an_operator_has_looked(
     assert do("status", "study.db")["suspended"] == 0
     assert lines(run, "audit", "study.db")["held"].startswith("2 not suspended")
     names_file = written("names.txt", *names[:2])
-    told = do("resolve", "study.db", "--suspend", "--subjects", names_file)
-    assert told == {"suspended": names[:2], "unchanged": 0}
+    printed = do("resolve", "study.db", "--suspend", "--subjects", names_file)
+    assert printed == {"suspended": names[:2], "unchanged": 0}
     assert do("status", "study.db")["suspended"] == 2
     assert "has no message that is held" in refused(
         run, "resolve", "study.db", "--suspend", names[5]
@@ -338,12 +338,12 @@ def test_imported_answers_are_recorded_and_may_suspend(run: Run, do: Do, place: 
     assert do(*record, "w") == {"recorded": 2, "not_within_budget": 0}
     Path("r.csv").write_text("subject,response\n" + "ann,yes\n" * 3, encoding="utf-8")
     for _ in range(2):  # nothing is recorded twice
-        told = do(*record, "v", code=1)
-        assert told == {"recorded": 3, "not_within_budget": 2}
+        printed = do(*record, "v", code=1)
+        assert printed == {"recorded": 3, "not_within_budget": 2}
     code, shown, _ = run("ledger", *record, "v")
     assert (code, shown) == (1, "recorded           3\nnot within budget  2\n")
-    told = do("status", place)
-    assert (told["answers"], told["kinds"], told["suspended"]) == (5, {"imported": 3}, 1)
+    printed = do("status", place)
+    assert (printed["answers"], printed["kinds"], printed["suspended"]) == (5, {"imported": 3}, 1)
     assert do("audit", place, code=1)["broken"] == ["ann"]
     code, shown, _ = run("ledger", "audit", place)
     assert (code, "ann: 2, now 2, not respected from exchange 3\n" in shown) == (1, True)
@@ -356,9 +356,9 @@ def test_imported_answers_are_recorded_and_may_suspend(run: Run, do: Do, place: 
 def test_the_page_names_nobody_unless_asked_to(do: Do, place: str) -> None:
     started(do, place)
     do("ask", place, "--query", "smokes", "--key", "week 1", "--values", "values.csv")
-    told = do("report", place, "-o", "page.html", "--date", "2026-11-17")
+    printed = do("report", place, "-o", "page.html", "--date", "2026-11-17")
     page = checked(Path("page.html").read_text("utf-8"))
-    assert page.facts["content id"] == told["root"]
+    assert page.facts["content id"] == printed["root"]
     assert page.facts["date"] == "2026-11-17"
     text = page.all("body")[0].text
     assert "The study Smoking" in text
@@ -398,9 +398,9 @@ def test_a_restored_backup_is_refused_until_it_is_recovered(run: Run, do: Do) ->
     assert [answer["confirmed"] for answer in devices.sync()] == [1, 1, 1]
     status = do("status", "study.db")
     assert (status["unconfirmed"], status["answers"]) == (0, 3)
-    found = do("audit", "study.db")
-    assert (found["unconfirmed"], found["lost_imports"]) == ([], 0)
-    assert any("recovered" in mark for mark in found["marks"])
+    result = do("audit", "study.db")
+    assert (result["unconfirmed"], result["lost_imports"]) == ([], 0)
+    assert any("recovered" in mark for mark in result["marks"])
     assert "recovered" in lines(run, "audit", "study.db")["what happened"]
     assert "nothing to recover" in refused(run, "recover", "study.db")
 
@@ -414,8 +414,8 @@ def test_lost_imports_are_a_negative_outcome_until_they_are_recorded_again(
     record = ("record", "study.db", "r.csv", "--query", "smokes", "--key", "w")
     do(*record)
     shutil.copy("backup.db", "study.db")
-    told = do("recover", "study.db")
-    assert (told["lost_imports"], told["suspended"]) == (2, [])
+    printed = do("recover", "study.db")
+    assert (printed["lost_imports"], printed["suspended"]) == (2, [])
     assert do("audit", "study.db", code=1)["lost_imports"] == 2
     assert do("report", "study.db", "-o", "page.html", code=1)["lost_imports"] == 2
     assert "2 imported answers are lost" in Path("page.html").read_text("utf-8")
@@ -459,8 +459,8 @@ def test_a_changed_database_is_noticed(run: Run, do: Do) -> None:
         database.execute("update requests set sequence = 0 where subject = '\"ann\"'")
         database.execute(trigger[0])
     database.close()
-    found = do("verify", "study.db", code=1)
-    assert (found["verified"], bool(found["problems"])) == (False, True)
+    result = do("verify", "study.db", code=1)
+    assert (result["verified"], bool(result["problems"])) == (False, True)
     code, shown, _ = run("ledger", "verify", "study.db")
     assert (code, shown.startswith("verified   NO\n")) == (1, True)
 
@@ -475,9 +475,9 @@ def test_a_copy_is_a_new_file_of_a_database_that_is_a_file(run: Run, do: Do, pos
 
 def test_the_policy_for_devices_is_a_new_file(run: Run, do: Do) -> None:
     create = ("create", "--values", "a,b", "--budget", "1", "--policy")
-    told = do(*create, "policy.json", "study.db")
+    printed = do(*create, "policy.json", "study.db")
     Device.create("ann.store", Path("policy.json").read_text("utf-8"), "ann", '"a"')
-    assert Device("ann.store").policy.id == told["policy_id"]
+    assert Device("ann.store").policy.id == printed["policy_id"]
     assert "policy.json: already exists" in refused(run, *create, "policy.json", "other.db")
     assert not Path("other.db").exists()
 
@@ -492,10 +492,10 @@ def test_subjects_come_from_tables_and_texts(run: Run, do: Do) -> None:
     assert do("register", "study.db", "more.jsonl") == {"new": 2, "subjects": 8}
     reserve = ("reserve", "study.db", "--query", "smokes")
     assert do(*reserve, "--subjects", "more.csv")["counts"] == {"reserved": 2}
-    told = do(*reserve, "--subjects", "more.jsonl", "--subject", "7")
-    assert [each["subject"] for each in told["outcomes"]] == [7, "8"]
+    printed = do(*reserve, "--subjects", "more.jsonl", "--subject", "7")
+    assert [row["subject"] for row in printed["outcomes"]] == [7, "8"]
     listed = do("status", "study.db", "--subjects", "more.txt", "--subject", "ann")["each"]
-    assert [each["subject"] for each in listed] == ["ann", "dan", "eve"]
+    assert [row["subject"] for row in listed] == ["ann", "dan", "eve"]
     written("more.txt", "dan", "Ann")
     assert refused(run, "status", "study.db", "--subjects", "more.txt") == (
         "more.txt: row 2: no subject 'Ann' in this ledger; did you mean 'ann'?"
@@ -544,11 +544,11 @@ def test_values_of_every_kind_come_from_tables(
     Path("values.csv").write_text(table, encoding="utf-8")
     do("create", "study.db", *options, "--budget", "2")
     do("register", "study.db", "--kind", "simulated", "--subject", "a", "--subject", "b")
-    told = do("ask", "study.db", "--query", "query.json", "--values", "values.csv")
-    assert [each["subject"] for each in told["answered"]] == ["a", "b"]
+    printed = do("ask", "study.db", "--query", "query.json", "--values", "values.csv")
+    assert [row["subject"] for row in printed["answered"]] == ["a", "b"]
     Path("values.csv").write_text(table.partition("\n")[0] + "\n", encoding="utf-8")
-    told = do("ask", "study.db", "--query", "query.json", "--values", "values.csv")
-    assert (told["answered"], told["refused"]) == ([], [])
+    printed = do("ask", "study.db", "--query", "query.json", "--values", "values.csv")
+    assert (printed["answered"], printed["refused"]) == ([], [])
 
 
 def test_values_that_change_are_lists(do: Do) -> None:
@@ -566,8 +566,8 @@ def test_values_that_change_are_lists(do: Do) -> None:
     Path("values.jsonl").chmod(0o600)
     do("create", "study.db", "--domain", "domain.json", "--budget", "2")
     do("register", "study.db", "--kind", "simulated", "--subject", "a")
-    told = do("ask", "study.db", "--query", "query.json", "--values", "values.jsonl")
-    assert len(told["answered"]) == 1
+    printed = do("ask", "study.db", "--query", "query.json", "--values", "values.jsonl")
+    assert len(printed["answered"]) == 1
 
 
 @pytest.mark.parametrize("wrong", ['"no", "mood": ["a"]', '["no", "yes"], "mood": ["a"]'])

@@ -159,8 +159,8 @@ def test_subjects_over_a_budget_are_counted_by_the_end(
     run: Run, data: Path, queries: Path, tmp_path: Path
 ) -> None:
     saved = tmp_path / "losses.csv"
-    asked = ["loss", "--many", data, "--queries", queries, "--budget", "0.4"]
-    code, out, err = run(*asked, "-o", saved)
+    arguments = ["loss", "--many", data, "--queries", queries, "--budget", "0.4"]
+    code, out, err = run(*arguments, "-o", saved)
     assert (code, err) == (0, "")
     assert out.splitlines()[-3:] == [
         "budget              0.4 (bayesian filter)",
@@ -171,10 +171,10 @@ def test_subjects_over_a_budget_are_counted_by_the_end(
         assert [(row["subject"], row["over"]) for row in csv.DictReader(file)] == [
             ("ann", "no"), ("bob", "yes"),
         ]  # fmt: skip
-    tree = json.loads(run(*asked, "--json")[1])
+    tree = json.loads(run(*arguments, "--json")[1])
     assert tree["at_the_end"] == {"budget": 0.4, "filter": "bayesian", "over": 1, "undecided": 0}
     assert [row["over"] for row in tree["losses"]] == [False, True]
-    code, out, err = run(*asked[:-1], "none")
+    code, out, err = run(*arguments[:-1], "none")
     assert (code, out, err) == (2, "", 'expost: --budget: must be a decimal or "p/q"\n')
 
 

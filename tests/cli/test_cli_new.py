@@ -61,7 +61,7 @@ def test_domains_are_what_was_typed(
 
 
 @pytest.mark.parametrize(
-    ("options", "guard"),
+    ("options", "filter_"),
     [
         (["--filter", "basic"], xp.BasicFilter(epsilon=2)),
         (["--filter", "simplified"], xp.filters.SimplifiedFilter(epsilon=2)),
@@ -69,10 +69,10 @@ def test_domains_are_what_was_typed(
     ],
 )
 def test_filters_are_what_was_named(
-    run: Run, file: Path, options: list[str], guard: xp.filters.Filter
+    run: Run, file: Path, options: list[str], filter_: xp.filters.Filter
 ) -> None:
     assert run("new", file, "--values", "0..1", "--budget", "2", *options)[0] == 0
-    assert xp.load_transcript(file).filter == guard
+    assert xp.load_transcript(file).filter == filter_
 
 
 def test_the_domain_of_another_file_is_taken(run: Run, file: Path, tmp_path: Path) -> None:

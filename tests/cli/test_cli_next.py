@@ -123,11 +123,11 @@ def test_what_cannot_be_asked_is_one_line(run: Run, files: Files) -> None:
 
 def test_what_next_did_not_make_is_not_written_to(run: Run, files: Files) -> None:
     first = files.history.rename(files.directory / "first.json")  # it looks just like a history
-    kept = first.read_bytes()
+    copy = first.read_bytes()
     code, out, err = run(*files.next[:-1], first, "--changes", files.changes)
     assert (code, out) == (2, "")
     assert err.startswith("expost: --secret: a history is a file of its own, whose name ends in .j")
-    assert first.read_bytes() == kept
+    assert first.read_bytes() == copy
 
 
 def test_a_record_is_never_an_argument_or_the_name_of_a_file(run: Run, files: Files) -> None:

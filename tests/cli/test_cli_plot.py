@@ -86,12 +86,12 @@ def test_rules_are_drawn_where_there_is_a_delta(
 ) -> None:
     seen = drawn(monkeypatch)
     tenth = xp.randomized_response(epsilon="0.1")
-    for guard, options, rules in [
+    for filter_, options, rules in [
         (xp.BayesianFilter(epsilon="0.3"), [], False),
         (xp.BayesianFilter(epsilon="0.3"), ["--delta", "1e-6"], True),
         (xp.ApproximateFilter(epsilon="0.3", delta="1e-3"), [], True),
     ]:
-        transcript = xp.Transcript(xp.FiniteSet([0, 1]), guard)
+        transcript = xp.Transcript(xp.FiniteSet([0, 1]), filter_)
         for response in (0, 1, 0, 1, 0):
             transcript = transcript.add(tenth, response)
         path = tmp_path / "t.json"
@@ -107,10 +107,10 @@ def test_rules_are_drawn_where_there_is_a_delta(
         assert costs["basic"] == pytest.approx([0, 0.1, 0.2, 0.3])
         assert costs["whitehouse"] == pytest.approx([0, 0.1, 0.2, 0.3])
         for index, cost in enumerate(costs["mixture"]):
-            beginning = xp.Transcript(xp.FiniteSet([0, 1]), guard)
+            beginning = xp.Transcript(xp.FiniteSet([0, 1]), filter_)
             for _ in range(index):
                 beginning = beginning.add(tenth, 0)
-            delta = None if isinstance(guard, xp.filters.CompositionFilter) else "1e-6"
+            delta = None if isinstance(filter_, xp.filters.CompositionFilter) else "1e-6"
             said = (
                 xp.report.compare(xp.Odometer(beginning), delta=delta).standings if index else None
             )
@@ -119,6 +119,6 @@ def test_rules_are_drawn_where_there_is_a_delta(
 
 def test_an_empty_transcript_with_a_delta_is_drawn(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "t.json"
-    guard = xp.ApproximateFilter(epsilon=1, delta="1e-6")
-    xp.Transcript(xp.FiniteSet(["no", "yes"]), guard).save(path)
+    filter_ = xp.ApproximateFilter(epsilon=1, delta="1e-6")
+    xp.Transcript(xp.FiniteSet(["no", "yes"]), filter_).save(path)
     assert run("plot", path, "-o", tmp_path / "t.png")[0] == 0

@@ -87,16 +87,16 @@ def test_what_is_printed_is_the_query(run: Run, kind: str) -> None:
 def test_a_query_is_saved_checked_and_not_written_over(run: Run, tmp_path: Path) -> None:
     file, out = tmp_path / "subject.json", tmp_path / "query.json"
     xp.Transcript(xp.FiniteSet(["no", "yes"])).save(file)
-    asked = ["query", "randomized_response", "--epsilon", "0.5", "--for", file, "-o", out]
+    arguments = ["query", "randomized_response", "--epsilon", "0.5", "--for", file, "-o", out]
     line = f"The query is in {out}: the value itself, at epsilon 0.5.\n"
-    assert run(*asked) == (0, line, "")
+    assert run(*arguments) == (0, line, "")
     query = xp.randomized_response("0.5")
     assert query_from_json(parse(out.read_text("utf-8"))) == query
-    code, printed, err = run(*asked)
+    code, printed, err = run(*arguments)
     assert (code, printed) == (2, "")
     assert err == f"expost: {out}: is there already, and is not written over\n"
     out.unlink()
-    tree = json.loads(run(*asked, "--json")[1])
+    tree = json.loads(run(*arguments, "--json")[1])
     assert tree == {
         "file": str(out),
         "query": {"kind": "randomized_response", "epsilon": "0.5"},

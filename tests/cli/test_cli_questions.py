@@ -32,8 +32,15 @@ def test_one_query_of_a_file_of_queries_is_named_by_its_id(run: Run, file: Path)
     secret = file.with_name("secret.json")
     secret.write_text('"yes"')
     secret.chmod(0o600)
-    asked = ["ask", file, "--query", f"{file.parent / 'queries.json'}#smokes", "--secret", secret]
-    assert run(*asked)[0] == 0
+    arguments = [
+        "ask",
+        file,
+        "--query",
+        f"{file.parent / 'queries.json'}#smokes",
+        "--secret",
+        secret,
+    ]
+    assert run(*arguments)[0] == 0
     assert xp.load_transcript(file).exchanges[0].query == QUERIES["smokes"]
 
 
@@ -46,8 +53,8 @@ def test_a_file_may_have_such_a_name(run: Run, file: Path) -> None:
 
 def test_a_table_or_a_folder_is_for_many(run: Run, file: Path) -> None:
     file.with_name("answers.csv").write_text("subject,query,response\n")
-    for given, options in [("answers.csv", " --queries QUERIES"), ("", "")]:
-        data = file.parent / given
+    for arguments, options in [("answers.csv", " --queries QUERIES"), ("", "")]:
+        data = file.parent / arguments
         code, out, err = run("loss", data)
         assert (code, out) == (2, "")
         reason = "is not the transcript of one subject; for many subjects it is --many"

@@ -26,11 +26,11 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_decide_reads_a_query_about_attributes(run: Run, file: Path, tmp_path: Path) -> None:
-    asked = tmp_path / "query.json"
-    asked.write_text(
+    arguments = tmp_path / "query.json"
+    arguments.write_text(
         '{"kind": "randomized_response", "epsilon": "1", "about": ["smokes", "region"], "at": 9}'
     )
-    code, out, err = run("decide", file, "--query", asked, "--json")
+    code, out, err = run("decide", file, "--query", arguments, "--json")
     assert (code, err) == (0, "")
     decision = json.loads(out)
     odometer = xp.Odometer(xp.load_transcript(file))
@@ -40,7 +40,7 @@ def test_decide_reads_a_query_about_attributes(run: Run, file: Path, tmp_path: P
     assert decision["accepted"] is True
     assert decision["loss_at_worst"]["upper"] == expected.loss_at_worst.upper
     assert decision["largest_epsilon"] == str(expected.largest_epsilon) == "1"
-    lines = run("decide", file, "--query", asked)[1].splitlines()
+    lines = run("decide", file, "--query", arguments)[1].splitlines()
     assert lines[2] == "loss at worst    2  (if the response is smokes=no, region=s)"
 
 
@@ -49,16 +49,16 @@ def test_compare_counts_how_many_more_questions_about_an_attribute_are_accepted(
 ) -> None:
     code, out, err = run("compare", file, "--json")
     assert (code, err) == (0, "")
-    more = {name: json.loads(out)[name]["more"] for name in ("basic", "simplified", "bayesian")}
+    extra = {name: json.loads(out)[name]["more"] for name in ("basic", "simplified", "bayesian")}
     odometer, query = xp.Odometer(xp.load_transcript(file)), QUERY.about("age")
     counts = {"simplified": 0, "bayesian": 0}
-    for name, guard in (("simplified", xp.SimplifiedFilter), ("bayesian", xp.BayesianFilter)):
+    for name, filter_ in (("simplified", xp.SimplifiedFilter), ("bayesian", xp.BayesianFilter)):
         after = odometer
-        while guard(epsilon=2).decide(after, query).accepted:
+        while filter_(epsilon=2).decide(after, query).accepted:
             counts[name] += 1
             after = after.add(query, 2)
     # Nothing is worse than the same response about the same attribute over and over.
-    assert more == {"basic": 2, **counts}
+    assert extra == {"basic": 2, **counts}
 
 
 def test_comparing_a_record_of_one_attribute_is_comparing_a_set() -> None:
@@ -71,5 +71,5 @@ def test_comparing_a_record_of_one_attribute_is_comparing_a_set() -> None:
         for response in ("often", "never", "often"):
             transcript = transcript.add(query, response)
         transcripts.append(transcript)
-    one, other = (compare(xp.Odometer(each), epsilon=3).tree() for each in transcripts)
-    assert one == other
+    first, other = (compare(xp.Odometer(row), epsilon=3).tree() for row in transcripts)
+    assert first == other

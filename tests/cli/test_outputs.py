@@ -65,9 +65,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     # On a busy machine a command may take a second, and would print how far it is.
     monkeypatch.setattr("expost.cli._outputs._PATIENCE", float("inf"))
-    guard = xp.BayesianFilter(epsilon=1)
+    filter_ = xp.BayesianFilter(epsilon=1)
     for name in ("ann", "bob"):
-        xp.Transcript(DOMAIN, guard).add(QUERY, "yes").save(f"{name}.json")
+        xp.Transcript(DOMAIN, filter_).add(QUERY, "yes").save(f"{name}.json")
     QUERY.save("query.json")
     xp.audits.save_queries(DOMAIN, {"smokes": QUERY}, "queries.json")
     Path("secret.json").write_text('{"age": 34}', encoding="utf-8")
@@ -84,7 +84,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     )
     Path("notes").write_bytes(b"\xff\x00 <svg \x00")
     polars.DataFrame({"subject": ["ann"], "query": ["q"], "response": ["no"]}).write_parquet("rows")
-    with xp.Ledger.create("study.db", DOMAIN, filter=guard, queries={"smokes": QUERY}) as ledger:
+    with xp.Ledger.create("study.db", DOMAIN, filter=filter_, queries={"smokes": QUERY}) as ledger:
         ledger.register(["ann", "bob"], kind="simulated")
         ledger.ask("smokes", ["yes", "no"], ["ann", "bob"], key="first")
         ledger.register(["cyd"])
@@ -153,13 +153,13 @@ def test_an_audit_replaces_only_the_files_of_an_earlier_audit(
     arguments = ["audit", "log.csv", "--queries", "queries.json", "--filter", "filter.json", "-o"]
     for _ in ("new", "again"):
         assert run(*arguments, "out")[::2] == (0, "")
-    kept = {file: file.read_bytes() for file in Path("out").iterdir()}
+    copy = {file: file.read_bytes() for file in Path("out").iterdir()}
     (Path("out") / name).write_bytes(Path("bob.json").read_bytes())
     code, out, err = run(*arguments, "out")
     assert (code, out) == (2, "")
     assert err.startswith(f"expost: out/{name}: already exists and is a transcript, not a")
-    kept[Path("out") / name] = Path("bob.json").read_bytes()
-    assert {file: file.read_bytes() for file in Path("out").iterdir()} == kept
+    copy[Path("out") / name] = Path("bob.json").read_bytes()
+    assert {file: file.read_bytes() for file in Path("out").iterdir()} == copy
 
 
 @pytest.mark.parametrize("name", ["runs.csv", "results.json", "report.html", "figures/health.svg"])

@@ -73,19 +73,19 @@ def test_a_proof_that_does_not_show_the_budget_says_what_may(
 def test_programs_get_json(run: Run, file: Path, tmp_path: Path) -> None:
     proof = tmp_path / "proof.json"
     code, out, _ = run("certify", file, "-o", proof, "--gap", "0.001", "--json")
-    made = json.loads(out)
+    created = json.loads(out)
     assert code == 0
     code, out, _ = run("verify", file, proof, "--json")
-    found = json.loads(out)
+    result = json.loads(out)
     assert code == 0
-    assert found["verified"]
-    assert made["shows_end_within_budget"] is found["shows_end_within_budget"] is True
-    assert found["leaves"] == made["leaves"] > 1
-    assert found["loss"] == pytest.approx(made["loss"], abs=2e-9)
+    assert result["verified"]
+    assert created["shows_end_within_budget"] is result["shows_end_within_budget"] is True
+    assert result["leaves"] == created["leaves"] > 1
+    assert result["loss"] == pytest.approx(created["loss"], abs=2e-9)
 
 
 @pytest.mark.parametrize(
-    ("guard", "code", "shown"),
+    ("filter_", "code", "shown"),
     [
         (xp.BayesianFilter(epsilon="1.5"), 3, False),
         (xp.SimplifiedFilter(epsilon=2), 0, True),
@@ -95,23 +95,23 @@ def test_programs_get_json(run: Run, file: Path, tmp_path: Path) -> None:
     ],
 )
 def test_a_bound_above_the_budget_shows_nothing_and_is_exit_code_three(
-    run: Run, tmp_path: Path, guard: xp.filters.Filter | None, code: int, shown: bool | None
+    run: Run, tmp_path: Path, filter_: xp.filters.Filter | None, code: int, shown: bool | None
 ) -> None:
     """The transcript has a loss of 2, so no proof can show less."""
     query = xp.logistic([1000], epsilon=1)
-    transcript = xp.Transcript(xp.Box([(-1, 1)]), guard)
+    transcript = xp.Transcript(xp.Box([(-1, 1)]), filter_)
     for _ in range(2):
         transcript = transcript.add(query, 1)
     file, proof = tmp_path / "transcript.json", tmp_path / "proof.json"
     transcript.save(file)
     assert run("certify", file, "-o", proof)[0] == 0
-    found, out, err = run("verify", file, proof)
-    assert (found, err) == (code, "")
+    result, out, err = run("verify", file, proof)
+    assert (result, err) == (code, "")
     assert ("does not show that the loss is within the budget" in out) == (shown is False)
     assert ("at its end the loss is within the budget" in out) == (shown is True)
     assert "above" not in out
-    found, out, _ = run("verify", file, proof, "--json")
-    assert found == code
+    result, out, _ = run("verify", file, proof, "--json")
+    assert result == code
     assert json.loads(out)["shows_end_within_budget"] is shown
     program = [sys.executable, "-I", "-S", verify.__file__, str(file), str(proof)]
     alone = subprocess.run(program, capture_output=True, text=True, check=False)
@@ -161,8 +161,8 @@ def test_a_budget_with_a_delta_that_was_not_respected_is_exit_code_one(
     run: Run, tmp_path: Path
 ) -> None:
     rule = xp.filters.Renyi(order="12.5")
-    guard = xp.ApproximateFilter(epsilon="1", delta="1e-6", inner=rule)
-    transcript = xp.Transcript(xp.FiniteSet(["no", "yes"]), guard)
+    filter_ = xp.ApproximateFilter(epsilon="1", delta="1e-6", inner=rule)
+    transcript = xp.Transcript(xp.FiniteSet(["no", "yes"]), filter_)
     for response in ("yes", "yes", "no", "no"):
         transcript = transcript.add(xp.randomized_response(epsilon=1), response)
     file, proof = tmp_path / "transcript.json", tmp_path / "proof.json"
@@ -205,10 +205,10 @@ def test_a_proof_of_the_end_comes_with_what_a_replay_says_of_the_way(
     file, proof = tmp_path / "lucky.json", tmp_path / "proof.json"
     transcript.save(file)
     for command in (("certify", file, "-o", proof), ("verify", file, proof)):
-        told = json.loads(run(*command, "--json")[1])
-        assert told["shows_end_within_budget"] is True
-        assert (told["budget_respected"], told["first_refused"]) == (False, 2)
-        assert 2.99 < told["peak"]["upper"] < 3.01
+        printed = json.loads(run(*command, "--json")[1])
+        assert printed["shows_end_within_budget"] is True
+        assert (printed["budget_respected"], printed["first_refused"]) == (False, 2)
+        assert 2.99 < printed["peak"]["upper"] < 3.01
         assert "no: the filter refuses exchange 2" in run(*command)[1]
 
 
@@ -233,9 +233,9 @@ def test_a_reader_who_leaves_does_not_change_the_exit_code(
     run: Run, tmp_path: Path, command: str, code: int
 ) -> None:
     query = xp.randomized_response(epsilon=1)
-    guard = xp.BayesianFilter(epsilon="0.5")
+    filter_ = xp.BayesianFilter(epsilon="0.5")
     file, proof = tmp_path / "transcript.json", tmp_path / "proof.json"
-    xp.Transcript(xp.FiniteSet([0, 1]), guard).add(query, 1).save(file)
+    xp.Transcript(xp.FiniteSet([0, 1]), filter_).add(query, 1).save(file)
     assert run("certify", file, "-o", proof)[0] == 0
     files = [str(file), str(proof)] if command == "verify" else [str(file)]
     reader, writer = os.pipe()

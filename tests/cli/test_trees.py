@@ -25,8 +25,8 @@ def transcript(request: pytest.FixtureRequest) -> xp.Transcript:
     start = xp.Transcript(VALUES, xp.BayesianFilter(epsilon=1))
     answered = start.add(HALF, "yes").add(HALF, "no")
     lost = answered.add(CERTAIN, "yes")
-    found = {"answered": answered, "impossible for one": lost, "nothing asked": start}
-    return found[request.param]
+    result = {"answered": answered, "impossible for one": lost, "nothing asked": start}
+    return result[request.param]
 
 
 @pytest.fixture
@@ -51,11 +51,11 @@ def test_an_explanation_has_a_tree(run: Run, transcript: xp.Transcript, file: Pa
 def test_what_was_learned_has_a_tree(run: Run, transcript: xp.Transcript, file: Path) -> None:
     prior = file.with_name("prior.csv")
     prior.write_text("value,probability\nno,1/4\nyes,3/4\n")
-    found = confidence_change(
+    result = confidence_change(
         xp.replay(transcript), xp.knowledge.load_prior(prior, VALUES), "value == 'no'"
     )
     options = ("--prior", prior, "--statement", "value == 'no'", "--json")
-    assert run("explain", file, *options)[1] == _json(found.tree())
+    assert run("explain", file, *options)[1] == _json(result.tree())
 
 
 def test_a_decision_and_a_refusal_have_trees(
@@ -65,11 +65,11 @@ def test_a_decision_and_a_refusal_have_trees(
     query.write_text('{"kind": "randomized_response", "epsilon": "3/2"}')
     secret.write_text('"yes"')
     secret.chmod(0o600)
-    asked = xp.randomized_response(epsilon="3/2")
-    decision = xp.BayesianFilter(epsilon=1).decide(xp.Odometer(transcript), asked)
+    arguments = xp.randomized_response(epsilon="3/2")
+    decision = xp.BayesianFilter(epsilon=1).decide(xp.Odometer(transcript), arguments)
     assert run("decide", file, "--query", query, "--json")[1] == _json(decision.tree())
     with pytest.raises(xp.BudgetExceeded) as refusal:
-        xp.Session.resume(transcript, "yes").ask(asked)
+        xp.Session.resume(transcript, "yes").ask(arguments)
     code, out, _ = run("ask", file, "--query", query, "--secret", secret, "--json")
     assert (code, out) == (1, _json(refusal.value.tree()))
 
@@ -133,12 +133,12 @@ def test_estimates_have_trees() -> None:
         frequencies.upper.tolist(),
     )
     assert (tree["confidence"], tree["subjects"]) == (0.95, 8)
-    found = xp.estimation.estimate_distribution(pairs, domain=VALUES)
-    tree = json.loads(_json(found.tree()))
-    assert tree["probability"] == found.probabilities.tolist()
+    result = xp.estimation.estimate_distribution(pairs, domain=VALUES)
+    tree = json.loads(_json(result.tree()))
+    assert tree["probability"] == result.probabilities.tolist()
     assert (tree["identified"], tree["alike"], tree["subjects"]) == ([True, True], [0, 1], 8)
     with pytest.warns(UserWarning, match="at an end"):
-        intervals = found.intervals(repetitions=50)
+        intervals = result.intervals(repetitions=50)
     assert json.loads(_json(intervals.tree()))["lower"] == intervals.lower.tolist()
 
 
@@ -148,9 +148,9 @@ def test_what_is_infinite_in_an_estimate_is_a_word_in_its_tree() -> None:
     assert mean.tree()["standard_error"] == "inf"
     assert (mean.tree()["mean"], mean.tree()["subjects"]) == (mean.mean, 1)
     blind = xp.channel([["1/2", "1/2"]] * 2)
-    found = xp.estimation.estimate_distribution([(blind, 0), (blind, 1)], domain=VALUES)
-    assert json.loads(_json(found.tree()))["identified"] == [False, False]
-    assert found.intervals(repetitions=50).tree()["standard_error"] == ["inf", "inf"]
+    result = xp.estimation.estimate_distribution([(blind, 0), (blind, 1)], domain=VALUES)
+    assert json.loads(_json(result.tree()))["identified"] == [False, False]
+    assert result.intervals(repetitions=50).tree()["standard_error"] == ["inf", "inf"]
 
 
 def test_a_witness_and_an_estimated_gain_have_trees() -> None:

@@ -67,22 +67,22 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_run_of_the_results_can_be_recomputed_from_its_seed(tmp_path: Path) -> None:
     files = written(tmp_path)
     tree = json.loads(files["results.json"])
-    number = 1
-    generator = np.random.default_rng([tree["seed"], LINEAR.number, number])
+    index = 1
+    generator = np.random.default_rng([tree["seed"], LINEAR.number, index])
     source = xp.sampling.InsecureSource(int(generator.integers(2**62)))
-    for kind, guard in (("simplified", xp.SimplifiedFilter), ("bayesian", xp.BayesianFilter)):
-        session = xp.Session(LINEAR.box, [0] * 9, filter=guard("1"), source=source)
+    for kind, filter_ in (("simplified", xp.SimplifiedFilter), ("bayesian", xp.BayesianFilter)):
+        session = xp.Session(LINEAR.box, [0] * 9, filter=filter_("1"), source=source)
         for query in LINEAR.queries(generator):
             if not session.decide(query).accepted:
                 break
             session.ask(query)
-        assert tree["linear"]["ungrouped"][kind]["accepted"][number] == len(session.transcript)
-        generator = np.random.default_rng([tree["seed"], LINEAR.number, number])
+        assert tree["linear"]["ungrouped"][kind]["accepted"][index] == len(session.transcript)
+        generator = np.random.default_rng([tree["seed"], LINEAR.number, index])
         source = xp.sampling.InsecureSource(int(generator.integers(2**62)))
 
 
 def test_an_interrupted_run_goes_on_and_writes_the_same_bytes(tmp_path: Path) -> None:
-    whole = written(tmp_path / "whole")
+    complete = written(tmp_path / "whole")
 
     with pytest.raises(InterruptedError):
         reproduce(PLAN, tmp_path / "broken", 1, Watcher(stop_after=1), date=DATE)
@@ -92,7 +92,7 @@ def test_an_interrupted_run_goes_on_and_writes_the_same_bytes(tmp_path: Path) ->
     reproduce(PLAN, tmp_path / "broken", 1, watcher, date=DATE)
     assert watcher.done == [2]
     assert watcher.stages == ["figures"]
-    assert written(tmp_path / "broken") == whole
+    assert written(tmp_path / "broken") == complete
 
 
 ONE_RUN = Plan.of("linear", runs=1, seed=SEED, quick=True)
@@ -152,8 +152,8 @@ def test_parts_that_were_made_otherwise_are_not_written_over(one_run: Path, tmp_
 
 def test_two_jobs_find_the_same(tmp_path: Path) -> None:
     plan = Plan((), {"logistic.steep": 3}, SEED, 0.02)
-    one, two = (carry_out(plan, tmp_path / str(jobs), jobs, Watcher()) for jobs in (1, 2))
-    assert one == two
+    first, two = (carry_out(plan, tmp_path / str(jobs), jobs, Watcher()) for jobs in (1, 2))
+    assert first == two
 
 
 @pytest.mark.parametrize("damage", ["", "{", '{"settings": {}, "run": {}}', "[]", "no traces"])
@@ -161,12 +161,12 @@ def test_a_kept_run_that_is_damaged_or_of_another_kind_is_run_again(
     tmp_path: Path, damage: str
 ) -> None:
     plan = Plan((), {"logistic.steep": 1}, SEED, 0.02)
-    whole = carry_out(plan, tmp_path, 1, Watcher())
-    (kept,) = tmp_path.iterdir()
-    before = kept.read_bytes()
-    kept.write_text(damage if damage != "no traces" else before.decode().replace("traces", "x"))
-    assert carry_out(plan, tmp_path, 1, Watcher()) == whole
-    assert kept.read_bytes() == before
+    complete = carry_out(plan, tmp_path, 1, Watcher())
+    (copy,) = tmp_path.iterdir()
+    before = copy.read_bytes()
+    copy.write_text(damage if damage != "no traces" else before.decode().replace("traces", "x"))
+    assert carry_out(plan, tmp_path, 1, Watcher()) == complete
+    assert copy.read_bytes() == before
 
 
 def test_the_results_have_every_list_over_the_runs(out: Path) -> None:
@@ -192,9 +192,11 @@ def test_the_raw_results_are_the_losses_of_the_runs(out: Path) -> None:
     for row in rows:
         # What was answered was accepted with a budget of 1.
         assert float(row["lower"]) <= float(row["upper"]) <= 1
-    asked = [row for row in rows if row["experiment"] == "linear" and row["account"] == "ungrouped"]
+    arguments = [
+        row for row in rows if row["experiment"] == "linear" and row["account"] == "ungrouped"
+    ]
     (accepted,) = tree["linear"]["ungrouped"]["bayesian"]["accepted"]
-    assert [int(row["answered"]) for row in asked] == list(range(accepted + 1))
+    assert [int(row["answered"]) for row in arguments] == list(range(accepted + 1))
 
 
 def test_the_report_needs_no_other_file_and_has_words_for_every_picture(out: Path) -> None:

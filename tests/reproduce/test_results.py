@@ -11,7 +11,7 @@ import mpmath
 import numpy as np
 import pytest
 from examples.paper import health, results, worked_examples
-from examples.paper.runs import asked, run
+from examples.paper.runs import run, run_transcript
 from examples.paper.streams import STEEP
 
 # By another branch and bound, to 2e-5, with sex as a real number; it matters for 0 1 1 0 only.
@@ -29,9 +29,9 @@ def tree() -> dict[str, Any]:
 
 
 def test_the_sixteen_losses_are_as_recomputed() -> None:
-    found = {tuple(outcome["responses"]): outcome["loss"] for outcome in tree()["outcomes"]}
-    assert list(found) == list(health.PRINTED_LOSSES)
-    for responses, loss in found.items():
+    result = {tuple(outcome["responses"]): outcome["loss"] for outcome in tree()["outcomes"]}
+    assert list(result) == list(health.PRINTED_LOSSES)
+    for responses, loss in result.items():
         assert loss["lower"] - 1e-4 <= RECOMPUTED[responses] <= loss["upper"] + 1e-4
         assert loss["upper"] < health.PRINTED_LOSSES[responses]
     assert tree()["median"]["loss"] == pytest.approx(2.353, abs=2e-3)
@@ -39,14 +39,14 @@ def test_the_sixteen_losses_are_as_recomputed() -> None:
 
 
 def test_outcomes_of_a_person_have_a_chance_of_one_together() -> None:
-    for number in range(2):
-        chances = [outcome["chances"][number] for outcome in tree()["outcomes"]]
+    for index in range(2):
+        chances = [outcome["chances"][index] for outcome in tree()["outcomes"]]
         assert math.fsum(chances) == pytest.approx(1, abs=1e-12)
 
 
 def test_predictions_follow_the_printed_coefficients() -> None:
     computed = [
-        [found["computed"] for found in person["predictions"].values()]
+        [result["computed"] for result in person["predictions"].values()]
         for person in tree()["people"]
     ]
     assert np.allclose(
@@ -71,8 +71,8 @@ def test_half_of_the_weight_lies_up_to_the_weighted_median(
 
 
 def test_two_points_prove_what_they_say() -> None:
-    found = run(STEEP, 3, 0)
-    transcript = asked(STEEP, 3, 0, found.responses)
+    result = run(STEEP, 3, 0)
+    transcript = run_transcript(STEEP, 3, 0, result.responses)
     proof = results.two_points(transcript)
     logs = []
     for point in (proof.likelier, proof.unlikelier):
@@ -85,7 +85,7 @@ def test_two_points_prove_what_they_say() -> None:
             total += mpmath.log(1 + mpmath.expm1(mpmath.mpf("0.1")) * share)
         logs.append(total)
     assert proof.loss == pytest.approx(float(logs[0] - logs[1]), abs=1e-9)
-    assert proof.loss <= found.traces["ungrouped"].losses[-1].upper
+    assert proof.loss <= result.traces["ungrouped"].losses[-1].upper
 
 
 def test_the_examples_come_out_as_printed() -> None:
@@ -94,26 +94,26 @@ def test_the_examples_come_out_as_printed() -> None:
         Fraction(3, 2), Fraction(55, 48), Fraction(3, 2), Fraction(9, 4),
     ]  # fmt: skip
     assert [step.accepted for step in steps] == [True] * 4 + [False]
-    for number in worked_examples.printed_numbers():
-        if number.claim.startswith(("Example 2: L", "Example 3")) and "/" in number.exact:
-            assert number.value == pytest.approx(float(number.printed), abs=5e-3)
+    for index in worked_examples.printed_numbers():
+        if index.claim.startswith(("Example 2: L", "Example 3")) and "/" in index.exact:
+            assert index.value == pytest.approx(float(index.printed), abs=5e-3)
 
 
 def test_only_the_cell_for_two_is_misprinted_in_example_2() -> None:
-    found = {number.claim: number for number in worked_examples.printed_numbers()}
+    result = {index.claim: index for index in worked_examples.printed_numbers()}
     for x in (0, 1, 2, 10):
-        cell = found[f"Example 2: Pr(1, 0, 1 | x = {x})"]
+        cell = result[f"Example 2: Pr(1, 0, 1 | x = {x})"]
         product = math.prod(
             0.4 + 0.2 * (x / 10) ** i if response else 0.6 - 0.2 * (x / 10) ** i
             for i, response in ((1, 1), (2, 0), (3, 1))
         )
         assert cell.value == pytest.approx(product)
         assert (f"{cell.value:.3f}" == cell.printed) == (x != 2)
-    assert f"{found['Example 2: Pr(1, 0, 1 | x = 2)'].value:.3f}" == "0.105"
+    assert f"{result['Example 2: Pr(1, 0, 1 | x = 2)'].value:.3f}" == "0.105"
 
 
 def test_two_remarks_of_the_paper_do_not_hold_in_general() -> None:
-    found = {number.claim: number for number in worked_examples.printed_numbers()}
-    assert found["Section 4.2: one more query when the loss equals the budget"].exact == "accepted"
-    before = found["Section 4.2: L before a response that is likelier elsewhere"]
-    assert found["Section 4.2: L after it"].value > before.value == 5
+    result = {index.claim: index for index in worked_examples.printed_numbers()}
+    assert result["Section 4.2: one more query when the loss equals the budget"].exact == "accepted"
+    before = result["Section 4.2: L before a response that is likelier elsewhere"]
+    assert result["Section 4.2: L after it"].value > before.value == 5
