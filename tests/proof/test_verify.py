@@ -87,7 +87,7 @@ def some_part(
         cuts = sorted(column.lower + width * Decimal(generator.random()) for _ in range(2))
         if column.label is not None:
             cuts = [column.lower, column.upper if generator.random() < 0.8 else column.lower]
-        elif column.whole:
+        elif column.integer:
             cuts = [cut.to_integral_value(context=verify.ROUNDED) for cut in cuts]
         lower.append(cuts[0])
         upper.append(cuts[1])
@@ -102,7 +102,7 @@ def some_part(
         ends = list(zip(lower, upper, strict=True))
         point = [generator.choice(pair) for pair in ends]
         for j, column in enumerate(columns):
-            if not column.whole and generator.random() < 0.4:
+            if not column.integer and generator.random() < 0.4:
                 point[j] = (lower[j] + upper[j]) / 2
         for name, places in allowed.items():
             one = generator.choice(places)

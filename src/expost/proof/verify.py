@@ -52,13 +52,13 @@ VALUES = 1 << 23  # lists, dictionaries and numbers in a file
 ROOM = 300_000  # units of work, of some 12 microseconds, for every megabyte of both files
 LONGEST = 1 << 18  # bits of a likelihood that is written out
 NOT_SHOWN = 3  # the exit code
-NO, ONE, TWO, ENDLESS = Decimal(0), Decimal(1), Decimal(2), Decimal("inf")
+NO, ONE, TWO, ENDLESS = Decimal(0), Decimal(1), Decimal(2), Decimal("inf")  # name: the number 1
 UNIT = TWO**-53  # the relative rounding of doubles
 
 Numbers = Sequence[Decimal]
 Range = tuple[Decimal, Decimal]
 Exact = Fraction | int
-Seen = Callable[[Any, Decimal, str], None]
+CheckLeaf = Callable[[Any, Decimal, str], None]
 Name = tuple[str, str]
 Variable = tuple[str, int | None]
 """An attribute; or one that changes, at a step, and without a step how often it has changed."""
@@ -115,7 +115,7 @@ class Verdict(NamedTuple):
 
     @property
     def about_budget(self) -> str:
-        """The same in words; empty if there is no such budget."""
+        """Words about the budget; empty if there is no such budget."""
         if self.budget is None:
             return ""
         if self.shows_end_within_budget:
@@ -130,9 +130,9 @@ def verify(transcript: str, proof: str, tell: Callable[[int], None] = lambda _: 
     """
     leaves = 0
 
-    def seen(leaf: Any, bound: Decimal, place: str) -> None:
+    def check_leaf(leaf: Any, bound: Decimal, path: str) -> None:
         nonlocal leaves
-        agree(bound, leaf["bound"], f"{place}.bound")
+        agree(bound, leaf["bound"], f"{path}.bound")
         leaves += 1
         tell(leaves)
 
@@ -140,24 +140,24 @@ def verify(transcript: str, proof: str, tell: Callable[[int], None] = lambda _: 
         with localcontext(EXACT):
             ours, claim = read_transcript(transcript), read(proof, "proof")
             need(ours["version"] == claim["version"] == 1, "version: only version 1 is known")
-            guard, exchanges = read_filter(ours.get("filter")), ours["exchanges"]
-            need(guard == read_filter(claim.get("filter")), "filter: transcript and proof differ")
-            many, proved = len(exchanges), len(claim["responses"])
-            need(many == proved, f"exchanges: there are {many}, and the proof is about {proved}")
+            filter_, exchanges = read_filter(ours.get("filter")), ours["exchanges"]
+            need(filter_ == read_filter(claim.get("filter")), "filter: transcript and proof differ")
+            count, proved = len(exchanges), len(claim["responses"])
+            need(count == proved, f"exchanges: there are {count}, and the proof is about {proved}")
             for index, response in enumerate(claim["responses"]):
                 same = plain(exchanges[index]["response"]) == plain(response)
                 need(same, f"exchanges.{index}.response: transcript and proof differ")
             work = Work(transcript, proof)
-            loss = loss_of(ours, claim.get("groups", []), seen, work)
+            loss = loss_of(ours, claim.get("groups", []), check_leaf, work)
             agree(loss, claim["loss"], "loss")
             return judged(loss, ours, leaves, work)
     except BAD_SHAPE:
         raise Failed("a place that does not have the shape of a proof") from None
 
 
-def agree(found: Decimal, stated: str, place: str) -> None:
-    fits = found == Decimal(stated) or 0 <= Decimal(stated) - found <= AGREE
-    need(fits, f"{place}: it is {found:.10f}, not {stated.strip()[:40]} as stated")
+def agree(computed: Decimal, stated: str, path: str) -> None:
+    fits = computed == Decimal(stated) or 0 <= Decimal(stated) - computed <= AGREE
+    need(fits, f"{path}: it is {computed:.10f}, not {stated.strip()[:40]} as stated")
 
 
 def judged(loss: Decimal, transcript: Any, leaves: int, work: Work) -> Verdict:
@@ -217,7 +217,7 @@ def likelihoods(exchanges: Any, domain: Records, work: Work) -> tuple[int, int]:
 
 
 def in_integers(weights: Weights) -> list[tuple[int, int]]:
-    """The same weights, up to a common factor."""
+    """Write weights as integers, up to a common factor."""
     bottom = 1
     for base, _ in weights:
         bottom = math.lcm(bottom, base.denominator)
@@ -226,31 +226,35 @@ def in_integers(weights: Weights) -> list[tuple[int, int]]:
 
 
 def loss_of(
-    transcript: Any, groups: Any, seen: Seen, work: Work, known: dict[Name, Any] | None = None
+    transcript: Any,
+    groups: Any,
+    check_leaf: CheckLeaf,
+    work: Work,
+    meanings: dict[Name, Any] | None = None,
 ) -> Decimal:
     """The largest minus the smallest log-likelihood, or a bound on that.
 
-    ``known`` is filled with what exchanges mean; who checks again may hand it in again.
+    ``meanings`` is filled with the meanings of exchanges, for later checks.
     """
     domain, exchanges = read_domain(transcript["domain"]), transcript["exchanges"]
     names = names_of(exchanges)  # equal exchanges are worked out once
     different = dict(zip(names, exchanges, strict=True)).values()
     work.begin(sum(work_on_query(exchange["query"], domain) for exchange in different))
     meaning: Any = read_term if isinstance(domain, list) else logs_about
-    known = {} if known is None else known
+    meanings = {} if meanings is None else meanings
     for index, (name, exchange) in enumerate(zip(names, exchanges, strict=True)):
         try:
             need(exchange["query"]["kind"] != "gaussian", "gaussian noise is not known here")
             need(kind_of(exchange["query"]) is not None, "unknown kind of query")
-            if name not in known:
+            if name not in meanings:
                 response = plain(exchange["response"])
-                known[name] = meaning(exchange["query"], response, domain)
+                meanings[name] = meaning(exchange["query"], response, domain)
         except (*BAD_SHAPE, Failed) as problem:
             raise Failed(f"exchanges.{index}: {problem}") from None
     if isinstance(domain, list):
-        return loss_on_box(domain, [known[name] for name in names], groups, seen, work)
+        return loss_on_box(domain, [meanings[name] for name in names], groups, check_leaf, work)
     return loss_on_records(
-        domain, [(times, *known[name]) for name, times in Counter(names).items()], work
+        domain, [(times, *meanings[name]) for name, times in Counter(names).items()], work
     )
 
 
@@ -272,8 +276,8 @@ def work_on_query(query: Any, domain: Records | list[Column]) -> float:
         return 10 + kind.cells(query)
     if isinstance(domain, list):
         rows, columns = len(domain), 1
-    elif domain.whole is not None:
-        rows, columns = len(domain.whole.rows), len(domain.whole.names)
+    elif domain.plain_set is not None:
+        rows, columns = len(domain.plain_set.rows), len(domain.plain_set.names)
     else:
         scope = scope_of(query, domain)
         rows, columns = domain.size(scope), len(scope)
@@ -283,21 +287,21 @@ def work_on_query(query: Any, domain: Records | list[Column]) -> float:
 # -- reading ---------------------------------------------------------------------------------------
 
 
-def read(text: str, what: str) -> Any:
-    need_size(text, what)
+def read(text: str, source: str) -> Any:
+    need_size(text, source)
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if len(dict(pairs)) < len(pairs):
-            raise Failed(f"{what}: a field is given twice")
+            raise Failed(f"{source}: a field is given twice")
         return dict(pairs)
 
     # In a proof any number will do, and short ones are enough.
-    parse = partial(number, longest=40) if what == "proof" else number
+    parse = partial(parse_number, longest=40) if source == "proof" else parse_number
     hooks: Any = dict.fromkeys(("parse_float", "parse_int", "parse_constant"), parse)
     try:
         return json.loads(text, object_pairs_hook=once, **hooks)
     except (json.JSONDecodeError, RecursionError):
-        raise Failed(f"{what}: not JSON") from None
+        raise Failed(f"{source}: not JSON") from None
 
 
 def read_transcript(text: str) -> Any:
@@ -338,14 +342,14 @@ def exactly(value: Any) -> Any:
     return [exactly(entry) for entry in value] if isinstance(value, list) else exact(value)
 
 
-def need_size(text: str, what: str) -> None:
+def need_size(text: str, source: str) -> None:
     """Lists, dictionaries and numbers take far more memory than their text."""
     size, count = len(text), sum(map(text.count, ",[{"))
-    reason = f"{what}: too large, {size:,} characters and {count:,} values"
+    reason = f"{source}: too large, {size:,} characters and {count:,} values"
     need(size <= LARGEST and count <= VALUES, reason)
 
 
-def number(text: str, longest: int = 2000) -> Decimal:
+def parse_number(text: str, longest: int = 2000) -> Decimal:
     """A number exactly as written, unless working with it would take for ever."""
     value = Decimal(text[:longest])
     if len(text) > longest or not value.is_finite() or abs(value.adjusted()) > 600:
@@ -358,7 +362,7 @@ def exact(value: Any) -> Fraction:
     if isinstance(value, Decimal):
         return Fraction(value)
     top, _, bottom = value.partition("/")
-    return Fraction(number(top)) / Fraction(number(bottom or "1"))
+    return Fraction(parse_number(top)) / Fraction(parse_number(bottom or "1"))
 
 
 def sum_of(fractions: list[Fraction]) -> Fraction:
@@ -398,21 +402,21 @@ def plain(value: Any) -> Any:
     return value if isinstance(value, str) else double(value)
 
 
-def need(condition: bool, what: str = "no such query here, or no such response") -> None:
+def need(condition: bool, reason: str = "no such query here, or no such response") -> None:
     if not condition:
-        raise Failed(what)
+        raise Failed(reason)
 
 
-def read_filter(given: Any) -> tuple[Any, Decimal | None]:
+def read_filter(fields: Any) -> tuple[Any, Decimal | None]:
     """What it is, and its budget, rounded down; None with a delta, which limits no loss."""
-    if given is None:
+    if fields is None:
         return None, None
-    kind, (name,) = given["kind"], [name for name in ("epsilon", "ratio") if name in given]
-    limit = exact(given[name])
+    kind, (name,) = fields["kind"], [name for name in ("epsilon", "ratio") if name in fields]
+    limit = exact(fields[name])
     if kind in WITH_DELTA:
-        return (kind, name, limit, exact(given["delta"])), None
+        return (kind, name, limit, exact(fields["delta"])), None
     need(kind in PURE, f"filter: unknown here: {str(kind)[:64]!a}")
-    need("delta" not in given, "filter: has a delta that it cannot have")
+    need("delta" not in fields, "filter: has a delta that it cannot have")
     with localcontext(DOWN):
         budget = rounded(limit)
         return (kind, name, limit), budget if name == "epsilon" else budget.ln() - TINY
@@ -438,7 +442,7 @@ class Records(NamedTuple):
     """A domain of attributes; a finite set is one attribute that is asked about as it is."""
 
     attributes: dict[str, Attribute]
-    whole: Values | None = None
+    plain_set: Values | None = None
 
     def size(self, scope: Scope) -> int:
         return math.prod(len(self.attributes[name].values) for name, _ in scope)
@@ -451,7 +455,7 @@ class Column(NamedTuple):
     label: str | None
     lower: Decimal
     upper: Decimal
-    whole: bool
+    integer: bool
 
 
 def read_domain(domain: Any) -> Records | list[Column]:
@@ -472,24 +476,24 @@ def read_domain(domain: Any) -> Records | list[Column]:
             need(len(set(labels)) == len(labels))
             columns += [Column(name, label, NO, ONE, True) for label in labels]
         else:
-            whole = isinstance(side, dict)
-            lower, upper = map(double, side["integers"] if whole else side)
-            need(lower <= upper and not (whole and (lower % 1 or upper % 1)))
-            columns.append(Column(name, None, lower, upper, whole))
+            integer = isinstance(side, dict)
+            lower, upper = map(double, side["integers"] if integer else side)
+            need(lower <= upper and not (integer and (lower % 1 or upper % 1)))
+            columns.append(Column(name, None, lower, upper, integer))
     return columns
 
 
-def read_attribute(given: Any) -> Attribute:
-    if not isinstance(given, dict):
-        need(given != [])
-        return Attribute([plain(value) for value in given])
-    if "changing" not in given:
-        low, high = map(integer, given["integers"])
+def read_attribute(tree: Any) -> Attribute:
+    if not isinstance(tree, dict):
+        need(tree != [])
+        return Attribute([plain(value) for value in tree])
+    if "changing" not in tree:
+        low, high = map(integer, tree["integers"])
         need(0 <= high - low < COMBINATIONS, "a range of integers that is empty, or too long")
         return Attribute(range(low, high + 1))
-    values = read_attribute(given["changing"]).values
-    times = integer(given["times"]) if "times" in given else None
-    max_step = exact(given["max_step"]) if "max_step" in given else None
+    values = read_attribute(tree["changing"]).values
+    times = integer(tree["times"]) if "times" in tree else None
+    max_step = exact(tree["max_step"]) if "max_step" in tree else None
     need(times is None or max_step is None)
     need((times or 0) >= 0 and (max_step or 0) >= 0)
     need(max_step is None or not any(isinstance(value, str) for value in values))
@@ -511,9 +515,9 @@ def scope_of(query: Any, domain: Records) -> Scope:
 
 def seen_by(query: Any, domain: Records) -> tuple[Scope, Values]:
     """What a query is about, and the combinations of that, the last attribute fastest."""
-    if domain.whole is not None:
+    if domain.plain_set is not None:
         need("about" not in query and "at" not in query, "about: a finite set has no attributes")
-        return (("", None),), domain.whole
+        return (("", None),), domain.plain_set
     scope = scope_of(query, domain)
     lists = [domain.attributes[name].values for name, _ in scope]
     each = [map(Decimal, x) if isinstance(x, range) else x for x in lists]
@@ -697,7 +701,7 @@ def geometric(query: Any, response: Any, values: Values) -> Logs:
 
 
 def laplace(query: Any, response: Any, values: Values) -> Logs:
-    """The same on a grid of scores, and clamped only far beyond all of them."""
+    """Two-sided noise on a grid of scores, clamped only far beyond all of them."""
     grid = Grid.of(query)
     numbers, width = [grid.first + j for j in grid.steps(query, values)], Fraction(grid.cells)
     return two_sided(query, integer(response), numbers, width, -ENDLESS, ENDLESS)
@@ -1032,7 +1036,7 @@ class Curve:
 
     @cached_property
     def recently(self) -> Callable[[Decimal], tuple[Decimal, Decimal, Decimal, Decimal]]:
-        """The same; parts of a box have many scores in common."""
+        """The method :meth:`at`, cached: parts of a box have many scores in common."""
         return lru_cache(16)(self.at)
 
     @cached_property
@@ -1281,7 +1285,7 @@ def score_range(a: Numbers, c: Decimal, options: Choices) -> Range:
 
 
 def loss_on_box(
-    box: list[Column], terms: list[Term], groups: Any, seen: Seen, work: Work
+    box: list[Column], terms: list[Term], groups: Any, check_leaf: CheckLeaf, work: Work
 ) -> Decimal:
     """The sum over groups of their largest sum and of their largest negative one.
 
@@ -1289,21 +1293,21 @@ def loss_on_box(
     """
     free, total = set(range(len(terms))), NO
     for g, group in enumerate(groups):
-        place, counted = f"groups.{g}", []
+        path, counted = f"groups.{g}", []
         for alike in group["terms"]:
             indices = {integer(index) for index in alike}
             new = indices and indices <= free and len(indices) == len(alike)
-            need(bool(new), f"{place}.terms: an exchange is not there, or counted twice")
+            need(bool(new), f"{path}.terms: an exchange is not there, or counted twice")
             first = terms[min(indices)]
             same = all(terms[index] is first or terms[index] == first for index in indices)
-            need(same, f"{place}.terms: these exchanges are not alike")
+            need(same, f"{path}.terms: these exchanges are not alike")
             free -= indices
             counted.append((first, len(indices)))
         work.begin(work_on_group(box, counted, group))
         total += sum(2 * m * term.curve.error for term, m in counted)
         for sign, side in ((1, "largest"), (-1, "smallest")):
             signed = [(term, sign * m) for term, m in counted]
-            total += bound_of_tree(box, signed, group[side], f"{place}.{side}", seen)
+            total += bound_of_tree(box, signed, group[side], f"{path}.{side}", check_leaf)
     alone = epsilon_above(sum_of([terms[index].curve.epsilon for index in free]))
     spent = epsilon_above(sum_of([term.curve.epsilon for term in terms]))
     return max(NO, min(total + alone, spent))
@@ -1329,7 +1333,9 @@ def work_on_group(box: list[Column], terms: Counted, group: Any) -> float:
     )
 
 
-def bound_of_tree(box: list[Column], terms: Counted, tree: Any, place: str, seen: Seen) -> Decimal:
+def bound_of_tree(
+    box: list[Column], terms: Counted, tree: Any, path: str, check_leaf: CheckLeaf
+) -> Decimal:
     """The largest bound of a leaf, if the leaves cover the box.
 
     A node comes before everything below its cut, and that before everything above it. Points on a
@@ -1337,12 +1343,12 @@ def bound_of_tree(box: list[Column], terms: Counted, tree: Any, place: str, seen
     every score. If the sum is convex, only the two ends of a number count.
     """
     endless, best = [ENDLESS] * len(terms), -ENDLESS
-    whole = [column.whole for column in box] + [False] * len(terms)
+    integers = [column.integer for column in box] + [False] * len(terms)
     low, convex = [-x for x in endless], is_convex(box, terms)
     lower = [column.lower for column in box] + low
     waiting = [(lower, [column.upper for column in box] + endless)]
     for index, node in enumerate(tree):
-        here = f"{place}.{index}"
+        here = f"{path}.{index}"
         need(bool(waiting), f"{here}: there is nothing left to cover")
         need(len(waiting) * len(lower) <= VALUES, f"{here}: too many parts are left open")
         lower, upper = waiting.pop()
@@ -1358,17 +1364,17 @@ def bound_of_tree(box: list[Column], terms: Counted, tree: Any, place: str, seen
                     need(uncut, "at: a cut score")
                     above, at = replaced(lower, j, upper[j]), lower[j]
                 else:
-                    at = at.to_integral_value(ROUND_FLOOR) if whole[j] else at
-                    above = replaced(lower, j, max(lower[j], at + whole[j]))
+                    at = at.to_integral_value(ROUND_FLOOR) if integers[j] else at
+                    above = replaced(lower, j, max(lower[j], at + integers[j]))
                 waiting += [(above, upper), (lower, replaced(upper, j, min(upper[j], at)))]
         except Failed as problem:
             raise Failed(f"{here}.{problem}") from None
         except BAD_SHAPE:
             raise Failed(f"{here}: neither a cut nor a leaf, or not one of these terms") from None
         if "at" not in node:
-            seen(node, bound, here)
+            check_leaf(node, bound, here)
             best = max(best, bound)
-    need(not waiting, f"{place}: a part of the domain is not covered; leaves are missing")
+    need(not waiting, f"{path}: a part of the domain is not covered; leaves are missing")
     return best
 
 

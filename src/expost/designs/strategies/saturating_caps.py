@@ -113,7 +113,7 @@ class _States:
         self._caps = caps
         self._tables: TableCache = {}
         everything = np.ones(len(model.support), dtype=np.bool_)
-        self._known: dict[tuple[int, ...], _Chances] = {
+        self._distributions: dict[tuple[int, ...], _Chances] = {
             (): {everything.tobytes(): np.ones(len(model.support))}
         }
 
@@ -122,9 +122,9 @@ class _States:
         return np.array(list(self._states(plan).values()))
 
     def _states(self, plan: tuple[int, ...]) -> _Chances:
-        if plan not in self._known:
-            self._known[plan] = self._step(plan)
-        return self._known[plan]
+        if plan not in self._distributions:
+            self._distributions[plan] = self._step(plan)
+        return self._distributions[plan]
 
     def _step(self, plan: tuple[int, ...]) -> _Chances:
         answers = self._model.questions[plan[-1]].answers
