@@ -87,11 +87,11 @@ def filtered(sets: list[set[int]], values: int, epsilon: str, budget: str, round
             log = logs[round_index % len(sets)]
             after = learned[:, :, None] + log
             worst = (after.max(axis=1) - after.min(axis=1)).max(axis=1)
-            asked = np.flatnonzero(worst <= float(budget) + 1e-9)
-            answer = (generator.random(len(asked)) < np.exp(log[true[asked], 1])).astype(int)
-            learned[asked] += log[:, answer].T
-            subject_parts.append(asked)
-            query_parts.append(np.full(len(asked), str(round_index % len(sets))))
+            fits = np.flatnonzero(worst <= float(budget) + 1e-9)
+            answer = (generator.random(len(fits)) < np.exp(log[true[fits], 1])).astype(int)
+            learned[fits] += log[:, answer].T
+            subject_parts.append(fits)
+            query_parts.append(np.full(len(fits), str(round_index % len(sets))))
             response_parts.append(answer)
         table = dict(
             zip(

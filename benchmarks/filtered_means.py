@@ -91,18 +91,18 @@ def simulate(
     chances = _chances()[generator.choice(3, subjects, p=shares)]
     accepts = accepted(budget, rounds)
     highs, lows = np.zeros((2, subjects), dtype=np.int64)
-    asked, high = np.zeros((2, rounds, subjects), dtype=np.bool_)
+    answered, high = np.zeros((2, rounds, subjects), dtype=np.bool_)
     for r in range(rounds):
-        asked[r] = accepts[highs, lows]
-        high[r] = asked[r] & (generator.random(subjects) < chances)
+        answered[r] = accepts[highs, lows]
+        high[r] = answered[r] & (generator.random(subjects) < chances)
         highs += high[r]
-        lows += asked[r] & ~high[r]
-    return asked, high
+        lows += answered[r] & ~high[r]
+    return answered, high
 
 
-def likeliest(asked: Flags, high: Flags) -> xp.estimation.Distribution:
+def estimate(answered: Flags, high: Flags) -> xp.estimation.Distribution:
     """Estimate the distribution by maximum likelihood."""
-    round_, subject = np.nonzero(asked)
+    round_, subject = np.nonzero(answered)
     table = {
         "subject": subject,
         "query": ["q"] * len(subject),
@@ -117,7 +117,7 @@ def table(subjects: int = 20_000, runs: int = 5) -> None:
     for budget, rounds, shares in CASES:
         means = expected(budget, rounds, shares)[-1]
         means_of_runs = [
-            likeliest(*simulate(budget, rounds, shares, subjects, seed)).mean(SCORES)
+            estimate(*simulate(budget, rounds, shares, subjects, seed)).mean(SCORES)
             for seed in range(runs)
         ]
         error = np.std(means_of_runs, ddof=1) / math.sqrt(runs)
@@ -132,7 +132,7 @@ def draw(path: str, subjects: int = 20_000) -> None:
 
     budget, rounds, shares = CASES[1]
     means = expected(budget, rounds, shares)
-    asked, high = simulate(budget, rounds, shares, subjects, seed=1)
+    answered, high = simulate(budget, rounds, shares, subjects, seed=1)
     figure = Figure(figsize=(8, 4.6), layout="constrained")
     axes = figure.subplots()
     axes.axhline(float(SCORES @ shares), color=INK, linewidth=1.2, linestyle="--", label="truth")
@@ -144,7 +144,7 @@ def draw(path: str, subjects: int = 20_000) -> None:
         values = [getattr(mean_of_round, name) for mean_of_round in means]
         axes.plot(range(1, rounds + 1), values, line, color=color, linewidth=2, label=label)
     at = [2, *range(5, rounds + 1, 5)]
-    distributions = [likeliest(asked[:r], high[:r]) for r in at]
+    distributions = [estimate(answered[:r], high[:r]) for r in at]
     errors = [
         2 * distribution.intervals(SCORES, repetitions=50).standard_error[0]
         for distribution in distributions

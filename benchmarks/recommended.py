@@ -23,7 +23,7 @@ REGRET = 0.05
 
 
 def study_of(survey: Survey, arrival: str) -> Study:
-    """The same survey, before it is carried out."""
+    """Describe a survey as a study, before it is carried out."""
     goals = [{"share": np.flatnonzero(row).tolist()} for row in survey.questions]
     return Study(
         survey.domain,

@@ -46,7 +46,7 @@ SIZES = (10, 27, 64, 2, 1_000)
 RECORDS = {27: (3, 3, 3)}
 BUDGETS = ("1", "2", "4", "1/2")
 QUESTION_COUNTS = (3, 6, 12)
-MANY = 24
+PLAN_QUESTIONS = 24
 """Questions, for a delta: with fewer, a plan has no more than basic composition."""
 
 # Tables of 1,000 columns and 2,000 rows are more than estimates take.
@@ -115,7 +115,7 @@ class Cell:
     @property
     def simulated(self) -> bool:
         """Whether a prediction asks subjects one by one, with very many questions."""
-        return "1/20" in self.design or self.questions >= MANY
+        return "1/20" in self.design or self.questions >= PLAN_QUESTIONS
 
     @property
     def groups(self) -> int:
@@ -191,7 +191,10 @@ def unknown_count_cells(sizes: Iterable[int], budgets: Sequence[str]) -> Iterato
 
 def with_delta(sizes: Iterable[int], budgets: Sequence[str]) -> Iterator[Cell]:
     return (
-        Cell(k, budget, MANY, design) for k in sizes for budget in budgets for design in WITH_DELTA
+        Cell(k, budget, PLAN_QUESTIONS, design)
+        for k in sizes
+        for budget in budgets
+        for design in WITH_DELTA
     )
 
 

@@ -127,8 +127,8 @@ def test_where_next_to_nothing_is_learned_it_is_said() -> None:
     text = list(design_reasons(study_with(epsilon="0.1")))
     assert text[0].startswith("So little is learned")
     # Errors do not fall with the root of the number of subjects there.
-    assert not any("it would take" in prediction for prediction in text)
-    assert any("it would take" in prediction for prediction in design_reasons(study_with()))
+    assert not any("it would take" in reason for reason in text)
+    assert any("it would take" in reason for reason in design_reasons(study_with()))
 
 
 def test_means_are_relative_to_their_range_and_names_with_commas_are_told_apart() -> None:
@@ -136,10 +136,9 @@ def test_means_are_relative_to_their_range_and_names_with_commas_are_told_apart(
     assert "The goal then has a standard error" in design_advice(result)
     assert "relative to the range" in design_advice(result)
     assert "relative" not in design_advice(study_with())
-    subjects = study_with(epsilon=30)
+    tied = study_with(epsilon=30)
     assert all(
-        f"“{prediction.name}”" in " ".join(design_reasons(subjects))
-        for prediction in subjects.alike
+        f"“{prediction.name}”" in " ".join(design_reasons(tied)) for prediction in tied.alike
     )
 
 

@@ -55,7 +55,7 @@ LABELS = {
 
 @dataclass(frozen=True, slots=True)
 class StrategyOutcome:
-    """A way of asking: what it gives on average."""
+    """The mean result of one design."""
 
     answered: float
     right: float
