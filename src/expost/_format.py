@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-__all__ = ["format_count", "format_list", "format_nats", "format_percent"]
+__all__ = ["align_columns", "format_count", "format_list", "format_nats", "format_percent"]
 
 _MOST_LISTED = 4
 _LONGEST = 40
@@ -62,3 +62,16 @@ def format_list(entries: Sequence[object], conjunction: str = "and") -> str:
 
 def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def align_columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Write rows as lines whose cells are aligned to the left.
+
+    >>> align_columns([("name", "age"), ("Ann", "34")])
+    ['name  age', 'Ann   34']
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import TypeVar
 
+from expost._format import align_columns
+
 __all__ = ["View", "card"]
 
 T = TypeVar("T")
@@ -71,13 +73,7 @@ class View:
     def __str__(self) -> str:
         first, left_out, last = _ends(self.size)
         rows = [[_line(cell, _LONGEST) for cell in self.row(i)] for i in (*first, *last)]
-        widths = [max(map(len, column)) for column in zip(self.columns, *rows, strict=True)]
-        lines = [
-            "  ".join(
-                f"{cell:<{width}}" for cell, width in zip(cells, widths, strict=True)
-            ).rstrip()
-            for cells in (self.columns, *rows)
-        ]
+        lines = align_columns([self.columns, *rows])
         if left_out:
             lines.insert(1 + len(first), f"… {left_out:,} more")
         facts = [f"{name}: {_line(fact, _LONGEST_FACT)}" for name, fact in self.facts.items()]

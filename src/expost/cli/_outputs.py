@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from expost._format import align_columns
 from expost.errors import InvalidInput, at, make_printable
 from expost.files.canonical import json_text
 from expost.files.regular import check_not_input
@@ -68,10 +69,8 @@ def show_result(as_json: bool, tree: Any, lines: Iterable[tuple[str, str]]) -> N
 
 def show_table(rows: Sequence[Sequence[str]]) -> None:
     """Print rows in aligned columns, without control characters."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        line = "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))
-        click.echo(make_printable(line.rstrip()))
+    for line in align_columns(rows):
+        click.echo(make_printable(line))
 
 
 def fail_if(negative: object) -> None:

@@ -216,6 +216,19 @@ class HorizontalBars:
     label: str = ""
     thickness: float = 0.62
 
+    @classmethod
+    def by_look(
+        cls, ends: Sequence[float], looks: Sequence[tuple[str, str]]
+    ) -> list[HorizontalBars]:
+        """Make bars from 0 to these ends, each in its look: a colour and a label."""
+        return [
+            cls(
+                [(0.0, end if own == look else 0.0) for end, own in zip(ends, looks, strict=True)],
+                *look,
+            )
+            for look in dict.fromkeys(looks)
+        ]
+
     def svg(self, x: Axis, y: Axis) -> str:
         half = self.thickness / 2
         return "".join(
@@ -228,7 +241,7 @@ class HorizontalBars:
 
 
 @dataclass(frozen=True, slots=True)
-class _Whole:
+class _FullLine:
     """A line through the whole plot."""
 
     at: float
@@ -244,7 +257,7 @@ class _Whole:
         return self._line([]).swatch()
 
 
-class HorizontalLine(_Whole):
+class HorizontalLine(_FullLine):
     """A horizontal line from side to side."""
 
     __slots__ = ()
@@ -253,7 +266,7 @@ class HorizontalLine(_Whole):
         return self._line([(x.low, self.at), (x.high, self.at)]).svg(x, y)
 
 
-class VerticalLine(_Whole):
+class VerticalLine(_FullLine):
     """A vertical line from the bottom to the top."""
 
     __slots__ = ()

@@ -208,21 +208,16 @@ def _compared(design: Design) -> str:
         prediction for prediction in reversed(design.predictions) if math.isfinite(prediction.error)
     ]
     best = design.recommended
-    marks: list[Mark] = []
-    kinds = {
-        ("realized", "recommended"): [prediction is best for prediction in shown],
-        ("allowed", "possible"): [
-            prediction.possible and prediction is not best for prediction in shown
-        ],
-        ("grey", "not possible in this study"): [not prediction.possible for prediction in shown],
-    }
-    for (colour, label), wanted in kinds.items():
-        if any(wanted):
-            ends = [
-                prediction.error if is_drawn else 0.0
-                for prediction, is_drawn in zip(shown, wanted, strict=True)
-            ]
-            marks.append(HorizontalBars([(0.0, end) for end in ends], colour, label))
+    looks = [
+        ("realized", "recommended")
+        if prediction is best
+        else ("allowed", "possible")
+        if prediction.possible
+        else ("grey", "not possible in this study")
+        for prediction in shown
+    ]
+    marks = HorizontalBars.by_look([prediction.error for prediction in shown], looks)
+    marks.sort(key=lambda bars: bars.label != "recommended")  # which the legend names first
     most = max(prediction.error for prediction in shown)
     ticks = [(float(row), f"{len(shown) - row}") for row in range(len(shown))]
     chart = Chart(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from html import escape
 from itertools import pairwise
 from typing import Any, Literal
 
-from expost._format import format_count
+from expost._format import align_columns, format_count
 from expost.cards import card
 from expost.domains import Domain, Record, Value, join_names
 from expost.errors import make_printable
@@ -277,21 +277,14 @@ def closing_sentences(explanation: Explanation) -> Iterator[str]:
         yield from _most_different_text(explanation, domain)
 
 
-def _table(explanation: Explanation, domain: Domain) -> Iterator[str]:
-    """Yield a line per exchange, in columns, with a gap where some are left out."""
-    head = ("", "asked", "response", "loss", "")
-    rows = [exchange_row(step, domain) for step in explanation.steps]
-    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    yield _line(head, widths)
-    for step, row in zip(explanation.steps, rows, strict=True):
+def _table(explanation: Explanation, domain: Domain) -> list[str]:
+    """Write a line per exchange, in columns, with a gap where some are left out."""
+    rows = [("", "asked", "response", "loss", "")]
+    for step in explanation.steps:
         if step.skipped:
-            yield f"{'…':<{widths[0]}}  {step.skipped:,} more"
-        yield _line(row, widths)
-
-
-def _line(row: Sequence[str], widths: Sequence[int]) -> str:
-    cells = (f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))
-    return "  ".join(cells).rstrip()
+            rows.append(("…", f"{step.skipped:,} more", "", "", ""))
+        rows.append(exchange_row(step, domain))
+    return align_columns(rows)
 
 
 def exchange_row(step: ExplainedExchange, domain: Domain) -> tuple[str, str, str, str, str]:

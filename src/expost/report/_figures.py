@@ -203,22 +203,13 @@ def comparison_chart(comparison: Comparison) -> Chart:
     spent = [
         row.spent.upper if isinstance(row.spent, Enclosure) else row.spent for row in standings
     ]
-    spans = [(0.0, amount if amount < math.inf else 0.0) for amount in spent]
-    none = (0.0, 0.0)
-    groups = {
-        ("basic", f"epsilon at delta {float(comparison.delta):.6g}"): False,
-        ("realized", "realized loss"): True,
-    }
-    marks: list[Mark] = [
-        HorizontalBars(
-            [
-                span if isinstance(row.spent, Enclosure) == of_loss else none
-                for row, span in zip(standings, spans, strict=True)
-            ],
-            *look,
-        )
-        for look, of_loss in groups.items()
+    ends = [amount if amount < math.inf else 0.0 for amount in spent]
+    of_epsilon = ("basic", f"epsilon at delta {float(comparison.delta):.6g}")
+    looks = [
+        ("realized", "realized loss") if isinstance(row.spent, Enclosure) else of_epsilon
+        for row in standings
     ]
+    marks: list[Mark] = [*HorizontalBars.by_look(ends, looks)]
     limit = comparison.budget.enclosure.upper
     labels = [
         (
@@ -229,7 +220,7 @@ def comparison_chart(comparison: Comparison) -> Chart:
     ]
     marks.append(VerticalLine(limit, "ink", _budget_label(comparison.budget), "6 4"))
     return Chart(
-        Axis("privacy loss (nats)", 0, 1.05 * max(limit, *(end for _, end in spans))),
+        Axis("privacy loss (nats)", 0, 1.05 * max(limit, *ends)),
         Axis("", len(labels) - 0.4, -0.6, labels),
         marks,
         height=_ROW * len(standings) + 10,
