@@ -106,7 +106,7 @@ def test_a_row_does_not_depend_on_the_order_of_rows_nor_on_who_else_is_there(
     shuffled = generator.sample(logged.rows, len(logged.rows))
     again = audit(Logged(logged.domain, logged.queries, shuffled), guard, tmp_path).to_polars()
     assert whole.equals(again)
-    monkeypatch.setattr("expost.audits._decisions._TOGETHER", 7)
+    monkeypatch.setattr("expost.audits._decisions._BLOCK_SIZE", 7)
     assert audit(logged, guard, tmp_path).to_polars().equals(whole)
     some = set(logged.subjects[::7])
     part = [row for row in shuffled if row[0] in some]

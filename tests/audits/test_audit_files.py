@@ -116,7 +116,7 @@ def test_of_many_bad_rows_the_first_are_listed(queries: Path, tmp_path: Path) ->
     (tmp_path / "log.csv").write_text("\n".join(["subject,order,query,response", *rows]))
     with pytest.raises(xp.audits.BadRows) as caught:
         xp.audit(tmp_path / "log.csv", queries, filter=GUARD)
-    assert caught.value.number == 100
+    assert caught.value.count == 100
     assert [bad.row for bad in caught.value.rows] == list(range(1, MOST + 1))
 
 
@@ -131,7 +131,7 @@ def test_all_rows_with_a_wrong_number_are_counted(queries: Path, tmp_path: Path)
     (tmp_path / "log.csv").write_text("\n".join(["subject,order,query,response", *rows]))
     with pytest.raises(xp.audits.BadRows) as caught:
         xp.audit(tmp_path / "log.csv", queries, filter=GUARD)
-    assert caught.value.number == 30 * (2 + 1 + 2 + 0 + 3)
+    assert caught.value.count == 30 * (2 + 1 + 2 + 0 + 3)
     assert len(caught.value.rows) == MOST
 
 
@@ -167,7 +167,7 @@ def test_a_folder_of_tables_names_every_entry_that_was_not_read(
         (folder / name).write_text("")
     found = xp.audit(folder, queries, filter=GUARD)
     assert found.files is not None
-    assert found.files.number == 1
+    assert found.files.count == 1
     for name in ("_part.csv", "part.csv.gz", "more/notes.txt"):
         (folder / name).write_text("")
     (folder / "elsewhere").symlink_to(tmp_path)

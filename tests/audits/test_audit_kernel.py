@@ -11,7 +11,7 @@ import pytest
 
 import expost as xp
 from expost.audits import _partitions
-from expost.audits._decisions import COLUMNS, audited_batches
+from expost.audits._decisions import COLUMNS, audit_batches
 from expost.audits._partitions import HELD
 from expost.audits._plan import Plan
 from support.answer_logs import some_log
@@ -30,7 +30,7 @@ def cut(frame: polars.DataFrame, *places: int) -> Iterator[polars.DataFrame]:
 
 
 def rows(*places: int, frame: polars.DataFrame = ROWS, held: int = HELD) -> polars.DataFrame:
-    return polars.concat(audited_batches(cut(frame, *places), PLAN, held)).sort("subject")
+    return polars.concat(audit_batches(cut(frame, *places), PLAN, held)).sort("subject")
 
 
 def test_rows_come_in_any_order_and_in_any_batches() -> None:
@@ -49,26 +49,26 @@ def test_rows_come_in_any_order_and_in_any_batches() -> None:
 def test_what_memory_does_not_hold_is_in_buckets_on_the_disk(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    taken = []
-    take = _partitions.Buckets.take
+    loaded = []
+    load = _partitions.Buckets.load
 
-    def spied(self: _partitions.Buckets, number: int) -> polars.DataFrame | None:
-        taken.append(take(self, number))
-        return taken[-1]
+    def record_load(self: _partitions.Buckets, index: int) -> polars.DataFrame | None:
+        loaded.append(load(self, index))
+        return loaded[-1]
 
-    monkeypatch.setattr(_partitions.Buckets, "take", spied)
+    monkeypatch.setattr(_partitions.Buckets, "load", record_load)
     halves = len(ROWS) // 2
     assert rows(halves).equals(rows())
-    assert taken == []
+    assert loaded == []
     rows(halves, held=halves)
-    sizes = [len(each) for each in taken if each is not None]
+    sizes = [len(each) for each in loaded if each is not None]
     assert sum(sizes) == len(ROWS)
     assert max(sizes) < halves
 
 
 def test_an_empty_partition_has_no_rows() -> None:
-    assert list(audited_batches([], PLAN)) == []
-    assert list(audited_batches([ROWS[:0]], PLAN)) == []
+    assert list(audit_batches([], PLAN)) == []
+    assert list(audit_batches([ROWS[:0]], PLAN)) == []
 
 
 @pytest.mark.parametrize("held", [1, HELD])
@@ -79,16 +79,16 @@ def test_a_partition_that_lacks_a_row_is_refused(held: int) -> None:
         if own["order"] == int((ROWS["subject"] == own["subject"]).sum()):
             continue  # what comes after the end of a log nobody can know
         with pytest.raises(xp.audits.BadRows, match="is missing"):
-            list(audited_batches(cut(lacking, row), PLAN, held))
+            list(audit_batches(cut(lacking, row), PLAN, held))
     twice = polars.concat([ROWS, ROWS[:1]])
     with pytest.raises(xp.audits.BadRows, match="is there already"):
-        list(audited_batches(cut(twice, 5), PLAN, held))
+        list(audit_batches(cut(twice, 5), PLAN, held))
 
 
 def test_a_plan_travels_as_text() -> None:
     again = Plan.from_texts(*PLAN.texts())
     assert again.digest == PLAN.digest
-    assert polars.concat(audited_batches([ROWS], again)).sort("subject").equals(rows())
+    assert polars.concat(audit_batches([ROWS], again)).sort("subject").equals(rows())
     guard, effort = xp.BayesianFilter(epsilon="0.7"), xp.solver.Effort()
     other = Plan(LOGGED.domain, LOGGED.queries, guard, effort)
     assert other.digest != PLAN.digest

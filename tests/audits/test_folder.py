@@ -252,7 +252,7 @@ def test_transcripts_that_subjects_share_by_chance_are_kept(
     xp.Transcript(VALUES).add(HALF, "no").save(tmp_path / "max.json")
     found = audited(tmp_path, transcript, ["ann", "bob", "eve"])
     assert found.files is not None
-    assert found.files.number == 4
+    assert found.files.count == 4
 
 
 def test_people_who_gave_the_same_responses_are_all_audited_and_named(tmp_path: Path) -> None:
@@ -265,7 +265,7 @@ def test_people_who_gave_the_same_responses_are_all_audited_and_named(tmp_path: 
     found = xp.audit(tmp_path, filter=GUARD)
     assert (len(found), found.respected) == (4, 4)
     assert found.files is not None
-    assert (found.files.number, found.files.unasked) == (6, 2)
+    assert (found.files.count, found.files.unasked) == (6, 2)
     assert found.files.identical == (("ann", "person (1)", "person (2)"),)
     assert found.files.other_filters == ()
 

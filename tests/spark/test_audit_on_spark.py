@@ -193,5 +193,5 @@ def test_all_bad_rows_are_counted(spark: Any, tmp_path: Path) -> None:
     queries, rows = frames(Logged(logged.domain, logged.queries, more), tmp_path, spark)
     with pytest.raises(xp.audits.BadRows) as caught:
         xp.audit_spark(rows, queries, filter=GUARD)
-    assert caught.value.number == 200
+    assert caught.value.count == 200
     assert len(caught.value.rows) == MOST

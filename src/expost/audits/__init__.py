@@ -5,7 +5,7 @@ from __future__ import annotations
 from expost.audits._audit import Audit, FilesRead, audit, audit_spark
 from expost.audits._bad_files import BadFile, BadFiles
 from expost.audits._bad_rows import BadRow, BadRows
-from expost.audits._folder import Gathered, load_folder
+from expost.audits._folder import LoadedTranscripts, load_folder
 from expost.audits._losses import AgainstBudget, Losses, against_budget, realized_losses
 from expost.audits._plan import load_filter, save_filter
 from expost.audits._tables import load_answers, save_answers, save_losses, save_queries
@@ -18,7 +18,7 @@ __all__ = [
     "BadRow",
     "BadRows",
     "FilesRead",
-    "Gathered",
+    "LoadedTranscripts",
     "Losses",
     "against_budget",
     "audit",

@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 from expost._format import format_nats
 from expost.answers import Answers, queries_from_json
 from expost.audits._bad_files import is_hidden
-from expost.audits._decisions import audited
-from expost.audits._folder import Gathered, identical, load_folder
-from expost.audits._log import Log, check_names, logged, needs_polars
+from expost.audits._decisions import audit_subjects
+from expost.audits._folder import LoadedTranscripts, group_identical, load_folder
+from expost.audits._log import LogFiles, check_names, normalize_log, require_polars
 from expost.audits._plan import Plan, filter_to_json
-from expost.audits._polars_engine import MEMORY, audited_frame, audited_log
-from expost.audits._rows import COLUMNS, whole_of
-from expost.audits._spark_engine import audited_log_on_spark, audited_on_spark
+from expost.audits._polars_engine import MEMORY, audit_frame, audit_log
+from expost.audits._rows import COLUMNS, rows_of_answers
+from expost.audits._spark_engine import audit_log_on_spark, audit_on_spark
 from expost.cards import View
 from expost.errors import InvalidInput, at, expect
 from expost.files.canonical import plain_tree
@@ -44,24 +44,24 @@ __all__ = [
     "audit",
     "audit_files_on_spark",
     "audit_spark",
-    "of_transcripts",
+    "is_transcript_folder",
 ]
 
 
-Path_ = str | os.PathLike[str]
-Tell = Callable[[int, int], None]
+PathLike = str | os.PathLike[str]
+ReportProgress = Callable[[int, int], None]
 
 
 def audit(
     answers: Any,
-    queries: Path_ | None = None,
+    queries: PathLike | None = None,
     *,
     filter: Filter,
     gap: float = GAP,
     nodes: int | None = None,
     memory: int = MEMORY,
-    resume: Path_ | None = None,
-    progress: Tell | None = None,
+    resume: PathLike | None = None,
+    progress: ReportProgress | None = None,
 ) -> Audit:
     """Decide every exchange of every subject of a log again, on what came before it.
 
@@ -92,92 +92,100 @@ def audit(
     a        1          1     1     yes                  0.5
     b        2          0     1     no, from exchange 2  1.5
     """
-    needs_polars()
-    effort, told = Effort(gap, nodes), progress or (lambda done, total: None)
+    require_polars()
+    effort, report_progress = Effort(gap, nodes), progress or (lambda done, total: None)
     files: FilesRead | None = None
-    if isinstance(answers, (str, os.PathLike)) and of_transcripts(Path(answers)):
-        gathered = load_folder(answers, queries, strict=True)
-        answers, files = gathered.answers, _files_read(gathered, filter)
+    if isinstance(answers, (str, os.PathLike)) and is_transcript_folder(Path(answers)):
+        loaded = load_folder(answers, queries, strict=True)
+        answers, files = loaded.answers, _files_read(loaded, filter)
     if isinstance(answers, Answers):
         plan = Plan(answers.domain, answers.queries, filter, effort)
-        whole = whole_of(answers)
-        return Audit(audited(whole, plan, lambda done: told(done, len(whole))), filter, files)
+        subject_rows = rows_of_answers(answers)
+        return Audit(
+            audit_subjects(
+                subject_rows, plan, lambda done: report_progress(done, len(subject_rows))
+            ),
+            filter,
+            files,
+        )
     plan = _plan(queries, filter, effort)
     if not isinstance(answers, (str, os.PathLike)):
-        return Audit(audited_frame(logged(_lazy(answers)), plan, told), filter)
-    log = Log.at(Path(answers))
+        return Audit(
+            audit_frame(normalize_log(_read_frame(answers)), plan, report_progress), filter
+        )
+    log = LogFiles.at(Path(answers))
     files = FilesRead(len(log.files))
     with at(os.fspath(answers), ": "):
         if resume is not None:
-            return Audit(audited_log(log, plan, Path(resume), memory, told), filter, files)
+            return Audit(audit_log(log, plan, Path(resume), memory, report_progress), filter, files)
         with tempfile.TemporaryDirectory(prefix="expost-") as folder:
-            return Audit(audited_log(log, plan, Path(folder), memory, told), filter, files)
+            return Audit(audit_log(log, plan, Path(folder), memory, report_progress), filter, files)
 
 
 def audit_spark(
     dataframe: Any,
-    queries: Path_,
+    queries: PathLike,
     *,
     filter: Filter,
     gap: float = GAP,
     nodes: int | None = None,
 ) -> Audit:
-    """The same as :func:`audit` on Spark, for a log that one machine does not hold.
+    """Audit a log on Spark, as :func:`audit` does, if one machine does not hold it.
 
     ``dataframe`` is one of Spark, with the columns ``subject``, ``order``, ``query`` and
     ``response``. Rows are brought together by subject, and decided where they are: workers need
     expost with its extra ``frames``. The result has a row per subject and is collected here. It is
     that of :func:`audit`, to the bit.
     """
-    needs_polars()
+    require_polars()
     plan = _plan(queries, filter, Effort(gap, nodes))
-    return Audit(audited_on_spark(dataframe, plan), filter)
+    return Audit(audit_on_spark(dataframe, plan), filter)
 
 
 def audit_files_on_spark(
     answers: Path, queries: Path | None, *, filter: Filter, effort: Effort
 ) -> Audit:
-    """The same for the files of a log, which all workers have to be able to read."""
-    needs_polars()
-    if of_transcripts(answers):
+    """Audit files on Spark. All workers must be able to read them."""
+    require_polars()
+    if is_transcript_folder(answers):
         raise InvalidInput("transcripts are not audited on Spark, but in one process", str(answers))
-    plan, log = _plan(queries, filter, effort), Log.at(answers)
+    plan, log = _plan(queries, filter, effort), LogFiles.at(answers)
     with at(os.fspath(answers), ": "):
-        return Audit(audited_log_on_spark(log, plan), filter, FilesRead(len(log.files)))
+        return Audit(audit_log_on_spark(log, plan), filter, FilesRead(len(log.files)))
 
 
-def _plan(queries: Path_ | None, guard: Filter, effort: Effort) -> Plan:
-    """What a log is audited against, with the queries of a file."""
+def _plan(queries: PathLike | None, filter_: Filter, effort: Effort) -> Plan:
+    """Return the plan of an audit, with the queries of a file."""
     expect(queries, (str, os.PathLike), "the name of a file of queries")
     assert queries is not None
     with at(os.fspath(queries), ": "):
         domain, by_id = queries_from_json(read_text(queries))
-    return Plan(domain, by_id, guard, effort)
+    return Plan(domain, by_id, filter_, effort)
 
 
-def of_transcripts(path: Path) -> bool:
-    """Whether a path is that of a folder of transcripts."""
+def is_transcript_folder(path: Path) -> bool:
+    """Return whether a path is that of a folder of transcripts."""
     # Including .JSON: such a file is not read, and the error has to say so.
     return path.is_dir() and any(
         entry.suffix.lower() == ".json" and not is_hidden(entry) for entry in path.iterdir()
     )
 
 
-def _files_read(gathered: Gathered, guard: Filter) -> FilesRead:
+def _files_read(loaded: LoadedTranscripts, filter_: Filter) -> FilesRead:
     """Collect what an auditor should know about the transcripts of a folder."""
-    transcripts = gathered.transcripts
-    asked = {name: each for name, each in transcripts.items() if len(each)}
+    transcripts = loaded.transcripts
+    with_exchanges = {name: row_ for name, row_ in transcripts.items() if len(row_)}
     return FilesRead(
         len(transcripts),
-        unasked=gathered.unasked,
-        identical=identical(asked),
+        unasked=loaded.unasked,
+        identical=group_identical(with_exchanges),
         other_filters=tuple(
-            (name, each.filter) for name, each in transcripts.items() if each.filter != guard
+            (name, row_.filter) for name, row_ in transcripts.items() if row_.filter != filter_
         ),
     )
 
 
-def _lazy(table: Any) -> Any:
+def _read_frame(table: Any) -> Any:
     """A frame or a mapping of columns, as polars has it."""
     import polars
 
@@ -219,19 +227,19 @@ _NOTHING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """How many subjects are between each edge and the next."""
+    """The number of subjects between each edge and the next."""
 
     edges: tuple[float, ...]
     counts: tuple[int, ...]
     infinite: int
-    """How many have a loss that nothing bounds."""
+    """The number of subjects with an unbounded loss."""
 
 
 @dataclass(frozen=True, slots=True)
 class FilesRead:
     """What an audit read, and what it noticed about transcripts besides their exchanges."""
 
-    number: int
+    count: int
     unasked: int = 0
     """How many transcripts have no exchanges. Their subjects are not in the table."""
     identical: tuple[tuple[str, ...], ...] = ()
@@ -240,16 +248,19 @@ class FilesRead:
     """Subjects whose transcript names another filter than the audit's, and that filter."""
 
     def tree(self) -> dict[str, Any]:
-        """The same as JSON, with the first hundred groups and subjects."""
-        others = self.other_filters[:_NAMED]
+        """Return all of it as JSON, with the first hundred groups and subjects."""
+        listed_filters = self.other_filters[:_NAMED]
         return {
-            "files": self.number,
+            "files": self.count,
             "unasked": self.unasked,
             "identical": self.identical[:_NAMED],
             "identical_number": sum(map(len, self.identical)),
             "other_filters": [
-                {"subject": name, "filter": None if own is None else filter_to_json(own)}
-                for name, own in others
+                {
+                    "subject": name,
+                    "filter": None if named_filter is None else filter_to_json(named_filter),
+                }
+                for name, named_filter in listed_filters
             ],
             "other_filters_number": len(self.other_filters),
         }
@@ -257,7 +268,7 @@ class FilesRead:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Audit(ResultTable):
-    """Whether everybody's budget was respected at every exchange, and what each has lost.
+    """The result of an audit: for each subject its loss, and whether its budget was respected.
 
     :func:`audit` returns it. Subjects are in ascending order. Losses are in nats.
 
@@ -277,7 +288,7 @@ class Audit(ResultTable):
     """
 
     frame: DataFrame
-    guard: Filter
+    filter: Filter
     """The filter that every exchange was decided by."""
     files: FilesRead | None = None
     """What was read; None for a table in memory."""
@@ -313,7 +324,7 @@ class Audit(ResultTable):
     @cached_property
     def exhausted(self) -> int:
         """How many budgets were respected and have less than a thousandth remaining."""
-        used_up = self.frame["remaining"] < self.guard.budget.nearest / 1000
+        used_up = self.frame["remaining"] < self.filter.budget.nearest / 1000
         return int((used_up & self.frame["budget_respected"].fill_null(False)).sum())
 
     def broken_subjects(self, most: int = _NAMED) -> list[Any]:
@@ -334,7 +345,7 @@ class Audit(ResultTable):
         """
         amounts = self.frame[column].to_numpy()
         finite = amounts[np.isfinite(amounts)]
-        budget = self.guard.budget.nearest
+        budget = self.filter.budget.nearest
         most = max(budget, *map(self._largest_finite, (column, *beside)))
         edges: NDArray[np.floating[Any]] = np.linspace(0.0, most, _BINS + 1)
         if beside:
@@ -364,22 +375,22 @@ class Audit(ResultTable):
                 **read,
                 "subjects": len(self),
                 "exchanges": int(frame["exchanges"].sum()),
-                "filter": self.guard.kind,
-                "budget": self.guard.budget.nearest,
+                "filter": self.filter.kind,
+                "budget": self.filter.budget.nearest,
                 "respected": self.respected,
                 "undecided": self.undecided,
                 "broken": self.broken_subjects(),
                 "broken_number": self.broken,
                 "exhausted": self.exhausted,
                 "loss": {
-                    "mean": _number(frame["upper"].mean()),
-                    "median": _number(frame["upper"].median()),
-                    "largest": _number(frame["upper"].max()),
+                    "mean": _plain_number(frame["upper"].mean()),
+                    "median": _plain_number(frame["upper"].median()),
+                    "largest": _plain_number(frame["upper"].max()),
                 },
-                "peak": {"largest": _number(frame["peak"].max())},
+                "peak": {"largest": _plain_number(frame["peak"].max())},
                 "basic": {
-                    "mean": _number(frame["basic"].mean()),
-                    "largest": _number(frame["basic"].max()),
+                    "mean": _plain_number(frame["basic"].mean()),
+                    "largest": _plain_number(frame["basic"].max()),
                 },
                 "histogram": {
                     "edges": list(spread.edges),
@@ -391,31 +402,31 @@ class Audit(ResultTable):
         )
 
     def tree(self) -> dict[str, Any]:
-        """The same, and subject by subject."""
+        """Return the summary and the rows of all subjects, as JSON."""
         return {
             **self.summary(),
             "audit": [plain_tree(row) for row in self.frame.iter_rows(named=True)],
         }
 
     def _view(self) -> View:
-        def row(place: int) -> tuple[object, ...]:
-            each = self.frame.row(place, named=True)
+        def row(index: int) -> tuple[object, ...]:
+            row_ = self.frame.row(index, named=True)
             return (
-                each["subject"],
-                each["exchanges"],
-                Enclosure(each["lower"], each["upper"]).shown(),
-                format_nats(each["peak"]),
-                respected_cell(each["budget_respected"], each["first_refused"]),
-                format_nats(each["remaining"]) if each["remaining"] > _NOTHING else "0",
+                row_["subject"],
+                row_["exchanges"],
+                Enclosure(row_["lower"], row_["upper"]).shown(),
+                format_nats(row_["peak"]),
+                respected_cell(row_["budget_respected"], row_["first_refused"]),
+                format_nats(row_["remaining"]) if row_["remaining"] > _NOTHING else "0",
             )
 
         title = (
-            f"Audit({len(self):,} subjects, {self.broken:,} over the budget of {self.guard.limit}"
+            f"Audit({len(self):,} subjects, {self.broken:,} over the budget of {self.filter.limit}"
         )
         title += f", {self.undecided:,} undecided)" if self.undecided else ")"
         names = ("subject", "exchanges", "loss", "peak", "respected", "remaining")
         return View(title, {}, names, len(self), row)
 
 
-def _number(value: Any) -> float:
+def _plain_number(value: Any) -> float:
     return float(value)

@@ -10,7 +10,7 @@ from typing import Self
 
 from expost.errors import InvalidInput, make_printable
 
-__all__ = ["BadFile", "BadFiles", "is_hidden", "unread"]
+__all__ = ["BadFile", "BadFiles", "describe_unread", "is_hidden"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class BadFiles(InvalidInput):
         else:
             super().__init__(first.reason, first.file)
 
-    def within(self, place: str, joint: str = ".") -> Self:
+    def within(self, location: str, joint: str = ".") -> Self:
         """Return this error unchanged: every entry already has its path."""
         return self
 
@@ -45,7 +45,7 @@ def is_hidden(entry: Path) -> bool:
     return entry.name.startswith(".")
 
 
-def unread(entry: Path, expected: str) -> BadFile:
+def describe_unread(entry: Path, expected: str) -> BadFile:
     """Describe an entry that is not one of the ``expected`` files."""
     what = "a folder" if entry.is_dir() else "not a file to audit"
     reason = f"is {what}, so it was not read; expected {expected}. Move or rename it"

@@ -38,25 +38,25 @@ class BadRow:
     reason: str
 
     def __str__(self) -> str:
-        places = [make_printable(self.file)] if self.file else []
-        places += [] if self.row is None else [f"row {self.row}"]
-        return ": ".join([*places, self.reason])
+        locations = [make_printable(self.file)] if self.file else []
+        locations += [] if self.row is None else [f"row {self.row}"]
+        return ": ".join([*locations, self.reason])
 
 
 class BadRows(InvalidInput):
     """Some rows of a log cannot be used, so nothing is said about anybody.
 
-    ``rows`` are the first ones, ``number`` is how many were found.
+    ``rows`` are the first ones, ``count`` is how many were found.
     """
 
-    def __init__(self, rows: tuple[BadRow, ...], number: int) -> None:
+    def __init__(self, rows: tuple[BadRow, ...], count: int) -> None:
         self.rows = rows
-        self.number = number
-        what = "row cannot be used" if number == 1 else "rows cannot be used"
-        super().__init__(f"{number:,} {what}, so nobody was audited: {rows[0]}")
+        self.count = count
+        what = "row cannot be used" if count == 1 else "rows cannot be used"
+        super().__init__(f"{count:,} {what}, so nobody was audited: {rows[0]}")
 
-    def within(self, place: str, joint: str = ".") -> Self:
-        """The same: every row names its file already."""
+    def within(self, location: str, joint: str = ".") -> Self:
+        """Return this error unchanged: every row already names its file."""
         return self
 
 
@@ -67,55 +67,55 @@ def bad_rows(parts: list[tuple[Path | None, LazyFrame]], plan: Plan) -> BadRows:
     by itself. Numbers of exchanges that are missing or there twice are looked for if nothing else
     is wrong.
     """
-    for problems in (_as_written, _by_themselves, _by_order):
-        number, found = problems(parts, plan)
-        if number:
-            listed = [
+    for problems in (_find_ambiguous, _find_invalid, _find_misnumbered):
+        count, listed_problems = problems(parts, plan)
+        if count:
+            listed_rows = [
                 BadRow("" if file is None else os.fspath(file), row, reason)
-                for file, row, reason in found[:MOST]
+                for file, row, reason in listed_problems[:MOST]
             ]
-            return BadRows(tuple(listed), number)
+            return BadRows(tuple(listed_rows), count)
     raise AssertionError("some row is bad, and none was found")
 
 
 def bad_exchanges(rows: DataFrame, plan: Plan) -> BadRows:
-    """The same where rows have no numbers, for they come from a cluster."""
-    found = bad_rows([(None, rows.lazy())], plan)
-    listed = []
-    for bad in found.rows:
+    """Describe bad rows of a cluster, where rows have no numbers."""
+    listed_problems = bad_rows([(None, rows.lazy())], plan)
+    listed_rows = []
+    for bad in listed_problems.rows:
         assert bad.row is not None
         row = rows.row(bad.row - 1, named=True)
-        listed.append(
+        listed_rows.append(
             BadRow(f"subject {row['subject']!r}, exchange {row['order']}", None, bad.reason)
         )
-    return BadRows(tuple(listed), found.number)
+    return BadRows(tuple(listed_rows), listed_problems.count)
 
 
 _Problems = tuple[int, list[tuple[Path | None, int, str]]]
 """How many rows cannot be used, and the first of them."""
 
 
-def _as_written(parts: list[tuple[Path | None, LazyFrame]], plan: Plan) -> _Problems:
-    number = 0
-    found: list[tuple[Path | None, int, str]] = []
+def _find_ambiguous(parts: list[tuple[Path | None, LazyFrame]], plan: Plan) -> _Problems:
+    count = 0
+    listed_problems: list[tuple[Path | None, int, str]] = []
     for file, _ in parts:
         if file is not None and file.suffix.lower() == ".jsonl":
             for row, reason in json_problems(file):
-                number += 1
-                if len(found) < MOST:
-                    found.append((file, row, reason))
-    return number, found
+                count += 1
+                if len(listed_problems) < MOST:
+                    listed_problems.append((file, row, reason))
+    return count, listed_problems
 
 
-def _by_themselves(parts: list[tuple[Path | None, LazyFrame]], plan: Plan) -> _Problems:
+def _find_invalid(parts: list[tuple[Path | None, LazyFrame]], plan: Plan) -> _Problems:
     import polars
 
-    number = 0
-    found: list[tuple[Path | None, int, str]] = []
+    count = 0
+    listed_problems: list[tuple[Path | None, int, str]] = []
     reasons: dict[tuple[str, str], str] = {}
     for file, part in parts:
-        known = polars.col("query").is_in(list(plan.queries))
-        pairs = read(part.select("query", "response").filter(known).unique().drop_nulls())
+        known_queries = polars.col("query").is_in(list(plan.queries))
+        pairs = read(part.select("query", "response").filter(known_queries).unique().drop_nulls())
         for key, response in pairs.iter_rows():
             try:
                 response_position(plan.queries[key].on(plan.domain), response, key)
@@ -130,15 +130,15 @@ def _by_themselves(parts: list[tuple[Path | None, LazyFrame]], plan: Plan) -> _P
             polars.col("subject").is_not_null()
             & (polars.col("subject").cast(polars.String) != "")
             & (polars.col("order") >= 1).fill_null(value=False)
-            & known.fill_null(value=False)
+            & known_queries.fill_null(value=False)
             & polars.col("response").is_not_null()
             & polars.col("wrong").is_null()
         )
         bad = numbered.filter(~usable)
-        number += read(bad.select(polars.len())).item()
-        for row in read(bad.sort("row").head(MOST - len(found))).iter_rows(named=True):
-            found.append((file, row["row"], _reason(row, reasons, plan)))
-    return number, found
+        count += read(bad.select(polars.len())).item()
+        for row in read(bad.sort("row").head(MOST - len(listed_problems))).iter_rows(named=True):
+            listed_problems.append((file, row["row"], _reason(row, reasons, plan)))
+    return count, listed_problems
 
 
 def _reason(row: dict[str, Any], reasons: dict[tuple[str, str], str], plan: Plan) -> str:
@@ -153,38 +153,38 @@ def _reason(row: dict[str, Any], reasons: dict[tuple[str, str], str], plan: Plan
     return f"response: {reasons[row['query'], row['response']]}"
 
 
-def _by_order(parts: list[tuple[Path | None, LazyFrame]], plan: Plan) -> _Problems:
+def _find_misnumbered(parts: list[tuple[Path | None, LazyFrame]], plan: Plan) -> _Problems:
     import polars
 
     order = polars.col("order")
-    each = [part.select("subject", "order") for _, part in parts]
-    again = polars.len() - order.n_unique()
+    columns = [part.select("subject", "order") for _, part in parts]
+    repeats = polars.len() - order.n_unique()
     gaps = (order.unique().sort().diff() > 1).sum() + (order.min() > 1)
-    counts = polars.concat(each).group_by("subject").agg(number=again + gaps)
-    bad = read(counts.filter(polars.col("number") > 0))
+    counts = polars.concat(columns).group_by("subject").agg(count=repeats + gaps)
+    bad = read(counts.filter(polars.col("count") > 0))
     suspects = bad.select("subject").sort("subject").head(MOST)
     numbered = [
-        part.with_row_index("row", offset=1).with_columns(part=polars.lit(place))
-        for place, (_, part) in enumerate(parts)
+        part.with_row_index("row", offset=1).with_columns(part=polars.lit(location))
+        for location, (_, part) in enumerate(parts)
     ]
     rows = read(polars.concat(numbered).join(suspects.lazy(), on="subject", how="semi"))
-    found = [(parts[part][0], row, reason) for part, row, reason in _gaps(rows)]
-    return int(bad["number"].sum()), found
+    listed_problems = [(parts[part][0], row, reason) for part, row, reason in _gaps(rows)]
+    return int(bad["count"].sum()), listed_problems
 
 
 def _gaps(rows: DataFrame) -> Iterator[tuple[int, int, str]]:
     """Where a number is there again, or follows one that is not the one before."""
     ordered = rows.sort("subject", "order", "part", "row")
     before: tuple[Any, int] | None = None
-    found = []
+    listed_problems = []
     for row in ordered.iter_rows(named=True):
         subject, order = row["subject"], row["order"]
         last = before[1] if before is not None and before[0] == subject else 0
         if order == last:
             reason = f"order: exchange {order:,} of this subject is there already"
-            found.append((row["part"], row["row"], reason))
+            listed_problems.append((row["part"], row["row"], reason))
         elif order > last + 1:
             reason = f"order: is {order:,}, and exchange {last + 1:,} of this subject is missing"
-            found.append((row["part"], row["row"], reason))
+            listed_problems.append((row["part"], row["row"], reason))
         before = subject, order
-    yield from sorted(found)
+    yield from sorted(listed_problems)

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from expost._types import Codes, Floats, Indices
 from expost.audits._bad_rows import bad_exchanges
-from expost.audits._log import logged
+from expost.audits._log import normalize_log
 from expost.audits._partitions import HELD, whole_subjects
 from expost.audits._plan import Plan
-from expost.audits._rows import Unusable, Whole, arranged
+from expost.audits._rows import SubjectRows, Unusable, arrange_rows
 from expost.domains import Box
 from expost.filters import Filter
 from expost.panel import Search
@@ -31,19 +31,26 @@ from expost.queries import Query
 if TYPE_CHECKING:
     from polars import DataFrame
 
-__all__ = ["COLUMNS", "Verdicts", "audited", "audited_batches", "schema", "verdicts"]
+__all__ = [
+    "COLUMNS",
+    "AuditColumns",
+    "audit_batches",
+    "audit_subjects",
+    "replay_subjects",
+    "schema",
+]
 
 
-Given = Sequence[tuple[Query, int]]
-Tell = Callable[[int], None]
+Responses = Sequence[tuple[Query, int]]
+ReportProgress = Callable[[int], None]
 
 # Subjects that are decided together. Their states stay near the processor.
-_TOGETHER = 1 << 15
+_BLOCK_SIZE = 1 << 15
 
 
 @dataclass(frozen=True, slots=True)
-class Verdicts:
-    """What an audit finds for each of many subjects."""
+class AuditColumns:
+    """The results of an audit: an entry for each subject."""
 
     lower: Floats
     upper: Floats
@@ -56,85 +63,96 @@ class Verdicts:
     remaining: Floats
 
 
-def verdicts(given: Given, codes: Codes, starts: Indices, plan: Plan, tell: Tell) -> Verdicts:
-    """Replay the exchanges of every subject; ``tell`` is called with how many subjects are done."""
-    kernel = Kernel(plan.domain, plan.guard, Search(plan.effort, batched=False))
+def replay_subjects(
+    responses: Responses, codes: Codes, starts: Indices, plan: Plan, report_progress: ReportProgress
+) -> AuditColumns:
+    """Replay the exchanges of every subject, and report the number of subjects done."""
+    kernel = Kernel(plan.domain, plan.filter, Search(plan.effort, batched=False))
     # All queries, in the order of the plan: nothing depends on which of them occur here.
     for query in plan.queries.values():
         kernel.query_index(query)
-    number = np.array([kernel.query_index(query) for query, _ in given], dtype=np.intp)
-    position = np.array([position for _, position in given])
+    query_indices = np.array([kernel.query_index(query) for query, _ in responses], dtype=np.intp)
+    positions = np.array([positions for _, positions in responses])
     counts = np.diff(starts)
     # Those with the most exchanges come first, so that those who go on are in front.
-    longest = np.argsort(-counts, kind="stable")
+    longest_first = np.argsort(-counts, kind="stable")
     table = np.empty((7, len(counts)))
     searched = isinstance(plan.domain, Box)
     # Searches are remembered by tally, so a box has one state of all subjects.
-    size = max(1, len(counts)) if searched else _TOGETHER
+    size = max(1, len(counts)) if searched else _BLOCK_SIZE
     for start in range(0, len(counts), size):
-        own = longest[start : start + size]
+        rows = longest_first[start : start + size]
 
-        def report(share: float, start: int = start, size: int = len(own)) -> None:
-            tell(start + int(share * size))
+        def report(share: float, start: int = start, size: int = len(rows)) -> None:
+            report_progress(start + int(share * size))
 
-        table[:, own] = _block(kernel, number, position, codes, starts[own], counts[own], report)
-        tell(start + len(own))
-    return _of(table)
+        table[:, rows] = _block(
+            kernel, query_indices, positions, codes, starts[rows], counts[rows], report
+        )
+        report_progress(start + len(rows))
+    return _to_columns(table)
 
 
 def _block(
     kernel: Kernel,
-    number: Indices,
-    position: NDArray[Any],
+    query_indices: Indices,
+    positions: NDArray[Any],
     codes: Codes,
     first: Indices,
     counts: Indices,
     report: Callable[[float], None],
 ) -> Floats:
-    """What is found for some subjects, the longest ones first; round by round."""
+    """Replay some subjects round by round, those with the most exchanges first."""
     state = kernel.start(len(counts))
     refused = np.zeros(len(counts), dtype=np.int64)
     undecided = np.zeros(len(counts), dtype=np.bool_)
     for step in range(int(counts[0]) if len(counts) else 0):
-        on = int(np.searchsorted(-counts, -step))
-        given = codes[first[:on] + step]
-        asked, answered = number[given], position[given]
-        so_far = np.flatnonzero(refused[:on] == 0)
-        if len(so_far):
-            everybody = len(so_far) == len(counts)
-            found = kernel.decide(state, asked[so_far], None if everybody else so_far)
-            undecided[so_far[found.undecided]] = True
-            refused[so_far[~(found.accepted | found.undecided)]] = step + 1
-        kernel.fold(state, asked, answered, None if on == len(counts) else np.arange(on))
+        active = int(np.searchsorted(-counts, -step))
+        responses = codes[first[:active] + step]
+        asked_queries, answered_positions = query_indices[responses], positions[responses]
+        unrefused = np.flatnonzero(refused[:active] == 0)
+        if len(unrefused):
+            includes_all = len(unrefused) == len(counts)
+            decisions = kernel.decide(
+                state, asked_queries[unrefused], None if includes_all else unrefused
+            )
+            undecided[unrefused[decisions.undecided]] = True
+            refused[unrefused[~(decisions.accepted | decisions.undecided)]] = step + 1
+        kernel.fold(
+            state,
+            asked_queries,
+            answered_positions,
+            None if active == len(counts) else np.arange(active),
+        )
         report((step + 1) / (int(counts[0]) + 1))
-    everyone, guard = Selection(len(counts)), kernel.filter
-    lower, upper = state.losses(everyone)
-    least, peak = state.peaks(everyone)
+    all_subjects, filter_ = Selection(len(counts)), kernel.filter
+    lower, upper = state.losses(all_subjects)
+    least, peak = state.peaks(all_subjects)
     spent = exact_spent_bounds(state)
-    basic = guard.cap_spent(spent, spent, refused == 0)
+    basic = filter_.cap_spent(spent, spent, refused == 0)
     respected = np.where(undecided, -1, 1)
     respected[refused > 0] = 0
-    if guard.pure:
+    if filter_.pure:
         # A loss above the budget at any point broke it, even if no decision is known.
-        respected[least > guard.budget.enclosure.upper] = 0
-    upper = guard.cap_accepted(lower, upper, respected == 1)
-    peak = guard.cap_accepted(least, peak, respected == 1)
-    left = _remaining(guard, kernel.losses(state).upper)
-    return np.array([lower, np.maximum(lower, upper), peak, basic, respected, refused, left])
+        respected[least > filter_.budget.enclosure.upper] = 0
+    upper = filter_.cap_accepted(lower, upper, respected == 1)
+    peak = filter_.cap_accepted(least, peak, respected == 1)
+    remaining = _remaining(filter_, kernel.losses(state).upper)
+    return np.array([lower, np.maximum(lower, upper), peak, basic, respected, refused, remaining])
 
 
-def _remaining(guard: Filter, held: Floats) -> Floats:
-    """The budget minus what is held against it, rounded down; never below zero."""
-    whole = guard.budget.enclosure.lower
+def _remaining(filter_: Filter, held: Floats) -> Floats:
+    """Return the budget minus what counts against it, rounded down; never below zero."""
+    subject_rows = filter_.budget.enclosure.lower
     with np.errstate(invalid="ignore"):
-        left = np.nextafter(whole - held, -np.inf)
-    return np.where(held == 0, whole, np.maximum(0.0, left))
+        remaining = np.nextafter(subject_rows - held, -np.inf)
+    return np.where(held == 0, subject_rows, np.maximum(0.0, remaining))
 
 
-def _of(table: Floats) -> Verdicts:
-    lower, upper, peak, basic, respected, refused, left = np.ascontiguousarray(table)
-    return Verdicts(
-        lower, upper, peak, basic, respected.astype(np.int8), refused.astype(np.int64), left
+def _to_columns(table: Floats) -> AuditColumns:
+    lower, upper, peak, basic, respected, refused, remaining = np.ascontiguousarray(table)
+    return AuditColumns(
+        lower, upper, peak, basic, respected.astype(np.int8), refused.astype(np.int64), remaining
     )
 
 
@@ -149,55 +167,75 @@ COLUMNS = (
     "first_refused",
     "remaining",
 )
-"""What is known of each subject."""
+"""The columns of an audit."""
 
 
 def schema(subject: Any) -> dict[str, Any]:
-    """The types of the columns, by that of the subjects."""
+    """Return the types of the columns, given that of the subjects."""
     import polars
 
-    whole, double = polars.Int64(), polars.Float64()
-    types = (subject, whole, double, double, double, double, polars.Boolean(), whole, double)
+    integer, floating = polars.Int64(), polars.Float64()
+    types = (
+        subject,
+        integer,
+        floating,
+        floating,
+        floating,
+        floating,
+        polars.Boolean(),
+        integer,
+        floating,
+    )
     return dict(zip(COLUMNS, types, strict=True))
 
 
-def audited(whole: Whole, plan: Plan, tell: Callable[[int], None] | None = None) -> DataFrame:
-    """A row for each subject; ``tell`` is called with the number of subjects done."""
-    found = verdicts(whole.given, whole.codes, whole.starts, plan, tell or (lambda done: None))
-    return _framed(whole, found)
+def audit_subjects(
+    subject_rows: SubjectRows, plan: Plan, report_progress: Callable[[int], None] | None = None
+) -> DataFrame:
+    """Return a row for each subject; ``report_progress`` gets the number of subjects done."""
+    audit_columns = replay_subjects(
+        subject_rows.responses,
+        subject_rows.codes,
+        subject_rows.starts,
+        plan,
+        report_progress or (lambda done: None),
+    )
+    return _build_frame(subject_rows, audit_columns)
 
 
-def _framed(whole: Whole, found: Verdicts) -> DataFrame:
+def _build_frame(subject_rows: SubjectRows, audit_columns: AuditColumns) -> DataFrame:
     import polars
 
-    count = polars.Series(whole.starts)
-    respected = polars.Series(found.respected)
-    refused = polars.Series(found.first_refused)
+    count = polars.Series(subject_rows.starts)
+    respected = polars.Series(audit_columns.respected)
+    refused = polars.Series(audit_columns.first_refused)
     columns = {
-        "subject": whole.subjects,
+        "subject": subject_rows.subjects,
         "exchanges": count.diff().slice(1),
-        "lower": found.lower,
-        "upper": found.upper,
-        "peak": found.peak,
-        "basic": found.basic,
+        "lower": audit_columns.lower,
+        "upper": audit_columns.upper,
+        "peak": audit_columns.peak,
+        "basic": audit_columns.basic,
         "budget_respected": respected.cast(polars.Boolean).set(respected < 0, None),
         "first_refused": refused.set(refused == 0, None),
-        "remaining": found.remaining,
+        "remaining": audit_columns.remaining,
     }
-    return polars.DataFrame(columns, schema=schema(whole.subjects.dtype))
+    return polars.DataFrame(columns, schema=schema(subject_rows.subjects.dtype))
 
 
-def audited_batches(batches: Iterable[Any], plan: Plan, held: int = HELD) -> Iterator[DataFrame]:
-    """Rows for the subjects of batches of Arrow, which have all rows of each in any order.
+def audit_batches(batches: Iterable[Any], plan: Plan, held: int = HELD) -> Iterator[DataFrame]:
+    """Audit batches of Arrow that have all rows of their subjects, in any order.
 
     More rows than are ``held`` in memory go by way of the disk.
     """
     import polars
 
     frames = (polars.DataFrame(batch) for batch in batches)
-    for frame in whole_subjects((logged(each.lazy()).collect() for each in frames), held):
+    for frame in whole_subjects(
+        (normalize_log(batch_frame.lazy()).collect() for batch_frame in frames), held
+    ):
         try:
-            whole = arranged(frame, plan)
+            subject_rows = arrange_rows(frame, plan)
         except Unusable:
             raise bad_exchanges(frame, plan) from None
-        yield audited(whole, plan)
+        yield audit_subjects(subject_rows, plan)

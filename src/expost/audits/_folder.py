@@ -20,7 +20,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from expost.answers import Answers, queries_from_json
-from expost.audits._bad_files import BadFile, BadFiles, is_hidden, unread
+from expost.audits._bad_files import BadFile, BadFiles, describe_unread, is_hidden
 from expost.errors import InvalidInput, at, expect
 from expost.files.regular import read_text
 from expost.filters import Filter
@@ -28,17 +28,17 @@ from expost.numbers import Nats
 from expost.queries import Query
 from expost.transcript import Transcript
 
-__all__ = ["Gathered", "copies", "identical", "load_folder", "transcript_files"]
+__all__ = ["LoadedTranscripts", "find_copies", "group_identical", "load_folder", "transcript_files"]
 
 
-Path_ = str | os.PathLike[str]
+PathLike = str | os.PathLike[str]
 
 # Of a content id, for people; longer where it would stand for two queries.
 _DIGITS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Gathered:
+class LoadedTranscripts:
     """The answers of many subjects, and what else their transcripts say."""
 
     answers: Answers
@@ -57,13 +57,13 @@ class Gathered:
 
 
 def load_folder(
-    folder: Path_,
-    queries: Path_ | None = None,
+    folder: PathLike,
+    queries: PathLike | None = None,
     *,
     complete: bool = True,
     progress: Callable[[int, int], None] | None = None,
     strict: bool = False,
-) -> Gathered:
+) -> LoadedTranscripts:
     """Read all transcripts of a folder: its files that end in ``.json``, each of one subject.
 
     All have to be about the same domain. ``queries`` is a file of queries, as for
@@ -75,34 +75,38 @@ def load_folder(
     so do all other entries that are not hidden, and files that are copies of another one.
     """
     expect(folder, (str, os.PathLike), "the name of a folder")
-    files, others = _entries(Path(folder))
-    problems = [unread(entry, "transcripts that end in .json") for entry in others if strict]
-    told = progress or (lambda done, total: None)
+    files, other_entries = _entries(Path(folder))
+    problems = [
+        describe_unread(entry, "transcripts that end in .json") for entry in other_entries if strict
+    ]
+    report_progress = progress or (lambda done, total: None)
     transcripts: dict[str, Transcript] = {}
-    for number, file in enumerate(files, start=1):
+    for count, file in enumerate(files, start=1):
         try:
             transcripts[file.stem] = Transcript.from_json(read_text(file))
         except InvalidInput as error:
             problems.append(BadFile(os.fspath(file), str(error)))
-        told(number, len(files))
+        report_progress(count, len(files))
     if strict:
-        problems += copies([file for file in files if file.stem in transcripts], transcripts)
+        problems += find_copies([file for file in files if file.stem in transcripts], transcripts)
     if problems:
         raise BadFiles(sorted(problems, key=lambda problem: problem.file))
     if not files:
         raise InvalidInput("has no transcripts, whose names end in .json", os.fspath(folder))
-    named: Mapping[str, Query] = {}
+    named_queries: Mapping[str, Query] = {}
     if queries is not None:
         with at(os.fspath(queries), ": "):
-            domain, named = queries_from_json(read_text(queries))
+            domain, named_queries = queries_from_json(read_text(queries))
             if domain != transcripts[files[0].stem].domain:
                 raise InvalidInput("is not the domain of the transcripts", "domain")
     with at(os.fspath(folder), ": "):
         answers = Answers.of_transcripts(
-            transcripts, {**named, **_by_short_id(transcripts, named)}, complete=complete
+            transcripts,
+            {**named_queries, **_by_short_id(transcripts, named_queries)},
+            complete=complete,
         )
-    filters = dict.fromkeys(each.filter for each in transcripts.values())
-    return Gathered(answers, len(transcripts) - len(answers), tuple(filters), transcripts)
+    filters = dict.fromkeys(transcript_.filter for transcript_ in transcripts.values())
+    return LoadedTranscripts(answers, len(transcripts) - len(answers), tuple(filters), transcripts)
 
 
 def transcript_files(folder: Path) -> list[Path]:
@@ -122,20 +126,20 @@ def _entries(folder: Path) -> tuple[list[Path], list[Path]]:
 
 
 def _by_short_id(
-    transcripts: Mapping[str, Transcript], named: Mapping[str, Query]
+    transcripts: Mapping[str, Transcript], named_queries: Mapping[str, Query]
 ) -> dict[str, Query]:
     """The queries that have no name, by beginnings of their ids that tell them apart."""
-    known = {query.content_id for query in named.values()}
-    others = {
+    known_ids = {query.content_id for query in named_queries.values()}
+    other_entries = {
         exchange.query.content_id: exchange.query
         for transcript in transcripts.values()
         for exchange in transcript.exchanges
-        if exchange.query.content_id not in known
+        if exchange.query.content_id not in known_ids
     }
     digits = _DIGITS
-    while len({content[:digits] for content in others}) < len(others):
+    while len({content[:digits] for content in other_entries}) < len(other_entries):
         digits += 1
-    return {content[:digits]: query for content, query in others.items()}
+    return {content[:digits]: query for content, query in other_entries.items()}
 
 
 # Equal transcripts are copies if their probability is below one in so many.
@@ -145,7 +149,7 @@ _RARE = 10**6
 _MARK = re.compile(r"^copy of |[ ._-]*\(\d+\)$|[ ._-]+\(?(copy|backup|bak)\)?([ _-]*\d+)?\)?$")
 
 
-def identical(transcripts: Mapping[str, Transcript]) -> tuple[tuple[str, ...], ...]:
+def group_identical(transcripts: Mapping[str, Transcript]) -> tuple[tuple[str, ...], ...]:
     """Group the subjects whose transcripts are equal; no group has only one."""
     groups: dict[str, list[str]] = {}
     for name, transcript in transcripts.items():
@@ -153,17 +157,17 @@ def identical(transcripts: Mapping[str, Transcript]) -> tuple[tuple[str, ...], .
     return tuple(tuple(names) for names in groups.values() if len(names) > 1)
 
 
-def copies(files: Sequence[Path], transcripts: Mapping[str, Transcript]) -> Iterator[BadFile]:
+def find_copies(files: Sequence[Path], transcripts: Mapping[str, Transcript]) -> Iterator[BadFile]:
     """Describe every file that is a copy of another one, as far as that is certain."""
     first: dict[tuple[int, int], Path] = {}
     for file in files:
         stat = file.stat()
         original = first.setdefault((stat.st_dev, stat.st_ino), file)
         if original != file:
-            yield _copy(file, f"is the same file as {original.name}")
+            yield _describe_copy(file, f"is the same file as {original.name}")
     linked = {file.stem for file in files} - {file.stem for file in first.values()}
     paths = {file.stem: file for file in files}
-    for group in identical(transcripts):
+    for group in group_identical(transcripts):
         # An original rarely has a longer name than its copy.
         names = sorted(set(group) - linked, key=lambda name: (len(name), name))
         if _beyond_chance(transcripts[group[0]], len(files)):
@@ -171,10 +175,10 @@ def copies(files: Sequence[Path], transcripts: Mapping[str, Transcript]) -> Iter
                 f"has the same content as {paths[names[0]].name}; two subjects would agree by "
                 f"chance with probability below 1 in {_RARE:,}"
             )
-            yield from (_copy(paths[name], reason) for name in names[1:])
+            yield from (_describe_copy(paths[name], reason) for name in names[1:])
         else:
-            for name, original_name in _marked(names):
-                yield _copy(paths[name], f"is a copy of {paths[original_name].name}")
+            for name, original_name in _pair_marked_names(names):
+                yield _describe_copy(paths[name], f"is a copy of {paths[original_name].name}")
 
 
 def _beyond_chance(transcript: Transcript, subjects: int) -> bool:
@@ -190,16 +194,16 @@ def _beyond_chance(transcript: Transcript, subjects: int) -> bool:
     return Nats(sum(surprisals, Fraction(0))) > Nats(ratio=Fraction(pairs * _RARE))
 
 
-def _copy(file: Path, relation: str) -> BadFile:
+def _describe_copy(file: Path, relation: str) -> BadFile:
     reason = f"{relation}, so one person would count twice. Remove one of them"
     return BadFile(os.fspath(file), reason)
 
 
-def _marked(names: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _pair_marked_names(names: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Pair each name that is another one with copy marks, or in other case, with that name."""
     originals: dict[str, str] = {}
     for name in names:
-        without = [each for each in _without_marks(name) if each in originals]
+        without = [transcript_ for transcript_ in _without_marks(name) if transcript_ in originals]
         if without:
             yield name, originals[without[0]]
         originals.setdefault(_folded(name), name)

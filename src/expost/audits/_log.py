@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from expost.audits._bad_files import BadFile, BadFiles, unread
+from expost.audits._bad_files import BadFile, BadFiles, describe_unread
 from expost.audits._rows import COLUMNS, Unusable
 from expost.errors import InvalidInput, at
 from expost.files.tables import table_format
@@ -21,7 +21,7 @@ from expost.files.tables import table_format
 if TYPE_CHECKING:
     from polars import DataFrame, Expr, LazyFrame
 
-__all__ = ["Log", "check_names", "json_problems", "logged", "needs_polars", "read"]
+__all__ = ["LogFiles", "check_names", "json_problems", "normalize_log", "read", "require_polars"]
 
 
 _SUFFIXES = (".csv", ".jsonl", ".parquet")
@@ -34,21 +34,21 @@ _ROW = {".csv": 20, ".jsonl": 60}
 
 
 @dataclass(frozen=True, slots=True)
-class Log:
+class LogFiles:
     """Files with a row per response, all of one format."""
 
     files: tuple[Path, ...]
     suffix: str
 
     @classmethod
-    def at(cls, path: Path) -> Log:
+    def at(cls, path: Path) -> LogFiles:
         """A file, or all files of a folder that are tables."""
         with at(os.fspath(path), ": "):
             if not path.is_dir():
                 return cls((path,), table_format(path))
             files, others = _entries(path)
             if others:
-                raise BadFiles([unread(entry, "tables of a log") for entry in others])
+                raise BadFiles([describe_unread(entry, "tables of a log") for entry in others])
             if not files:
                 raise InvalidInput("has no tables, whose names end in .csv, .jsonl or .parquet")
             suffixes = sorted({file.suffix.lower() for file in files})
@@ -65,7 +65,7 @@ class Log:
     def part(self, file: Path) -> LazyFrame:
         """The rows of one file."""
         try:
-            return logged(_scanned(file, self.suffix))
+            return normalize_log(_scanned(file, self.suffix))
         except InvalidInput as error:
             raise BadFiles([BadFile(os.fspath(file), str(error))]) from None
 
@@ -91,13 +91,13 @@ class Log:
     @property
     def digest(self) -> str:
         """Of the contents of all files, and of their names."""
-        whole = hashlib.sha256()
+        digest_of_all = hashlib.sha256()
         for file in self.files:
             with file.open("rb") as opened:
-                whole.update(
+                digest_of_all.update(
                     f"{file.name}\0{hashlib.file_digest(opened, 'sha256').hexdigest()}\0".encode()
                 )
-        return whole.hexdigest()
+        return digest_of_all.hexdigest()
 
 
 def _entries(folder: Path) -> tuple[list[Path], list[Path]]:
@@ -154,7 +154,7 @@ def check_names(names: list[Any]) -> None:
             raise InvalidInput(f"column {name!r} appears twice")
 
 
-def logged(table: LazyFrame) -> LazyFrame:
+def normalize_log(table: LazyFrame) -> LazyFrame:
     """The columns of a log: a text or an integer, an integer, and two texts; null where it is not.
 
     Texts that spell no whole number are no order.
@@ -169,15 +169,15 @@ def logged(table: LazyFrame) -> LazyFrame:
         raise InvalidInput("cannot be read: not a table of its format") from None
     for name in COLUMNS:
         if name not in kinds:
-            there = ", ".join(kinds.names()[:10])
-            raise InvalidInput(f"column {name!r} is missing; there are {there}")
+            names_present = ", ".join(kinds.names()[:10])
+            raise InvalidInput(f"column {name!r} is missing; there are {names_present}")
     subject, order, query, response = (polars.col(name) for name in COLUMNS)
     for name in COLUMNS:
         if kinds[name] == polars.Boolean:
             raise InvalidInput("is true or false, not a label or a number", name)
     return table.select(
         _name(subject, kinds["subject"]),
-        _whole(order, kinds["order"]),
+        _whole_number(order, kinds["order"]),
         _text(query),
         _listed(response)
         if isinstance(kinds["response"], (polars.List, polars.Array))
@@ -190,7 +190,7 @@ def _name(column: Expr, kind: Any) -> Expr:
     import polars
 
     if kind.is_integer() or kind.is_float():
-        return _whole(column, kind)
+        return _whole_number(column, kind)
     if kind not in (polars.String, polars.Categorical, polars.Enum, polars.Null):
         raise InvalidInput(f"must be texts or integers, not {kind}", "subject")
     return _text(column)
@@ -202,26 +202,26 @@ def _text(column: Expr) -> Expr:
     return column.cast(polars.String, strict=False)
 
 
-def _whole(column: Expr, kind: Any) -> Expr:
+def _whole_number(column: Expr, kind: Any) -> Expr:
     import polars
 
     if not (kind.is_numeric() or kind in (polars.String, polars.Null)):
         raise InvalidInput(f"must be the number of the exchange, not {kind}", "order")
-    number = column.cast(polars.Int64, strict=False)
+    row_index = column.cast(polars.Int64, strict=False)
     if kind.is_integer() or kind == polars.String:
-        return number
-    return polars.when(column == number).then(number)  # 1.0 counts as 1, and 1.5 as nothing
+        return row_index
+    return polars.when(column == row_index).then(row_index)  # 1.0 counts as 1, and 1.5 as nothing
 
 
 def _listed(column: Expr) -> Expr:
     """A list as the text of a JSON list."""
     import polars
 
-    told = polars.struct(r=column).struct.json_encode()
-    return polars.when(column.is_not_null()).then(told.str.slice(5).str.strip_suffix("}"))
+    json_text_ = polars.struct(r=column).struct.json_encode()
+    return polars.when(column.is_not_null()).then(json_text_.str.slice(5).str.strip_suffix("}"))
 
 
-def needs_polars() -> Any:
+def require_polars() -> Any:
     """The library, or what to do to have it."""
     try:
         import polars
@@ -259,7 +259,7 @@ def json_problems(file: Path) -> Iterator[tuple[int, str]]:
     """
     import polars
 
-    line, number = polars.col("line"), 0
+    line, row_index = polars.col("line"), 0
     rows = polars.scan_lines(file, name="line").filter(line.str.strip_chars() != "")
     plain = ~line.str.contains(_UNUSUAL)
     for name in COLUMNS:
@@ -267,12 +267,12 @@ def json_problems(file: Path) -> Iterator[tuple[int, str]]:
     unusual = rows.with_row_index("row", offset=1).filter(~plain)
     try:
         for batch in unusual.collect_batches():
-            for number, row in batch.iter_rows():
+            for row_index, row in batch.iter_rows():
                 reason = _problem(row)
                 if reason:
-                    yield number, reason
+                    yield row_index, reason
     except (ValueError, RecursionError):
-        reason = f"{_NO_TABLE}; row {number} is not JSON"
+        reason = f"{_NO_TABLE}; row {row_index} is not JSON"
         raise BadFiles([BadFile(str(file), reason)]) from None
     except polars.exceptions.PolarsError:
         raise BadFiles([BadFile(str(file), _NO_TABLE)]) from None

@@ -64,7 +64,7 @@ class Losses(ResultTable):
     lower: Floats
     upper: Floats
     exchanges: NDArray[np.intp]
-    """How many responses the subject gave."""
+    """The number of responses of each subject."""
     basic: Floats
     """What basic composition charges for these responses: the sum of the epsilons, rounded up."""
 
@@ -72,10 +72,10 @@ class Losses(ResultTable):
         return len(self.subjects)
 
     def _view(self) -> View:
-        def row(place: int) -> tuple[object, ...]:
-            loss = Enclosure(float(self.lower[place]), float(self.upper[place]))
-            number, charge = int(self.exchanges[place]), float(self.basic[place])
-            return self.subjects[place], loss.shown(), number, format_nats(charge)
+        def row(index: int) -> tuple[object, ...]:
+            loss = Enclosure(float(self.lower[index]), float(self.upper[index]))
+            rank, charge = int(self.exchanges[index]), float(self.basic[index])
+            return self.subjects[index], loss.shown(), rank, format_nats(charge)
 
         largest = Enclosure(float(self.lower.max()), float(self.upper.max()))
         title = f"Losses({format_count(len(self), 'subject')}, at most {largest.shown()})"
@@ -92,11 +92,11 @@ class Losses(ResultTable):
         }
 
     def lists(self) -> dict[str, list[Any]]:
-        """The same in plain numbers and texts."""
+        """Return the columns as lists of plain numbers and strings."""
         return as_lists(self.columns())
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """The same, subject by subject."""
+        """Return the losses subject by subject."""
         columns = self.lists()
         for row in zip(*columns.values(), strict=True):
             yield dict(zip(columns, row, strict=True))
@@ -115,7 +115,7 @@ class Losses(ResultTable):
         )
 
     def tree(self) -> dict[str, Any]:
-        """The same, and the losses subject by subject."""
+        """Return the summary and the losses of all subjects, as JSON."""
         return {**self.summary(), "losses": [plain_tree(row) for row in self.rows()]}
 
 
@@ -126,11 +126,11 @@ def realized_losses(
     nodes: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Losses:
-    """The realized loss of every subject in a table of answers.
+    """Compute the realized loss of every subject in a table of answers.
 
-    It is what :func:`realized_loss` gives for each of their transcripts, but much faster: finite
-    domains, records, and unclipped linear queries on a box of real coordinates are worked out all
-    at once, and anything else once per pattern of responses.
+    It is what :func:`realized_loss` returns for each transcript, but much faster. On finite
+    domains and attributes, and for unclipped linear queries on a box of real coordinates, all
+    subjects are computed at once; in other cases each tally of responses is searched once.
 
     :func:`load_answers` reads answers from files. ``progress`` is called with the number of
     subjects done and their total.
@@ -155,8 +155,7 @@ def realized_losses(
 def losses_within(
     answers: Answers, effort: Effort, progress: Callable[[int, int], None] | None = None
 ) -> Losses:
-    """The same with an :class:`Effort`; if its work is used up, what is left is not searched."""
-
+    """Compute losses within an effort; what it does not cover is not searched."""
     ends = np.empty((2, len(answers)))
     basic = np.empty(len(answers))
     match answers.domain:
@@ -187,34 +186,38 @@ def _in_blocks(answers: Answers) -> Iterator[_Block]:
     domain, starts = answers.domain, answers.starts
     sizes = {key: _value_count(answers.queries[key], domain) for key, _ in answers.responses}
     cells = np.array([sizes[key] for key, _ in answers.responses])
-    most = max(1, min(_MOST_SUBJECTS, _LARGEST_TABLE // int(cells.max())))
+    block_limit = max(1, min(_MOST_SUBJECTS, _LARGEST_TABLE // int(cells.max())))
     # The registry has a table with the terms of all responses that occurred.
     registry = None
     if cells.sum() <= _LARGEST_TABLE:
         registry = QueryRegistry(domain)
         for key in sizes:
             registry.of(answers.queries[key])
-    until = np.append(0, np.cumsum(cells[answers.codes]))[starts]
+    cells_until = np.append(0, np.cumsum(cells[answers.codes]))[starts]
     first = 0
     while first < len(answers):
-        end = min(first + most, len(answers))
+        end = min(first + block_limit, len(answers))
         if registry is None:
-            fitting = np.searchsorted(until, until[first] + _LARGEST_TABLE, side="right")
+            fitting = np.searchsorted(
+                cells_until, cells_until[first] + _LARGEST_TABLE, side="right"
+            )
             end = min(end, max(first + 1, int(fitting) - 1))
-        if registry is None and until[end] - until[first] > _LARGEST_TABLE:  # of one subject
+        if (
+            registry is None and cells_until[end] - cells_until[first] > _LARGEST_TABLE
+        ):  # of one subject
             transcript = answers.transcript_of(answers.codes[starts[first] : starts[end]])
             loss, spent = realized_loss(transcript), basic_loss(transcript).enclosure.upper
             bounds = np.array([loss.lower]), np.array([loss.upper])
             yield slice(first, end), bounds, np.array([spent])
         else:
             state = _state(answers, slice(first, end), registry or QueryRegistry(domain), None)
-            everyone = Selection(end - first)
-            yield slice(first, end), state.losses(everyone), exact_spent_bounds(state)
+            all_subjects = Selection(end - first)
+            yield slice(first, end), state.losses(all_subjects), exact_spent_bounds(state)
         first = end
 
 
 def _value_count(query: Query, domain: Domain) -> int:
-    """How many values the terms of a query distinguish."""
+    """Count the values that the terms of a query distinguish."""
     if isinstance(domain, Attributes):
         return len(query.on(domain).part)
     assert isinstance(domain, FiniteSet)
@@ -244,13 +247,15 @@ def _state(
     codes = answers.codes[starts[0] : starts[-1]]
     counts = np.diff(starts)
     occurring, responses = distinct_integers(codes)
-    given = [answers.responses[code] for code in occurring.tolist()]
-    numbers = np.array([registry.of(answers.queries[key]).index for key, _ in given])
-    positions = [position for _, position in given]
+    responses_given = [answers.responses[code] for code in occurring.tolist()]
+    query_indices = np.array(
+        [registry.of(answers.queries[key]).index for key, _ in responses_given]
+    )
+    positions = [position for _, position in responses_given]
     wide = any(position >= 1 << 63 for position in positions)
     state = start_state(registry, len(counts), track_peaks=False, search=search)
     owners = np.repeat(np.arange(len(counts)), counts)
-    state.load(numbers, np.array(positions, object if wide else np.int64), responses, owners)
+    state.load(query_indices, np.array(positions, object if wide else np.int64), responses, owners)
     return state
 
 
@@ -259,7 +264,7 @@ _WORDS = {True: "yes", False: "no", None: "undecided"}
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class AgainstBudget(ResultTable):
-    """Who is over a budget after all of their responses, as the filter counts.
+    """Subjects whose losses exceed a budget after all of their responses, as the filter counts.
 
     A verdict about the end only: a loss can fall, so whoever is within the budget now may have been
     over it on the way. That is for :func:`replay` of each transcript. Whoever is over it is shown
@@ -267,7 +272,7 @@ class AgainstBudget(ResultTable):
     """
 
     losses: Losses
-    guard: Filter
+    filter: Filter
     over: tuple[bool | None, ...]
     """By subject; None where a search on a box could not tell."""
 
@@ -276,64 +281,66 @@ class AgainstBudget(ResultTable):
 
     @property
     def subjects_over(self) -> tuple[Subject, ...]:
-        """Who is certainly over it."""
+        """The subjects who are certainly over the budget."""
         pairs = zip(self.losses.subjects, self.over, strict=True)
         return tuple(subject for subject, over in pairs if over)
 
     @property
     def over_budget(self) -> int:
-        """How many are certainly over it."""
+        """The number of subjects who are certainly over the budget."""
         return self.over.count(True)
 
     @property
     def undecided(self) -> int:
-        """How many may be."""
+        """The number of subjects for whom this is undecided."""
         return self.over.count(None)
 
     def columns(self) -> dict[str, Any]:
         """The columns of the losses, and whether each is over the budget, in words."""
-        return {**self.losses.lists(), "over": [_WORDS[each] for each in self.over]}
+        return {**self.losses.lists(), "over": [_WORDS[verdict_] for verdict_ in self.over]}
 
     def _view(self) -> View:
         first = {True: 0, None: 1, False: 2}
-        order = sorted(range(len(self)), key=lambda place: first[self.over[place]])
+        order = sorted(range(len(self)), key=lambda index: first[self.over[index]])
         losses = self.losses
 
-        def row(number: int) -> tuple[object, ...]:
-            place = order[number]
-            loss = Enclosure(float(losses.lower[place]), float(losses.upper[place]))
-            subject, exchanges = losses.subjects[place], int(losses.exchanges[place])
-            return subject, _WORDS[self.over[place]], loss.shown(), exchanges
+        def row(rank: int) -> tuple[object, ...]:
+            index = order[rank]
+            loss = Enclosure(float(losses.lower[index]), float(losses.upper[index]))
+            subject, exchanges = losses.subjects[index], int(losses.exchanges[index])
+            return subject, _WORDS[self.over[index]], loss.shown(), exchanges
 
         undecided = f", {self.undecided:,} undecided" if self.undecided else ""
         return View(
             f"AgainstBudget({self.over_budget:,} of {format_count(len(self), 'subject')} over "
-            f"{self.guard.limit}{undecided})",
-            {"filter": self.guard.kind, "when": "at the end; on the way is for replay"},
+            f"{self.filter.limit}{undecided})",
+            {"filter": self.filter.kind, "when": "at the end; on the way is for replay"},
             ("subject", "over", "loss", "exchanges"),
             len(self),
             row,
         )
 
     def summary(self) -> dict[str, Any]:
-        """The losses together, and how many subjects are over the budget, as JSON."""
+        """Return a summary of the losses, and the number of subjects over the budget, as JSON."""
         against = {
-            "budget": self.guard.budget.nearest,
-            "filter": self.guard.kind,
+            "budget": self.filter.budget.nearest,
+            "filter": self.filter.kind,
             "over": self.over_budget,
             "undecided": self.undecided,
         }
         return {**self.losses.summary(), "at_the_end": against}
 
     def tree(self) -> dict[str, Any]:
-        """The same, and subject by subject."""
+        """Return the summary and the rows of all subjects, as JSON."""
         rows = self.losses.tree()["losses"]
-        told = [{**row, "over": over} for row, over in zip(rows, self.over, strict=True)]
-        return {**self.summary(), "losses": told}
+        rows_with_verdicts = [
+            {**row, "over": over} for row, over in zip(rows, self.over, strict=True)
+        ]
+        return {**self.summary(), "losses": rows_with_verdicts}
 
 
 def against_budget(
-    answers: Answers, losses: Losses, guard: Filter, *, effort: Effort | None = None
+    answers: Answers, losses: Losses, filter_: Filter, *, effort: Effort | None = None
 ) -> AgainstBudget:
     """Hold the losses of subjects against the budget of a filter, exactly where that is possible.
 
@@ -357,41 +364,41 @@ def against_budget(
     filter: bayesian
     when: at the end; on the way is for replay
     """
-    expect(guard, Filter, "a filter, such as BayesianFilter(epsilon=1)")
+    expect(filter_, Filter, "a filter, such as BayesianFilter(epsilon=1)")
     if losses.subjects != answers.subjects:
         raise InvalidInput("are not those of these answers", "losses")
-    limit = guard.budget.enclosure
+    limit = filter_.budget.enclosure
     # No filter holds more against its budget than the epsilons, unless it has a delta.
-    within = (losses.basic <= limit.lower) & guard.pure
+    within = (losses.basic <= limit.lower) & filter_.pure
     over = np.zeros(len(losses), dtype=np.bool_)
-    if guard.pure and guard.by_loss:
+    if filter_.pure and filter_.by_loss:
         within |= losses.upper <= limit.lower
         over = losses.lower > limit.upper
-    found: list[bool | None] = over.tolist()
-    for place, verdict in _one_by_one(answers, guard, ~(within | over), effort or Effort()):
-        found[place] = verdict
-    within = np.array([verdict is False for verdict in found])
-    upper = guard.cap_accepted(losses.lower, losses.upper, within)
-    return AgainstBudget(replace(losses, upper=upper), guard, tuple(found))
+    verdicts_over: list[bool | None] = over.tolist()
+    for index, verdict in _one_by_one(answers, filter_, ~(within | over), effort or Effort()):
+        verdicts_over[index] = verdict
+    within = np.array([verdict is False for verdict in verdicts_over])
+    upper = filter_.cap_accepted(losses.lower, losses.upper, within)
+    return AgainstBudget(replace(losses, upper=upper), filter_, tuple(verdicts_over))
 
 
 def _one_by_one(
-    answers: Answers, guard: Filter, open_: NDArray[np.bool_], effort: Effort
+    answers: Answers, filter_: Filter, undecided_mask: NDArray[np.bool_], effort: Effort
 ) -> list[tuple[int, bool | None]]:
     """For each subject that is open, whether the budget is exceeded; equal answers count once."""
-    verdicts: dict[int, bool | None] = {}
-    places = np.flatnonzero(open_).tolist()
-    if not places:
+    replay_subjects: dict[int, bool | None] = {}
+    indices = np.flatnonzero(undecided_mask).tolist()
+    if not indices:
         return []
     tallies = answers.tallies()
     result: list[tuple[int, bool | None]] = []
-    for place in places:
-        tally = int(tallies.of_subject[place])
-        if tally not in verdicts:
+    for index in indices:
+        tally = int(tallies.of_subject[index])
+        if tally not in replay_subjects:
             holds = None
             if not effort.used_up:
                 transcript = answers.transcript_of(tallies.responses(tally))
-                holds = guard.holds(Odometer(transcript, effort=effort))
-            verdicts[tally] = None if holds is None else not holds
-        result.append((place, verdicts[tally]))
+                holds = filter_.holds(Odometer(transcript, effort=effort))
+            replay_subjects[tally] = None if holds is None else not holds
+        result.append((index, replay_subjects[tally]))
     return result

@@ -31,12 +31,12 @@ HELD = 1 << 22
 _BUCKETS = 32
 
 
-def bucket(number: int) -> Expr:
+def bucket(index: int) -> Expr:
     """Which of so many buckets a row is in."""
     import polars
 
     # Whoever has no name is a bad row, and found in the first bucket.
-    return (polars.col("subject").hash(seed=1) % number).fill_null(0)
+    return (polars.col("subject").hash(seed=1) % index).fill_null(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,66 +44,66 @@ class Buckets:
     """So many buckets in a folder."""
 
     folder: Path
-    number: int
+    index: int
     _calls: Iterator[int] = field(default_factory=count, init=False, repr=False)
 
-    def put(self, rows: LazyFrame, wanted: list[int]) -> None:
+    def store(self, rows: LazyFrame, wanted: list[int]) -> None:
         """Add rows, those of the buckets that are wanted; all at once need not be in memory."""
         import polars
 
-        split = rows.with_columns(bucket=bucket(self.number))
-        if len(wanted) < self.number:
+        split = rows.with_columns(bucket=bucket(self.index))
+        if len(wanted) < self.index:
             split = split.filter(polars.col("bucket").is_in(wanted))
         folder = self.folder / str(next(self._calls))
         target = polars.PartitionBy(folder, key="bucket", include_key=False)
         split.sink_parquet(target, compression="lz4", mkdir=True)
 
-    def take(self, number: int) -> DataFrame | None:
+    def load(self, index: int) -> DataFrame | None:
         """The rows of one bucket, which are gone from the disk then; None if there are none."""
         import polars
 
-        files = sorted(self.folder.glob(f"*/bucket={number}/*.parquet"))
+        files = sorted(self.folder.glob(f"*/bucket={index}/*.parquet"))
         if not files:
             return None
-        found = polars.concat([polars.read_parquet(file) for file in files])
+        rows = polars.concat([polars.read_parquet(file) for file in files])
         for file in files:
             file.unlink()
-        return found
+        return rows
 
 
-def whole_subjects(frames: Iterable[DataFrame], held: int = HELD) -> Iterator[DataFrame]:
+def whole_subjects(frames: Iterable[DataFrame], row_limit: int = HELD) -> Iterator[DataFrame]:
     """The rows of many frames in few: all of a subject are in one of them."""
     import polars
 
-    waiting: list[DataFrame] = []
-    number = 0
+    pending: list[DataFrame] = []
+    index = 0
     with tempfile.TemporaryDirectory(prefix="expost-") as folder:
         buckets = None
-        every = list(range(_BUCKETS))
+        all_buckets = list(range(_BUCKETS))
         for frame in frames:
-            waiting.append(frame)
-            number += len(frame)
-            if number > held:
+            pending.append(frame)
+            index += len(frame)
+            if index > row_limit:
                 buckets = buckets or Buckets(Path(folder), _BUCKETS)
-                buckets.put(polars.concat(waiting).lazy(), every)
-                waiting, number = [], 0
+                buckets.store(polars.concat(pending).lazy(), all_buckets)
+                pending, index = [], 0
         if buckets is None:
-            if number:
-                yield polars.concat(waiting)
+            if index:
+                yield polars.concat(pending)
             return
-        if number:
-            buckets.put(polars.concat(waiting).lazy(), every)
-        del waiting
-        for each in every:
-            found = buckets.take(each)
-            if found is not None:
-                yield found
+        if index:
+            buckets.store(polars.concat(pending).lazy(), all_buckets)
+        del pending
+        for index_ in all_buckets:
+            rows = buckets.load(index_)
+            if rows is not None:
+                yield rows
 
 
 _NOTE = "digest"
 # What an interruption leaves of a note or of a part.
 _TORN = re.compile(r"\.digest\.[0-9a-f]+|\.[0-9]+")
-_OWN = re.compile(rf"{_NOTE}|[0-9]{{6,}}\.parquet|{_TORN.pattern}")
+_OWNED = re.compile(rf"{_NOTE}|[0-9]{{6,}}\.parquet|{_TORN.pattern}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class Parts:
 
     folder: Path
 
-    def begin(self, digest: str) -> None:
+    def open_for(self, digest: str) -> None:
         """Keep what is there of this audit, and remove what is there of another one.
 
         A folder with anything else in it is refused, and left as it is.
@@ -124,36 +124,36 @@ class Parts:
         note = self.folder / _NOTE
         self.folder.mkdir(parents=True, exist_ok=True)
         # Without a note there are no parts, for it is written first and removed last.
-        ours = _OWN if note.is_file() else _TORN
-        if not all(ours.fullmatch(name) for name in os.listdir(self.folder)):
+        owned_names = _OWNED if note.is_file() else _TORN
+        if not all(owned_names.fullmatch(name) for name in os.listdir(self.folder)):
             message = "has files of something else in it; name an empty folder, or a new one"
             raise InvalidInput(f"{self.folder} {message}", "resume")
-        for torn in self.folder.glob(".*"):
-            torn.unlink()
+        for torn_file in self.folder.glob(".*"):
+            torn_file.unlink()
         if not note.is_file() or note.read_text(encoding="utf-8") != digest:
             self._clear()
             save(note, lambda: digest)
 
-    def has(self, number: int) -> bool:
+    def is_done(self, index: int) -> bool:
         """Whether a part is done."""
-        return self._path(number).is_file()
+        return self._path(index).is_file()
 
-    def put(self, number: int, rows: DataFrame) -> None:
+    def store(self, index: int, rows: DataFrame) -> None:
         """Keep a part."""
-        temporary = self.folder / f".{number}"
+        temporary = self.folder / f".{index}"
         rows.write_parquet(temporary)
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
-        os.replace(temporary, self._path(number))
+        os.replace(temporary, self._path(index))
 
-    def together(self) -> DataFrame:
+    def load_all(self) -> DataFrame:
         """All parts, in the order of their subjects."""
         import polars
 
         files = sorted(self.folder.glob("*.parquet"))
         return polars.concat([polars.read_parquet(file) for file in files]).sort("subject")
 
-    def end(self) -> None:
+    def remove(self) -> None:
         """Remove them, and the folder: what they were for is done."""
         if self.folder.is_dir():
             self._clear()
@@ -162,9 +162,9 @@ class Parts:
 
     def _clear(self) -> None:
         for name in os.listdir(self.folder):
-            if _OWN.fullmatch(name) and name != _NOTE:
+            if _OWNED.fullmatch(name) and name != _NOTE:
                 (self.folder / name).unlink()
         (self.folder / _NOTE).unlink(missing_ok=True)
 
-    def _path(self, number: int) -> Path:
-        return self.folder / f"{number:06}.parquet"
+    def _path(self, index: int) -> Path:
+        return self.folder / f"{index:06}.parquet"

@@ -37,17 +37,17 @@ class Plan:
 
     domain: Domain
     queries: Mapping[str, Query]
-    guard: Filter
+    filter: Filter
     effort: Effort
 
     def __post_init__(self) -> None:
         with at("filter"):
-            expect(self.guard, Filter, "a filter, such as BayesianFilter(epsilon=1)")
+            expect(self.filter, Filter, "a filter, such as BayesianFilter(epsilon=1)")
 
     def texts(self) -> tuple[str, str, float, int | None]:
         """All of it as plain texts and numbers, which travel to other machines."""
         queries = queries_to_json(self.domain, self.queries)
-        return queries, filter_file_to_json(self.guard), self.effort.gap, self.effort.nodes
+        return queries, filter_file_to_json(self.filter), self.effort.gap, self.effort.nodes
 
     @classmethod
     def from_texts(cls, queries: str, filter_document: str, gap: float, nodes: int | None) -> Plan:
@@ -61,7 +61,7 @@ class Plan:
         return hashlib.sha256(repr(self.texts()).encode()).hexdigest()
 
 
-Path_ = str | os.PathLike[str]
+PathLike = str | os.PathLike[str]
 
 
 def filter_file_from_json(document: str) -> Filter:
@@ -83,18 +83,18 @@ def filter_file_from_json(document: str) -> Filter:
         return filter_from_json(fields["filter"])
 
 
-def filter_file_to_json(guard: Filter) -> str:
+def filter_file_to_json(filter_: Filter) -> str:
     """Return the versioned document of a filter."""
-    whole = {"version": VERSION, "filter": filter_to_json(guard)}
+    whole = {"version": VERSION, "filter": filter_to_json(filter_)}
     return json_text(whole, indent=1) + "\n"
 
 
-def filter_to_json(guard: Filter) -> Any:
+def filter_to_json(filter_: Filter) -> Any:
     """Return the filter as a tree, as in a transcript file."""
-    return readable_tree({"kind": guard.kind, **guard.tree()})
+    return readable_tree({"kind": filter_.kind, **filter_.tree()})
 
 
-def load_filter(path: Path_) -> Filter:
+def load_filter(path: PathLike) -> Filter:
     """Read a filter file.
 
     It has ``{"version": 1, "filter": {…}}``, with the filter as in a transcript, or that filter
@@ -104,12 +104,12 @@ def load_filter(path: Path_) -> Filter:
         return filter_file_from_json(read_text(path))
 
 
-def save_filter(guard: Filter, path: Path_, *, overwrite: bool = False) -> None:
+def save_filter(filter_: Filter, path: PathLike, *, overwrite: bool = False) -> None:
     """Write the file that :func:`load_filter` reads, durably.
 
     Unless ``overwrite``, an existing file is replaced only if it is a filter file.
     """
-    text = filter_file_to_json(guard)
+    text = filter_file_to_json(filter_)
     with at(os.fspath(path), ": "):
         if not overwrite:
             read_replaceable(path, FILTER_FILE)

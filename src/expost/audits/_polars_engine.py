@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING
 
 import expost
 from expost.audits._bad_rows import bad_rows
-from expost.audits._decisions import audited
-from expost.audits._log import Log, read
+from expost.audits._decisions import audit_subjects
+from expost.audits._log import LogFiles, read
 from expost.audits._partitions import Buckets, Parts, bucket
 from expost.audits._plan import Plan
-from expost.audits._rows import Unusable, arranged
+from expost.audits._rows import Unusable, arrange_rows
 from expost.errors import InvalidInput
 
 if TYPE_CHECKING:
     from polars import DataFrame, LazyFrame
 
-__all__ = ["MEMORY", "audited_frame", "audited_log"]
+__all__ = ["MEMORY", "audit_frame", "audit_log"]
 
 MEMORY = 2 << 30
 """In bytes: how much the rows that are worked on may take, about."""
@@ -38,22 +38,24 @@ _BUCKETS_OF_A_BOX = 16
 # Into how many steps progress divides each bucket.
 _SHARES = 100
 
-Tell = Callable[[int, int], None]
+ReportProgress = Callable[[int, int], None]
 """What is called with how much is done, and how much there is."""
 
 
-def audited_frame(frame: LazyFrame, plan: Plan, tell: Tell) -> DataFrame:
-    """A row for each subject of a table that is in memory."""
+def audit_frame(frame: LazyFrame, plan: Plan, report_progress: ReportProgress) -> DataFrame:
+    """Audit a table in memory: a row for each subject."""
     rows = read(frame)
     try:
-        whole = arranged(rows, plan)
+        subject_rows = arrange_rows(rows, plan)
     except Unusable:
         raise bad_rows([(None, frame)], plan) from None
-    return audited(whole, plan, lambda done: tell(done, len(whole)))
+    return audit_subjects(subject_rows, plan, lambda done: report_progress(done, len(subject_rows)))
 
 
-def audited_log(log: Log, plan: Plan, folder: Path, memory: int, tell: Tell) -> DataFrame:
-    """A row for each subject of a log.
+def audit_log(
+    log: LogFiles, plan: Plan, folder: Path, memory: int, report_progress: ReportProgress
+) -> DataFrame:
+    """Audit a log: a row for each subject.
 
     What is done is kept in a folder, and not done again after an interruption.
     """
@@ -64,49 +66,60 @@ def audited_log(log: Log, plan: Plan, folder: Path, memory: int, tell: Tell) -> 
     buckets = max(1 + size * _ROW // memory, fewest)
     parts = Parts(folder)
     made_by = f"{expost.__version__} {polars.__version__}"
-    parts.begin(f"{log.digest} {plan.digest} {buckets} {made_by}")
-    missing = [number for number in range(buckets) if not parts.has(number)]
+    parts.open_for(f"{log.digest} {plan.digest} {buckets} {made_by}")
+    missing = [bucket_index for bucket_index in range(buckets) if not parts.is_done(bucket_index)]
     try:
         if missing:
             log.check()
-        with _split(log, buckets, missing, memory // _ROW >= size) as rows_of:
-            for done, number in enumerate(missing, start=buckets - len(missing)):
-                tell(_SHARES * done, _SHARES * buckets)
-                whole = arranged(rows_of(number), plan)
-                parts.put(number, audited(whole, plan, _inside(done, buckets, len(whole), tell)))
+        with _split(log, buckets, missing, memory // _ROW >= size) as load_bucket:
+            for done, bucket_index in enumerate(missing, start=buckets - len(missing)):
+                report_progress(_SHARES * done, _SHARES * buckets)
+                subject_rows = arrange_rows(load_bucket(bucket_index), plan)
+                parts.store(
+                    bucket_index,
+                    audit_subjects(
+                        subject_rows,
+                        plan,
+                        _progress_within(done, buckets, len(subject_rows), report_progress),
+                    ),
+                )
     except Unusable:
-        parts.end()
+        parts.remove()
         raise bad_rows([(file, log.part(file)) for file in log.files], plan) from None
-    found = parts.together()
-    if not len(found):
+    table = parts.load_all()
+    if not len(table):
         raise InvalidInput("there are no rows")
-    return found
+    return table
 
 
-def _inside(before: int, buckets: int, subjects: int, tell: Tell) -> Callable[[int], None]:
-    """What is told of the subjects of one bucket."""
+def _progress_within(
+    before: int, buckets: int, subjects: int, report_progress: ReportProgress
+) -> Callable[[int], None]:
+    """Return a progress callback for the subjects of one bucket."""
 
-    def told(done: int) -> None:
-        tell(_SHARES * before + _SHARES * done // subjects, _SHARES * buckets)
+    def report(done: int) -> None:
+        report_progress(_SHARES * before + _SHARES * done // subjects, _SHARES * buckets)
 
-    return told
+    return report
 
 
 @contextmanager
 def _split(
-    log: Log, buckets: int, wanted: list[int], fits: bool
+    log: LogFiles, buckets: int, missing: list[int], in_memory: bool
 ) -> Iterator[Callable[[int], DataFrame]]:
     """The rows of each bucket, from memory or from the disk."""
-    if not wanted:
-        yield lambda number: read(log.frame().clear())
+    if not missing:
+        yield lambda bucket_index: read(log.frame().clear())
     elif buckets == 1:
-        yield lambda number: read(log.frame())
-    elif fits:
+        yield lambda bucket_index: read(log.frame())
+    elif in_memory:
         rows = read(log.frame())
-        yield lambda number: rows.filter(bucket(buckets) == number)
+        yield lambda bucket_index: rows.filter(bucket(buckets) == bucket_index)
     else:
         with tempfile.TemporaryDirectory(prefix="expost-") as folder:
             split = Buckets(Path(folder), buckets)
-            split.put(log.frame(), wanted)
-            nothing = read(log.frame().clear())
-            yield lambda number: nothing if (found := split.take(number)) is None else found
+            split.store(log.frame(), missing)
+            empty = read(log.frame().clear())
+            yield (
+                lambda bucket_index: empty if (table := split.load(bucket_index)) is None else table
+            )

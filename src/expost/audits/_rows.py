@@ -22,7 +22,7 @@ from expost.queries import Query
 if TYPE_CHECKING:
     from polars import DataFrame, Series
 
-__all__ = ["COLUMNS", "Unusable", "Whole", "arranged", "whole_of"]
+__all__ = ["COLUMNS", "SubjectRows", "Unusable", "arrange_rows", "rows_of_answers"]
 
 
 COLUMNS = ("subject", "order", "query", "response")
@@ -37,15 +37,15 @@ class Unusable(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
+class SubjectRows:
     """All responses of some subjects, in the order in which they were given."""
 
     subjects: Series
     """In ascending order."""
-    given: tuple[tuple[Query, int], ...]
+    responses: tuple[tuple[Query, int], ...]
     """Each response that occurs: a query, and the position among its responses."""
     codes: Codes
-    """For each exchange, its index in ``given``; subject by subject."""
+    """For each exchange, its index in ``responses``; subject by subject."""
     starts: NDArray[np.intp]
     """Where the exchanges of each subject start; the last entry is where all end."""
 
@@ -53,43 +53,43 @@ class Whole:
         return len(self.subjects)
 
 
-def arranged(frame: DataFrame, plan: Plan) -> Whole:
-    """The subjects of a frame with the columns of a log; rows may be in any order."""
-    places, subjects = _ranks(frame["subject"])
-    number = _numbers(frame["order"])
-    counts = np.bincount(places, minlength=len(subjects))
-    if (number > counts[places]).any():
+def arrange_rows(frame: DataFrame, plan: Plan) -> SubjectRows:
+    """Arrange the rows of a log by subject and exchange; they may be in any order."""
+    subject_indices, subjects = _ranks(frame["subject"])
+    order = _read_order(frame["order"])
+    counts = np.bincount(subject_indices, minlength=len(subjects))
+    if (order > counts[subject_indices]).any():
         raise Unusable
     starts = np.append(0, np.cumsum(counts))
-    codes, given = _coded(frame, plan)
-    target = starts[places]
-    target += number
+    codes, responses = _code_responses(frame, plan)
+    target = starts[subject_indices]
+    target += order
     target -= 1
-    taken = np.zeros(len(frame), dtype=np.bool_)
-    taken[target] = True
-    if not taken.all():
+    filled = np.zeros(len(frame), dtype=np.bool_)
+    filled[target] = True
+    if not filled.all():
         raise Unusable
-    together = np.empty_like(codes)
-    together[target] = codes
-    return Whole(subjects, given, together, starts)
+    ordered_codes = np.empty_like(codes)
+    ordered_codes[target] = codes
+    return SubjectRows(subjects, responses, ordered_codes, starts)
 
 
-def whole_of(answers: Answers) -> Whole:
-    """The subjects of a table that is in memory already, each with its rows in their order."""
+def rows_of_answers(answers: Answers) -> SubjectRows:
+    """Return the rows of answers by subject, in their order."""
     import polars
 
-    named = list(answers.subjects)
-    if len(set(map(type, named))) > 1:
-        named = list(map(str, named))
-        if len(set(named)) < len(named):
+    names = list(answers.subjects)
+    if len(set(map(type, names))) > 1:
+        names = list(map(str, names))
+        if len(set(names)) < len(names):
             raise InvalidInput("a text and an integer name two subjects alike")
-    subjects = polars.Series("subject", named)
+    subjects = polars.Series("subject", names)
     order = subjects.arg_sort().to_numpy().astype(np.intp)
     counts = answers.exchanges[order]
     starts = np.append(0, np.cumsum(counts))
     rows = np.arange(starts[-1]) + np.repeat(answers.starts[:-1][order] - starts[:-1], counts)
-    given = tuple((answers.queries[key], position) for key, position in answers.responses)
-    return Whole(subjects.gather(order), given, answers.codes[rows], starts)
+    responses = tuple((answers.queries[key], position) for key, position in answers.responses)
+    return SubjectRows(subjects.gather(order), responses, answers.codes[rows], starts)
 
 
 def _ranks(column: Series) -> tuple[NDArray[Any], Series]:
@@ -104,44 +104,45 @@ def _ranks(column: Series) -> tuple[NDArray[Any], Series]:
             raise Unusable
         ranks = column.cast(polars.Enum(entries)).to_physical().to_numpy()
         return ranks, entries
-    values, least = column.to_numpy(), int(entries[0]) if len(entries) else 0
-    if len(entries) and int(entries[-1]) - least < 4 * len(column):
-        table = np.zeros(int(entries[-1]) - least + 1, dtype=np.intp)
-        table[entries.to_numpy() - least] = np.arange(len(entries))
-        return table[values - least], entries
+    values, smallest = column.to_numpy(), int(entries[0]) if len(entries) else 0
+    if len(entries) and int(entries[-1]) - smallest < 4 * len(column):
+        table = np.zeros(int(entries[-1]) - smallest + 1, dtype=np.intp)
+        table[entries.to_numpy() - smallest] = np.arange(len(entries))
+        return table[values - smallest], entries
     return np.searchsorted(entries.to_numpy(), values), entries
 
 
-def _numbers(column: Series) -> NDArray[np.int64]:
+def _read_order(column: Series) -> NDArray[np.int64]:
     if column.null_count():
         raise Unusable
-    number = column.to_numpy()
-    if len(number) and number.min() < 1:
+    order = column.to_numpy()
+    if len(order) and order.min() < 1:
         raise Unusable
-    return number
+    return order
 
 
-def _coded(frame: DataFrame, plan: Plan) -> tuple[Codes, tuple[tuple[Query, int], ...]]:
+def _code_responses(frame: DataFrame, plan: Plan) -> tuple[Codes, tuple[tuple[Query, int], ...]]:
     """For each row the index of its response among all that occur, and those."""
     import polars
 
     ids = list(plan.queries)
-    asked = frame["query"].cast(polars.Enum(ids), strict=False)
-    if asked.null_count() or frame["response"].null_count():
+    query_column = frame["query"].cast(polars.Enum(ids), strict=False)
+    if query_column.null_count() or frame["response"].null_count():
         raise Unusable
-    answered, responses = _ranks_of_labels(frame["response"])
-    pair = asked.to_physical().to_numpy().astype(np.int64)
+    response_indices, responses = _ranks_of_labels(frame["response"])
+    pair = query_column.to_physical().to_numpy().astype(np.int64)
     pair *= len(responses)
-    pair += answered
+    pair += response_indices
     if len(ids) * len(responses) <= max(_LARGEST_TABLE, len(frame)):
-        seen = np.flatnonzero(np.bincount(pair, minlength=len(ids) * len(responses)))
+        occurring = np.flatnonzero(np.bincount(pair, minlength=len(ids) * len(responses)))
         index = np.zeros(len(ids) * len(responses), dtype=np.intp)
-        index[seen] = np.arange(len(seen))
+        index[occurring] = np.arange(len(occurring))
         rows = index[pair]
     else:
-        seen, rows = np.unique(pair, return_inverse=True)
-    return _merged(rows, [(ids[each // len(responses)], responses[each % len(responses)])
-                          for each in seen.tolist()], plan)  # fmt: skip
+        occurring, rows = np.unique(pair, return_inverse=True)
+    pairs = [divmod(pair_index, len(responses)) for pair_index in occurring.tolist()]
+    spellings = [(ids[query], responses[response]) for query, response in pairs]
+    return _merge_spellings(rows, spellings, plan)
 
 
 def _ranks_of_labels(column: Series) -> tuple[NDArray[Any], list[str]]:
@@ -152,7 +153,7 @@ def _ranks_of_labels(column: Series) -> tuple[NDArray[Any], list[str]]:
     return ranks, entries.to_list()
 
 
-def _merged(
+def _merge_spellings(
     rows: NDArray[np.intp], pairs: list[tuple[str, str]], plan: Plan
 ) -> tuple[Codes, tuple[tuple[Query, int], ...]]:
     """Responses that are spelled in several ways are one, and come in the order of the queries."""
@@ -163,11 +164,13 @@ def _merged(
         ]
     except InvalidInput:
         raise Unusable from None
-    rank = {key: place for place, key in enumerate(plan.queries)}
-    read = [(rank[key], position) for (key, _), position in zip(pairs, positions, strict=True)]
-    given = sorted(set(read))
-    place = {each: code for code, each in enumerate(given)}
-    small = np.min_scalar_type(max(len(given) - 1, 0))
-    table = np.array([place[each] for each in read], dtype=small)
+    query_rank = {key: code_of for code_of, key in enumerate(plan.queries)}
+    positions_by_query = [
+        (query_rank[key], position) for (key, _), position in zip(pairs, positions, strict=True)
+    ]
+    responses = sorted(set(positions_by_query))
+    code_of = {pair_index: code for code, pair_index in enumerate(responses)}
+    small = np.min_scalar_type(max(len(responses) - 1, 0))
+    table = np.array([code_of[pair_index] for pair_index in positions_by_query], dtype=small)
     queries = list(plan.queries.values())
-    return table[rows], tuple((queries[number], position) for number, position in given)
+    return table[rows], tuple((queries[order], position) for order, position in responses)

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from expost.audits._bad_rows import MOST, BadRow, BadRows, bad_rows
-from expost.audits._decisions import COLUMNS, audited_batches, schema
-from expost.audits._log import Log, check_names
+from expost.audits._decisions import COLUMNS, audit_batches, schema
+from expost.audits._log import LogFiles, check_names
 from expost.audits._plan import Plan
 from expost.audits._rows import COLUMNS as NEEDED
 from expost.audits._rows import Unusable
@@ -23,70 +23,72 @@ from expost.errors import InvalidInput
 if TYPE_CHECKING:
     from polars import DataFrame
 
-__all__ = ["audited_log_on_spark", "audited_on_spark"]
+__all__ = ["audit_log_on_spark", "audit_on_spark"]
 
 _TYPES = ("bigint", "double", "double", "double", "double", "boolean", "bigint", "double")
 # Rows that cannot be used come back in place of results: a line about each, and their number.
 _BAD = ("bad", "bad_number")
 # Rows of a file that are handed over at once.
 _TOGETHER = 1 << 17
-_WHOLE = ("tinyint", "smallint", "int", "bigint")
+_INTEGER_TYPES = ("tinyint", "smallint", "int", "bigint")
 
 
-def audited_on_spark(dataframe: Any, plan: Plan) -> DataFrame:
-    """A row for each subject of a data frame of Spark with the columns of a log."""
+def audit_on_spark(dataframe: Any, plan: Plan) -> DataFrame:
+    """Audit a Spark data frame with the columns of a log: a row for each subject."""
     import polars
 
     for name in NEEDED:
         if name not in dataframe.columns:
-            there = ", ".join(dataframe.columns[:10])
-            raise InvalidInput(f"column {name!r} is missing; there are {there}")
+            columns_present = ", ".join(dataframe.columns[:10])
+            raise InvalidInput(f"column {name!r} is missing; there are {columns_present}")
     check_names(dataframe.columns)
-    kinds = dict(dataframe.dtypes)
+    types_by_column = dict(dataframe.dtypes)
     for name in NEEDED:
-        if kinds[name] == "boolean":
+        if types_by_column[name] == "boolean":
             raise InvalidInput("is true or false, not a label or a number", name)
-    subject, named = _name(kinds["subject"])
+    subject, named = _name(types_by_column["subject"])
     rows = dataframe.selectExpr(named, "`order`", "query", "response").repartition("subject")
     columns = zip((*COLUMNS, *_BAD), (subject, *_TYPES, "string", "bigint"), strict=True)
-    written = ", ".join(f"`{name}` {kind}" for name, kind in columns)
+    written = ", ".join(f"`{name}` {type_name}" for name, type_name in columns)
     names = polars.Int64() if subject == "bigint" else polars.String()
     types = {**schema(names), **dict(zip(_BAD, (polars.String(), polars.Int64()), strict=True))}
-    table = polars.DataFrame(rows.mapInArrow(_work(plan, types), written).toArrow())
+    table = polars.DataFrame(rows.mapInArrow(_audit_partition(plan, types), written).toArrow())
     bad = table["bad"].drop_nulls().sort().to_list()
     if bad:
-        listed = tuple(BadRow("", None, reason) for reason in bad[:MOST])
-        raise BadRows(listed, int(table["bad_number"].sum()))
+        listed_rows = tuple(BadRow("", None, reason) for reason in bad[:MOST])
+        raise BadRows(listed_rows, int(table["bad_number"].sum()))
     if not len(table):
         raise InvalidInput("there are no rows")
-    found = table.drop(_BAD).sort("subject")
-    assert found["subject"].is_unique().all(), "the rows of a subject were not in one partition"
-    return found
+    table_by_subject = table.drop(_BAD).sort("subject")
+    assert table_by_subject["subject"].is_unique().all(), (
+        "the rows of a subject were not in one partition"
+    )
+    return table_by_subject
 
 
-def _name(kind: str) -> tuple[str, str]:
+def _name(type_name: str) -> tuple[str, str]:
     """The type of subjects, and the expression that makes them: null for other floats."""
-    if kind in _WHOLE:
+    if type_name in _INTEGER_TYPES:
         return "bigint", "cast(subject as bigint) as subject"
-    if kind in ("float", "double"):
+    if type_name in ("float", "double"):
         # For Spark NaN equals itself, and is larger than any number.
-        whole = "subject = rint(subject) and abs(subject) < 9e18"
-        return "bigint", f"case when {whole} then cast(subject as bigint) end as subject"
-    if kind == "string" or kind.startswith(("char", "varchar")):
+        is_whole = "subject = rint(subject) and abs(subject) < 9e18"
+        return "bigint", f"case when {is_whole} then cast(subject as bigint) end as subject"
+    if type_name == "string" or type_name.startswith(("char", "varchar")):
         return "string", "cast(subject as string) as subject"
-    raise InvalidInput(f"must be texts or integers, not {kind}", "subject")
+    raise InvalidInput(f"must be texts or integers, not {type_name}", "subject")
 
 
-def audited_log_on_spark(log: Log, plan: Plan) -> DataFrame:
-    """The same for files, which every worker has to be able to read."""
+def audit_log_on_spark(log: LogFiles, plan: Plan) -> DataFrame:
+    """Audit files, which every worker must be able to read."""
     try:
-        return audited_on_spark(_read(log), plan)
+        return audit_on_spark(_read(log), plan)
     except BadRows:
         # In files, rows have numbers.
         raise bad_rows([(file, log.part(file)) for file in log.files], plan) from None
 
 
-def _read(log: Log) -> Any:
+def _read(log: LogFiles) -> Any:
     """The rows of the files of a log.
 
     Parquet is read by Spark. Texts are read by workers, a file each, as one process reads them, for
@@ -104,17 +106,17 @@ def _read(log: Log) -> Any:
         log.part(file)  # or what is wrong with its columns
     names = session.createDataFrame([(file,) for file in files], "file string")
     written = "subject string, `order` bigint, query string, response string"
-    return names.repartition(len(files)).mapInArrow(_texts(log.suffix), written)
+    return names.repartition(len(files)).mapInArrow(_read_texts(log.suffix), written)
 
 
-def _texts(suffix: str) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    """What a worker does with the names of its files."""
+def _read_texts(suffix: str) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    """Return what a worker does with the names of its files."""
 
     def read(batches: Iterable[Any]) -> Iterator[Any]:
         import polars
 
         for file in (Path(name) for batch in batches for name in polars.DataFrame(batch)["file"]):
-            log = Log((file,), suffix)
+            log = LogFiles((file,), suffix)
             rows = log.part(file)
             try:
                 log.check()
@@ -127,25 +129,29 @@ def _texts(suffix: str) -> Callable[[Iterable[Any]], Iterator[Any]]:
     return read
 
 
-def _work(plan: Plan, kinds: dict[str, Any]) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    """What a worker does with its batches; the plan goes there as text."""
+def _audit_partition(
+    plan: Plan, types_by_column: dict[str, Any]
+) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    """Return what a worker does with its batches; the plan travels as text."""
     texts = plan.texts()
 
-    def work(batches: Iterable[Any]) -> Iterator[Any]:
+    def audit_partition(batches: Iterable[Any]) -> Iterator[Any]:
         import polars
 
         plan = Plan.from_texts(*texts)
         try:
-            for rows in audited_batches(batches, plan):
-                nothing = [polars.lit(None, dtype=kinds[name]).alias(name) for name in _BAD]
-                yield from _arrow(rows.with_columns(nothing))
+            for rows in audit_batches(batches, plan):
+                empty_cells = [
+                    polars.lit(None, dtype=types_by_column[name]).alias(name) for name in _BAD
+                ]
+                yield from _arrow(rows.with_columns(empty_cells))
         except BadRows as error:
             # As rows, for what a worker raises is lost in the errors of Spark.
             bad = [{"bad": str(row), "bad_number": 0} for row in error.rows]
-            bad[0]["bad_number"] = error.number
-            yield from _arrow(polars.DataFrame(bad, schema=kinds))
+            bad[0]["bad_number"] = error.count
+            yield from _arrow(polars.DataFrame(bad, schema=types_by_column))
 
-    return work
+    return audit_partition
 
 
 def _arrow(rows: DataFrame) -> Iterator[Any]:

@@ -26,12 +26,12 @@ from expost.queries import Query
 __all__ = ["load_answers", "save_answers", "save_losses", "save_queries"]
 
 
-Path_ = str | os.PathLike[str]
+PathLike = str | os.PathLike[str]
 
 
 def load_answers(
     data: Any,
-    queries: Path_ | None = None,
+    queries: PathLike | None = None,
     *,
     complete: bool = True,
     filter: Filter | None = None,
@@ -70,11 +70,11 @@ def load_answers(
         expect(queries, (str, os.PathLike), "the name of a file of queries")
     with at(os.fspath(queries), ": "):
         domain, by_id = queries_from_json(read_text(queries))
-    known = partial(Answers, complete=complete, filter=filter, refused=refused)
+    read_answers = partial(Answers, complete=complete, filter=filter, refused=refused)
     if not isinstance(data, (str, os.PathLike)):
-        return known(domain, by_id, data)
+        return read_answers(domain, by_id, data)
     with at(os.fspath(data), ": "), _below_header(Path(data)):
-        return known(domain, by_id, read_table(Path(data), COLUMNS))
+        return read_answers(domain, by_id, read_table(Path(data), COLUMNS))
 
 
 @contextmanager
@@ -85,12 +85,12 @@ def _below_header(data: Path) -> Iterator[None]:
     except InvalidInput as error:
         if data.suffix != ".csv":
             raise
-        place = re.sub(r"^row \d+", r"\g<0> below the header", error.location)
-        raise InvalidInput(error.reason, place) from None
+        location = re.sub(r"^row \d+", r"\g<0> below the header", error.location)
+        raise InvalidInput(error.reason, location) from None
 
 
 def save_queries(
-    domain: Domain, queries: Mapping[str, Query], path: Path_, *, overwrite: bool = False
+    domain: Domain, queries: Mapping[str, Query], path: PathLike, *, overwrite: bool = False
 ) -> None:
     """Write the file of queries that :func:`load_answers` reads, durably.
 
@@ -114,7 +114,7 @@ def save_queries(
         save(path, lambda: text)
 
 
-def save_answers(answers: Answers, path: Path_) -> None:
+def save_answers(answers: Answers, path: PathLike) -> None:
     """Write a table of answers that :func:`load_answers` and audits read.
 
     The columns are subject, order (from 1 for each subject), query and response; the suffix of the
@@ -140,7 +140,7 @@ def _spelled(answers: Answers, key: str, position: int) -> Any:
     return json_text(list(response)) if isinstance(response, tuple) else response
 
 
-def save_losses(losses: Losses | AgainstBudget, path: Path_) -> None:
+def save_losses(losses: Losses | AgainstBudget, path: PathLike) -> None:
     """Write a table of losses with a row per subject: subject, lower, upper, exchanges, basic.
 
     Losses against a budget have one more column, ``over``: yes, no or undecided. The suffix of the

@@ -26,7 +26,7 @@ from expost.session import HistoryFile
 
 if TYPE_CHECKING:
     from expost.audits._bad_files import BadFiles
-    from expost.audits._folder import Gathered
+    from expost.audits._folder import LoadedTranscripts
 
 __all__ = [
     "about_options",
@@ -78,11 +78,11 @@ def show_bad_files(error: BadFiles) -> None:
             click.echo(f"expost: {bad_file}", err=True)
 
 
-def read_answers(data: Path, queries: Path | None, line: Line) -> Gathered:
+def read_answers(data: Path, queries: Path | None, line: Line) -> LoadedTranscripts:
     """What a folder of transcripts holds, or a table, which names no filter."""
     # One subject needs none of it.
     from expost.audits._bad_files import BadFiles
-    from expost.audits._folder import Gathered, load_folder
+    from expost.audits._folder import LoadedTranscripts, load_folder
     from expost.audits._tables import load_answers
 
     if data.is_dir():
@@ -97,7 +97,7 @@ def read_answers(data: Path, queries: Path | None, line: Line) -> Gathered:
     if queries is None:
         with at(str(data), ": "), open_for_reading(data, most=sys.maxsize):
             raise InvalidInput("a table needs --queries QUERIES too")
-    return Gathered(load_answers(data, queries), 0, (None,))
+    return LoadedTranscripts(load_answers(data, queries), 0, (None,))
 
 
 def read_value(file: Path | None) -> Any:

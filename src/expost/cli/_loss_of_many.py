@@ -128,7 +128,7 @@ def _unasked(count: int) -> str:
 
 def _budget(against: AgainstBudget) -> Iterator[tuple[str, str]]:
     """A verdict about the end, which says that it is none about the way there."""
-    yield "budget", budget_text(against.guard)
+    yield "budget", budget_text(against.filter)
     over = against.over_budget
     yield "over it at the end", f"{over:,} subject{'' if over == 1 else 's'}"
     if against.undecided:

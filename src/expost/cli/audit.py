@@ -9,11 +9,11 @@ from pathlib import Path
 
 import click
 
-from expost.audits._audit import Audit, FilesRead, audit, audit_files_on_spark, of_transcripts
+from expost.audits._audit import Audit, FilesRead, audit, audit_files_on_spark, is_transcript_folder
 from expost.audits._bad_files import BadFiles
 from expost.audits._bad_rows import BadRows
 from expost.audits._folder import transcript_files
-from expost.audits._log import Log
+from expost.audits._log import LogFiles
 from expost.audits._partitions import Parts
 from expost.audits._plan import filter_file_to_json, load_filter
 from expost.cli._inputs import show_bad_files
@@ -101,7 +101,7 @@ def command(
     """
     if not answers.exists():
         raise InvalidInput("cannot be read: No such file or directory", os.fspath(answers))
-    if queries is None and not of_transcripts(answers):
+    if queries is None and not is_transcript_folder(answers):
         raise InvalidInput("give --queries QUERIES too; only a folder of transcripts needs none")
     filter_, limit = load_filter(filter_file), _parse_size(memory)
     if out is not None:
@@ -199,21 +199,21 @@ def _write_results(
         content_id=_content_id(result, answers, queries),
     )
     save(out / _PAGE, lambda: text)
-    Parts(out / _PARTS).end()
+    Parts(out / _PARTS).remove()
 
 
 def _content_id(result: Audit, answers: Path, queries: Path | None) -> str:
     """Of everything that the result depends on: log, queries and filter."""
     digest = hashlib.sha256()
-    if of_transcripts(answers):
+    if is_transcript_folder(answers):
         for file in transcript_files(answers):
             digest.update(
                 f"{file.name}\0{hashlib.sha256(file.read_bytes()).hexdigest()}\0".encode()
             )
     else:
-        digest.update(Log.at(answers).digest.encode())
+        digest.update(LogFiles.at(answers).digest.encode())
     digest.update(b"" if queries is None else queries.read_bytes())
-    digest.update(filter_file_to_json(result.guard).encode())
+    digest.update(filter_file_to_json(result.filter).encode())
     return digest.hexdigest()
 
 
@@ -224,8 +224,8 @@ def audit_lines(result: Audit) -> Iterator[tuple[str, str]]:
         yield from _file_lines(result.files)
     yield "subjects", f"{len(result):,}"
     yield "exchanges", f"{summary['exchanges']:,}"
-    yield "budget", budget_text(result.guard)
-    yield "compared", f"{result.guard.compares}, at every exchange"
+    yield "budget", budget_text(result.filter)
+    yield "compared", f"{result.filter.compares}, at every exchange"
     yield "respected", f"{_count_subjects(result.respected)}, at every exchange"
     yield "not respected", _count_subjects(result.broken)
     if result.undecided:
@@ -249,7 +249,7 @@ def audit_lines(result: Audit) -> Iterator[tuple[str, str]]:
 
 def _file_lines(read: FilesRead) -> Iterator[tuple[str, str]]:
     unasked = f", {read.unasked:,} of them without any exchange" if read.unasked else ""
-    yield "files read", f"{read.number:,}{unasked}"
+    yield "files read", f"{read.count:,}{unasked}"
     if read.identical:
         names = [name for group in read.identical for name in group]
         text = f"{_name_subjects(names)}; copies, or people who gave the same responses"

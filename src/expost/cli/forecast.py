@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from expost.audits._folder import Gathered
+from expost.audits._folder import LoadedTranscripts
 from expost.audits._plan import load_filter
 from expost.cli._inputs import read_answers, read_query
 from expost.cli._options import as_json, next_query, path
@@ -104,13 +104,13 @@ def _is_ledger(location: Path) -> bool:
 
 def _from_ledger(
     location: str, checkpoint: Path | None, query: Path
-) -> tuple[Gathered, Query, int]:
+) -> tuple[LoadedTranscripts, Query, int]:
     """What a ledger holds, a query, and how many of those who have answered it would ask now."""
     with Ledger(location, checkpoint=checkpoint) as ledger:
         answers = ledger.answers()
         asked_next = find_query(ledger, str(query))
         decided = ledger.decide(asked_next, answers.subjects)
-        study = Gathered(answers, len(ledger) - len(answers), (ledger.filter,))
+        study = LoadedTranscripts(answers, len(ledger) - len(answers), (ledger.filter,))
     return study, asked_next, int(decided.accepted.sum())
 
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from expost.audits._decisions import verdicts
+from expost.audits._decisions import replay_subjects
 from expost.audits._plan import Plan
 from expost.errors import InvalidInput
 from expost.ledger._batch import BARRED_REASON, ROLLBACKS, UNCONFIRMED, subject_from_json
@@ -173,7 +173,9 @@ def _decisions(engine: CommitEngine, history: StudyHistory) -> tuple[int, list[s
     )
     entries = [catalog.response(response_number) for response_number in range(1, catalog.size + 1)]
     responses = [(catalog.query(entry.query), entry.position) for entry in entries]
-    replayed = verdicts(responses, history.responses - 1, history.starts, plan, lambda done: None)
+    replayed = replay_subjects(
+        responses, history.responses - 1, history.starts, plan, lambda done: None
+    )
     suspended = _first_suspensions(engine)
     problems = []
     for index in np.flatnonzero(replayed.respected == 0).tolist():

@@ -48,12 +48,12 @@ def audit_page(audit: Audit, *, name: str, date: str, content_id: str) -> str:
         file=name,
         date=date,
         content_id=content_id,
-        budget=budget_text(audit.guard),
+        budget=budget_text(audit.filter),
         facts=list(_facts(audit)),
     )
     return page(
         header,
-        section("What the budget promises", *promise_paragraphs(audit.guard)),
+        section("What the budget promises", *promise_paragraphs(audit.filter)),
         section("How much was given away", side_by_side(_losses(audit), _peaks(audit))),
         *_broken(audit),
         section("Who is nearest to the limit, or over it", _worst(audit)),
@@ -111,7 +111,7 @@ def scope_notes(audit: Audit | None) -> Iterator[str]:
 def _facts(audit: Audit) -> Iterator[tuple[str, str]]:
     frame = audit.frame
     if audit.files is not None:
-        yield "files read", f"{audit.files.number:,}"
+        yield "files read", f"{audit.files.count:,}"
     yield "people", f"{len(audit):,}"
     yield "answers", f"{int(frame['exchanges'].sum()):,}"
     yield "used up", f"{format_people(audit.exhausted)}, with less than a thousandth remaining"
@@ -177,7 +177,7 @@ def histogram(
     audit: Audit, spread: Histogram, label: str, caption: str, colour: str = "realized"
 ) -> str:
     """Draw the histogram of an amount over people, with the budget."""
-    limit = audit.guard.budget.enclosure.upper
+    limit = audit.filter.budget.enclosure.upper
     edges, counts = spread.edges, spread.counts
     marks: list[Mark] = [
         VerticalBars(edges, counts, colour, "people"),
@@ -212,8 +212,8 @@ def _broken(audit: Audit) -> list[str]:
     parts = [
         paragraph(
             "For these people a question was answered although the filter refuses "
-            f"it, given the answers before. The {audit.guard.kind} filter compares with the "
-            f"budget: {audit.guard.compares}. So a loss below the budget does not show that a "
+            f"it, given the answers before. The {audit.filter.kind} filter compares with the "
+            f"budget: {audit.filter.compares}. So a loss below the budget does not show that a "
             "question was allowed. Their devices may have used another filter, or none."
         )
     ]
@@ -272,7 +272,7 @@ def _remaining_text(row: dict[str, Any]) -> str:
 
 
 def _files(read: FilesRead) -> Iterator[str]:
-    files = f"{read.number:,} {'file was' if read.number == 1 else 'files were'} read"
+    files = f"{read.count:,} {'file was' if read.count == 1 else 'files were'} read"
     without = f", {read.unasked:,} of them without any answer" if read.unasked else ""
     yield f"{files}{without}. Compare this with the number that you expect."
     if read.identical:
