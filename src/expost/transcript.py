@@ -1,4 +1,4 @@
-"""What was asked and answered: exchanges, transcripts, their file and their content id."""
+"""Exchanges and transcripts, their file and their content id."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Exchange:
     query: Query
     response: Value
     position: int = field(repr=False)
-    """Where the response is among those of the query on the domain of the transcript."""
+    """The index of the response among those of the query on the transcript's domain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Transcript:
     exchanges: Chain[Exchange] = field(default_factory=Chain, init=False)
     _tally: Tally | None = field(default=None, init=False, repr=False, compare=False)
     _work: int | None = field(default=None, init=False, repr=False, compare=False)
-    """What its queries take to set up whenever it is read, in microseconds, once it was counted."""
+    """The work to set up its queries when it is read, in microseconds; None until counted."""
 
     def __post_init__(self) -> None:
         with at("domain"):
@@ -89,13 +89,13 @@ class Transcript:
         return self.filter
 
     def add(self, query: Query, response: Any) -> Transcript:
-        """The transcript with one more exchange; the query must have the response."""
+        """Return the transcript with one more exchange."""
         check_query(query)
         likelihood = query.on(self.domain)
         return self._plus(query, likelihood, _position(likelihood, response))
 
     def add_position(self, query: Query, position: int) -> Transcript:
-        """The same by the position of the response."""
+        """Add an exchange by the position of its response."""
         return self._plus(query, query.on(self.domain), position)
 
     def _plus(self, query: Query, likelihood: Likelihood[Any], position: int) -> Transcript:
@@ -104,7 +104,7 @@ class Transcript:
         return self._with(self.exchanges.plus(exchange), work)
 
     def _with(self, exchanges: Chain[Exchange], work: int | None = None) -> Transcript:
-        """The same with other exchanges; domain and filter have been looked at."""
+        """Replace the exchanges; domain and filter are not checked again."""
         other = object.__new__(Transcript)
         object.__setattr__(other, "domain", self.domain)
         object.__setattr__(other, "filter", self.filter)
@@ -115,18 +115,18 @@ class Transcript:
 
     @property
     def tally(self) -> Tally:
-        """How often each response was given, whatever the order: all that a loss depends on."""
+        """The count of each (query, response): all that a loss depends on."""
         if self._tally is None:
             object.__setattr__(self, "_tally", Tally.of(self.exchanges))
         assert self._tally is not None
         return self._tally
 
     def first(self, count: int) -> Transcript:
-        """The transcript as it was after the first so many exchanges."""
+        """Return the transcript as it was after the first so many exchanges."""
         return self._with(self.exchanges.first(count))
 
     def _work_with(self, query: Query) -> int:
-        """The work after one more query; what was asked lately takes no more."""
+        """Return the work after one more query; repeating a recent query adds none."""
         if self._work is None:
             queries = (exchange.query for exchange in self.exchanges)
             object.__setattr__(self, "_work", SetupWork.by_content(self.domain, queries).total)
@@ -161,7 +161,7 @@ class Transcript:
         )
 
     def tree(self) -> dict[str, Any]:
-        """The JSON shape: exact numbers as fractions, doubles as floats, the rest as it is."""
+        """Return the JSON tree, with exact numbers as fractions and doubles as floats."""
         tree = self._fixed_tree()
         tree["exchanges"] = [
             {
@@ -173,7 +173,7 @@ class Transcript:
         return tree
 
     def _fixed_tree(self) -> dict[str, Any]:
-        """What every transcript that grows from this one has in common."""
+        """Return the fields that every continuation of this transcript shares."""
         tree: dict[str, Any] = {"version": VERSION, "domain": self.domain.tree()}
         if self.filter is not None:
             tree["filter"] = {"kind": self.filter.kind, **self.filter.tree()}
@@ -185,18 +185,18 @@ class Transcript:
         return hashlib.sha256(canonical_bytes(self.tree())).hexdigest()
 
     def to_json(self) -> str:
-        """The text of its file; a query that is asked repeatedly is written once."""
+        """Return the text of its file; a query that is asked repeatedly is written once."""
         return self.growing().text()
 
     def growing(self) -> TranscriptText:
-        """The same, which :func:`append_exchange` can continue."""
+        """Return the text of its file in a form that :func:`append_exchange` continues."""
         growing = TranscriptText(readable_tree(self._fixed_tree()))
         for exchange in self.exchanges:
             append_exchange(exchange, growing)
         return growing
 
     def continues(self, earlier: Transcript) -> bool:
-        """Whether it begins with all of an earlier one, on its domain and under its filter."""
+        """Return whether it begins with all of an earlier one, with the same domain and filter."""
         same = (self.domain, self.filter) == (earlier.domain, earlier.filter)
         return same and self.exchanges[: len(earlier)] == earlier.exchanges
 
@@ -250,7 +250,7 @@ class Transcript:
         return empty._with(Chain(exchanges))
 
     def _read(self, entries: list[Any], queries: QueryTable, length: int) -> list[Exchange]:
-        """The exchanges of a file of some length.
+        """Read the exchanges of a file of some length.
 
         Places are added to errors where they come up: a file has a dozen places to each exchange.
         """
@@ -295,7 +295,7 @@ def append_exchange(exchange: Exchange, growing: TranscriptText) -> None:
 
 
 def no_such_response(likelihood: Likelihood[Any], query: str = "this query") -> str:
-    """The message about a response that a query does not have."""
+    """Return the message about a response that a query does not have."""
     # There can be more responses than can be counted, and long ones.
     response = [reprlib.repr(response) for response in islice(likelihood.responses, 7)]
     shown = ", ".join([*response[:6], "…"] if len(response) > 6 else response)
@@ -309,7 +309,7 @@ def check_version(version: Any) -> None:
 
 
 def transcript_of(source: object) -> Transcript:
-    """The transcript that is meant: itself, or that of a session, an odometer or a replay."""
+    """Return the transcript of a session, an odometer or a replay, or the transcript itself."""
     candidate = source
     for name in ("odometer", "transcript"):
         if not isinstance(candidate, Transcript):

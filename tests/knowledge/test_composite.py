@@ -39,7 +39,7 @@ def test_a_belief_about_several_must_agree_with_what_is_known_of_each() -> None:
     ann = TWINS.statement(lambda ann, bob: ann == "carrier")
     bob = TWINS.statement(lambda ann, bob: bob == "carrier")
     ALIKE.check(ann, "0.1")
-    ALIKE.check(bob, 1, given=ann)
+    ALIKE.check(bob, 1, condition=ann)
     with pytest.raises(xp.InvalidInput, match=r"^the belief has 1/10 here, not 1/5$"):
         ALIKE.check(bob, "0.2")
 

@@ -83,14 +83,14 @@ def test_a_belief_can_be_held_against_what_is_known() -> None:
         xp.knowledge.Statement(PEOPLE, "sex == 1"),
     )
     belief.check(old, "1/2")
-    belief.check(woman, "1/3", given=old)
+    belief.check(woman, "1/3", condition=old)
     with pytest.raises(xp.InvalidInput, match=r"^the belief has 1/2 here, not 3/5$"):
         belief.check(old, "0.6")
     with pytest.raises(xp.InvalidInput, match=r"^the belief has 1/3 here, not 1/2$"):
-        belief.check(woman, 0.5, given=old)
+        belief.check(woman, 0.5, condition=old)
     with pytest.raises(xp.InvalidInput, match=r"^the belief rules out what is given$"):
-        belief.check(old, 1, given=xp.knowledge.Statement(PEOPLE, "age > 90"))
+        belief.check(old, 1, condition=xp.knowledge.Statement(PEOPLE, "age > 90"))
     with pytest.raises(xp.InvalidInput, match="true or false of each value"):
-        belief.check(old, 1, given=xp.knowledge.Statement(PEOPLE, [0.5, 1, 1]))
+        belief.check(old, 1, condition=xp.knowledge.Statement(PEOPLE, [0.5, 1, 1]))
     with pytest.raises(xp.InvalidInput, match=r"^probability: a probability must be between"):
         belief.check(old, 2)

@@ -27,13 +27,13 @@ class Rows(Store):
         self.database.execute("create table if not exists exchanges (epsilon, response)")
 
     @contextmanager
-    def turn(self, known: xp.Odometer) -> Iterator[xp.Odometer]:
+    def turn(self, odometer: xp.Odometer) -> Iterator[xp.Odometer]:
         self.database.execute("begin immediate")
         try:
             rows = "select epsilon, response from exchanges limit -1 offset ?"
-            for epsilon, response in self.database.execute(rows, (len(known),)).fetchall():
-                known = known.add(xp.randomized_response(epsilon), response)
-            yield known
+            for epsilon, response in self.database.execute(rows, (len(odometer),)).fetchall():
+                odometer = odometer.add(xp.randomized_response(epsilon), response)
+            yield odometer
         except BaseException:
             self.database.execute("rollback")
             raise

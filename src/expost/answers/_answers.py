@@ -131,7 +131,7 @@ class Answers:
         query_codes, keys = encode_parsed_column(
             query_column, partial(read_key, likelihoods=likelihoods), "query"
         )
-        response_codes, distinct_responses = encode_column(response_column, "response")
+        codes_of_response, distinct_responses = encode_column(response_column, "response")
 
         def response_of(pair: int) -> tuple[str, int]:
             key, response = (
@@ -140,18 +140,22 @@ class Answers:
             )
             return key, response_position(likelihoods[key], response, f"query {key!r}")
 
-        codes, given = encode_parsed_column(
-            query_codes * len(distinct_responses) + response_codes, response_of, "response"
+        codes, answered_responses = encode_parsed_column(
+            query_codes * len(distinct_responses) + codes_of_response, response_of, "response"
         )
         rank = {key: index for index, key in enumerate(likelihoods)}
-        order = sorted(range(len(given)), key=lambda code: (rank[given[code][0]], given[code][1]))
+        order = sorted(
+            range(len(answered_responses)),
+            key=lambda code: (rank[answered_responses[code][0]], answered_responses[code][1]),
+        )
         codes = np.argsort(order)[codes]
         if (np.diff(of_row) < 0).any():
             together = np.argsort(of_row, kind="stable")
             codes, of_row = codes[together], of_row[together]
         starts = np.searchsorted(of_row, np.arange(len(subjects) + 1))
         self._set(
-            domain, queries, tuple(subjects), tuple(given[code] for code in order), codes, starts,
+            domain, queries, tuple(subjects), tuple(map(answered_responses.__getitem__, order)),
+            codes, starts,
             complete=complete, filters=(filter,), refused=_refusals(refused, likelihoods),
         )  # fmt: skip
 
@@ -334,16 +338,16 @@ class Answers:
             return False
         if query is None:
             return self._same_queries
-        asked = np.array([key == query for key, _ in self.responses])
-        times = np.add.reduceat(asked[self.codes], self.starts[:-1], dtype=np.intp)
+        is_query = np.array([key == query for key, _ in self.responses])
+        times = np.add.reduceat(is_query[self.codes], self.starts[:-1], dtype=np.intp)
         return bool(times[0] > 0 and (times == times[0]).all())
 
     @property
     def _same_queries(self) -> bool:
         """True if all subjects were asked the same queries, the same number of times each."""
-        number = {key: place for place, key in enumerate(self.queries)}
-        asked = np.array([number[key] for key, _ in self.responses])[self.codes]
-        tallies = TallyIndex.of_rows(asked, self.starts)
+        index_of_query = {key: index for index, key in enumerate(self.queries)}
+        query_of_row = np.array([index_of_query[key] for key, _ in self.responses])[self.codes]
+        tallies = TallyIndex.of_rows(query_of_row, self.starts)
         return bool((tallies.of_subject == tallies.of_subject[0]).all())
 
     def __len__(self) -> int:
@@ -369,18 +373,18 @@ class Answers:
 
     def transcript(self, subject: Subject) -> Transcript:
         """Return the transcript of one subject, with its exchanges in the order of the table."""
-        place = self._places.get(subject)
-        if place is None:
+        index = self._index_of_subject.get(subject)
+        if index is None:
             raise InvalidInput("nobody in the table is called so", "subject")
-        return self.transcript_of(self.codes[self.starts[place] : self.starts[place + 1]])
+        return self.transcript_of(self.codes[self.starts[index] : self.starts[index + 1]])
 
     def tallies(self) -> TallyIndex:
         """Count the responses of each subject, by their indices in ``responses``."""
         return TallyIndex.of_rows(self.codes, self.starts)
 
     @cached_property
-    def _places(self) -> dict[Subject, int]:
-        return {subject: place for place, subject in enumerate(self.subjects)}
+    def _index_of_subject(self) -> dict[Subject, int]:
+        return {subject: index for index, subject in enumerate(self.subjects)}
 
     def transcript_of(self, codes: Indices) -> Transcript:
         """Return the transcript of a subject, from indices into ``responses``."""
@@ -460,14 +464,14 @@ def no_such_query(name: str, queries: Mapping[str, Any]) -> InvalidInput:
     return InvalidInput(f"there is no query with this id; there are {ids}{hint}")
 
 
-Given = Iterable[tuple[str, int]]
+Responses = Iterable[tuple[str, int]]
 """Responses: the id of a query, and the position of the response."""
 
 
 def part_of(
     domain: Domain,
     queries: Mapping[str, Query],
-    responses: Given,
+    responses: Responses,
     about: Any,
     step: Any,
     *,
@@ -504,7 +508,7 @@ def _touched_on_attributes(
     names: tuple[str, ...],
     step: int | None,
     queries: Mapping[str, Query],
-    responses: Given,
+    responses: Responses,
 ) -> _Touched:
     with at("about"):
         part = domain.part(names)
@@ -523,7 +527,7 @@ def _touched_on_box(
     names: tuple[str, ...],
     step: int | None,
     queries: Mapping[str, Query],
-    responses: Given,
+    responses: Responses,
 ) -> _Touched:
     with at("about"):
         part = domain.part(names)

@@ -56,9 +56,9 @@ def views_of(answers: Answers, table: Any) -> Counter[PartialView]:
         for subject in answers.subjects:
             if subject not in attempts_by_subject:
                 raise InvalidInput(f"subject {subject!r} answered, and has no row")
-        responses_by_subject = _given(answers)
+        responses_by_subject = _responses_by_subject(answers)
         return Counter(
-            _view(subject, attempts, responses_by_subject.get(subject, []))
+            _partial_view(subject, attempts, responses_by_subject.get(subject, []))
             for subject, attempts in attempts_by_subject.items()
         )
 
@@ -69,21 +69,21 @@ def _outcome(text: Any) -> str:
     return str(text)
 
 
-def _given(answers: Answers) -> dict[Subject, list[tuple[str, int]]]:
+def _responses_by_subject(answers: Answers) -> dict[Subject, list[tuple[str, int]]]:
     bounds = zip(answers.subjects, answers.starts[:-1], answers.starts[1:], strict=True)
     codes = answers.codes.tolist()
     return {name: [answers.responses[code] for code in codes[a:b]] for name, a, b in bounds}
 
 
-def _view(
-    subject: Subject, attempts: list[tuple[str, str]], given: list[tuple[str, int]]
+def _partial_view(
+    subject: Subject, attempts: list[tuple[str, str]], answered: list[tuple[str, int]]
 ) -> tuple[Attempt, ...]:
-    if [key for outcome, key in attempts if outcome == ANSWERED] != [key for key, _ in given]:
+    if [key for outcome, key in attempts if outcome == ANSWERED] != [key for key, _ in answered]:
         raise InvalidInput(
             f"the answered ones of subject {subject!r} are not the queries of its responses, in "
             "their order"
         )
-    responses = iter(given)
+    responses = iter(answered)
     return tuple(
         Attempt(outcome, key, next(responses)[1] if outcome == ANSWERED else None)
         for outcome, key in attempts

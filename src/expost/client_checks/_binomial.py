@@ -19,7 +19,7 @@ __all__ = ["largest_share", "smallest_share", "tail"]
 # Relative to the magnitudes that go into a logarithm: about ten roundings, and logarithms that may
 # be off by four units in the last place, stay below 2^-48.
 _ROUNDING = 2.0**-48
-_FEW = 128
+_LARGEST_EXACT = 128
 _NEVER = 1e-300
 
 
@@ -67,7 +67,7 @@ def _sum_after(trials: int, hits: int, probability: float) -> tuple[float, int]:
 def _log_choices(trials: int, hits: int) -> tuple[float, float]:
     """Bound log(binom(trials, hits)) from above; also return the magnitudes that went in."""
     fewer = min(hits, trials - hits)
-    if fewer <= _FEW:
+    if fewer <= _LARGEST_EXACT:
         exact = math.log(math.comb(trials, fewer))
         return exact, exact
     parts = (

@@ -24,11 +24,11 @@ from expost.queries import BitProbabilities, LazyResponses, Likelihood, Pairwise
 __all__ = ["Event", "Reports", "events"]
 
 Reports = Mapping[Any, Counter[int]]
-"""For each input, by its place, how often each response was given, by its position."""
+"""For each input, by its position, how often each response was given, by its position."""
 
 _MOST_CELLS = 1_000_000
-_MANY = 32
-_FEW = 64
+_MOST_SINGLE_RESPONSES = 32
+_MOST_RESPONSES_BESIDE_BITS = 64
 
 T = TypeVar("T")
 
@@ -53,7 +53,7 @@ def events(likelihood: Likelihood[Any], reports: Reports) -> Iterator[Event]:
     if isinstance(likelihood, Pairwise) and claim is not None:
         yield from _events_of_bits(likelihood, claim, reports)
         responses = likelihood.responses
-        if isinstance(responses, LazyResponses) and responses.size > _FEW:
+        if isinstance(responses, LazyResponses) and responses.size > _MOST_RESPONSES_BESIDE_BITS:
             return
     yield from _events_of_responses(likelihood, reports)
 
@@ -67,7 +67,7 @@ def _events_of_responses(likelihood: Likelihood[Any], reports: Reports) -> Itera
         )
     inputs = tuple(range(len(reports)))
     trials = tuple(counts.total() for counts in reports.values())
-    pmfs = [likelihood.pmf(place) for place in reports]
+    pmfs = [likelihood.pmf(value) for value in reports]
     claimed = [[_claimed(pmf.weight(y), pmf.total) for y in range(len(responses))] for pmf in pmfs]
     hits = [[counts[y] for y in range(len(responses))] for counts in reports.values()]
     for y, response in enumerate(responses):
@@ -75,8 +75,8 @@ def _events_of_responses(likelihood: Likelihood[Any], reports: Reports) -> Itera
         yield Event(name, inputs, _at(y, hits), trials, _at(y, claimed))
     if isinstance(likelihood, Pairwise):
         if not isinstance(responses, LazyResponses):  # otherwise this is the bit of the input
-            yield _own(likelihood, reports, claimed)
-    elif isinstance(responses, range) and len(responses) > _MANY:
+            yield _support_event(likelihood, reports, claimed)
+    elif isinstance(responses, range) and len(responses) > _MOST_SINGLE_RESPONSES:
         sums = [list(accumulate(row)) for row in hits]
         totals = [list(accumulate(row)) for row in claimed]
         for y in range(len(responses) - 1):
@@ -100,17 +100,19 @@ def _at(position: int, table: Sequence[Sequence[T]]) -> tuple[T, ...]:
     return tuple(row[position] for row in table)
 
 
-def _own(likelihood: Pairwise, reports: Reports, claimed: Sequence[Sequence[Fraction]]) -> Event:
+def _support_event(
+    likelihood: Pairwise, reports: Reports, claimed: Sequence[Sequence[Fraction]]
+) -> Event:
     """Return the event that the response speaks for the input, pooled over inputs."""
     speakers = {
         position: likelihood.supported_values(position)
         for position in range(len(likelihood.responses))
     }
     hits, shares = [], []
-    for (place, counts), row in zip(reports.items(), claimed, strict=True):
-        own = [position for position, values in speakers.items() if values[place]]
-        hits.append(sum(counts[position] for position in own))
-        shares.append(sum((row[position] for position in own), start=Fraction(0)))
+    for (value, counts), row in zip(reports.items(), claimed, strict=True):
+        supporting = [position for position, values in speakers.items() if values[value]]
+        hits.append(sum(counts[position] for position in supporting))
+        shares.append(sum((row[position] for position in supporting), start=Fraction(0)))
     trials = tuple(counts.total() for counts in reports.values())
     name = "output that speaks for the input"
     return Event(name, tuple(range(len(reports))), tuple(hits), trials, tuple(shares), pooled=True)
@@ -119,46 +121,46 @@ def _own(likelihood: Pairwise, reports: Reports, claimed: Sequence[Sequence[Frac
 def _events_of_bits(
     likelihood: Pairwise, claim: BitProbabilities, reports: Reports
 ) -> Iterator[Event]:
-    size, places = len(likelihood.domain), list(reports)
-    cells = len(places) * (size + 2 * len(places))
+    size, values = len(likelihood.domain), list(reports)
+    cells = len(values) * (size + 2 * len(values))
     if cells > _MOST_CELLS:
         raise InvalidInput(
-            f"{len(places):,} inputs and {size:,} bits are too many to compare; "
+            f"{len(values):,} inputs and {size:,} bits are too many to compare; "
             f"there can be at most {_MOST_CELLS:,} comparisons"
         )
-    ones = np.zeros((len(places), size), dtype=np.int64)
-    with_own = np.zeros_like(ones)
+    ones = np.zeros((len(values), size), dtype=np.int64)
+    ones_with_own_bit = np.zeros_like(ones)
     for index, (place, counts) in enumerate(reports.items()):
         for position, times in counts.items():
             bits = likelihood.supported_values(position)
             ones[index] += times * bits
             if bits[place]:
-                with_own[index] += times * bits
+                ones_with_own_bit[index] += times * bits
     trials = [counts.total() for counts in reports.values()]
     names = [_shown(value) for value in likelihood.domain.values]
-    everyone = tuple(range(len(places)))
+    all_inputs = tuple(range(len(values)))
     for bit in range(size):
-        shares = tuple(claim.true_bit if place == bit else claim.other_bit for place in places)
+        shares = tuple(claim.true_bit if place == bit else claim.other_bit for place in values)
         yield Event(
-            f"bit of {names[bit]}", everyone, tuple(ones[:, bit].tolist()), tuple(trials), shares
+            f"bit of {names[bit]}", all_inputs, tuple(ones[:, bit].tolist()), tuple(trials), shares
         )
-    for first, second in permutations(range(len(places)), 2):
-        one, other = places[first], places[second]
+    for first, second in permutations(range(len(values)), 2):
+        first_value, second_value = values[first], values[second]
         yield Event(
-            f"bit of {names[one]} without that of {names[other]}",
+            f"bit of {names[first_value]} without that of {names[second_value]}",
             (first, second),
             (
-                int(ones[first, one] - with_own[first, other]),
-                int(ones[second, one] - with_own[second, one]),
+                int(ones[first, first_value] - ones_with_own_bit[first, second_value]),
+                int(ones[second, first_value] - ones_with_own_bit[second, first_value]),
             ),
             (trials[first], trials[second]),
             (claim.only_true, claim.only_other),
         )
-    own = [int(ones[index, place]) for index, place in enumerate(places)]
-    yield _pool("bit of the input", own, trials, claim.true_bit)
+    own_bit_hits = [int(ones[index, place]) for index, place in enumerate(values)]
+    yield _pool("bit of the input", own_bit_hits, trials, claim.true_bit)
     if claim.independent and size > 1:
-        others = (ones.sum(axis=1) - own).tolist()
-        yield _pool("other bits", others, [n * (size - 1) for n in trials], claim.other_bit)
+        other_bit_hits = (ones.sum(axis=1) - own_bit_hits).tolist()
+        yield _pool("other bits", other_bit_hits, [n * (size - 1) for n in trials], claim.other_bit)
 
 
 def _pool(name: str, hits: Sequence[int], trials: Sequence[int], share: Fraction) -> Event:

@@ -44,13 +44,14 @@ def inputs(query: Query, domain: Domain, table: Any) -> Domain:
     domain = require_attributes(
         domain, "only a domain of attributes can be asked about some of them", "about"
     )
-    others = {*column_names(table)} - {*query.names, *_FURTHER}
-    part = domain.part((*query.names, *(name for name in domain.names if name in others)))
+    other_columns = {*column_names(table)} - {*query.names, *_FURTHER}
+    part = domain.part((*query.names, *(name for name in domain.names if name in other_columns)))
     responses = query.on(part).responses
-    more = join_names(part.about[len(query.names) :])
-    if more and isinstance(responses, LazyResponses) and responses.size > _MOST:
+    other_names = join_names(part.about[len(query.names) :])
+    if other_names and isinstance(responses, LazyResponses) and responses.size > _MOST:
         raise InvalidInput(
-            f"{query.kind} has too many responses to look at other attributes; leave out {more}"
+            f"{query.kind} has too many responses to look at other attributes; leave "
+            f"out {other_names}"
         )
     return part
 
@@ -69,10 +70,10 @@ def read_reports(
         raise InvalidInput("the columns have different lengths")
     if not columns[0]:
         raise InvalidInput("there are no rows")
-    places = _each(
-        zip(*columns[: len(names)], strict=True), "input", lambda row: _place(domain, row)
+    values = _read_entries(
+        zip(*columns[: len(names)], strict=True), "input", lambda row: _locate_row(domain, row)
     )
-    outputs = _each(
+    outputs = _read_entries(
         columns[len(names)],
         "output",
         lambda entry: response_position(likelihood, entry, "the claim"),
@@ -81,12 +82,12 @@ def read_reports(
     changed: tuple[int, int] | None = None
     first: dict[tuple[Any, Any], tuple[int, int]] = {}
     subjects = columns[-1] if permanent else range(len(outputs))
-    for row, (subject, place, output) in enumerate(
-        zip(subjects, places, outputs, strict=True), start=1
+    for row, (subject, value, output) in enumerate(
+        zip(subjects, values, outputs, strict=True), start=1
     ):
-        earlier = first.setdefault((subject, place), (row, output)) if permanent else (row, output)
+        earlier = first.setdefault((subject, value), (row, output)) if permanent else (row, output)
         if earlier[0] == row:
-            reports.setdefault(place, Counter())[output] += 1
+            reports.setdefault(value, Counter())[output] += 1
         elif earlier[1] != output and changed is None:
             changed = earlier[0], row
     return reports, changed
@@ -100,30 +101,30 @@ def _column(table: Any, name: str) -> list[Any]:
         return as_list(column.tolist() if isinstance(column, np.ndarray) else column)
 
 
-def _each(entries: Iterable[Any], what: str, read: Callable[[Any], Any]) -> list[Any]:
+def _read_entries(entries: Iterable[Any], column: str, read: Callable[[Any], Any]) -> list[Any]:
     """Read every entry, equal ones once. An error names the row, never what is in it."""
-    known: dict[Any, Any] = {}
+    results_by_key: dict[Any, Any] = {}
     result = []
     for row, entry in enumerate(entries, start=1):
         plain = tuple(entry) if isinstance(entry, list) else entry
         key = type(plain), plain  # without its type, True would be found as 1
         try:
-            if key not in known:
-                known[key] = read(plain)
+            if key not in results_by_key:
+                results_by_key[key] = read(plain)
         except TypeError:
             raise InvalidInput(
-                "must be a label, a number or a list", f"row {row}: {what}"
+                "must be a label, a number or a list", f"row {row}: {column}"
             ) from None
         except InvalidInput as error:
-            raise InvalidInput(error.reason, f"row {row}: {what}") from None
-        result.append(known[key])
+            raise InvalidInput(error.reason, f"row {row}: {column}") from None
+        result.append(results_by_key[key])
     return result
 
 
-def _place(domain: Domain, row: Sequence[Any]) -> Any:
+def _locate_row(domain: Domain, row: Sequence[Any]) -> Any:
     if isinstance(domain, Part) and len(domain.sets) > 1:
         pairs = zip(domain.sets, row, strict=True)
-        return domain.position_of([_place(values, [entry]) for values, entry in pairs])
+        return domain.position_of([_locate_row(values, [entry]) for values, entry in pairs])
     sides = domain.sides or (None,) * len(row)
     options = [
         [entry, parse_spelling(entry)]
@@ -134,9 +135,9 @@ def _place(domain: Domain, row: Sequence[Any]) -> Any:
     # A text is a label first of all. So either all texts are labels, or all spell numbers.
     tried = [[option[0] for option in options], [option[-1] for option in options]]
     single = domain.names is None and not domain.sides
-    found = {domain.locate(entry[0] if single else entry) for entry in tried} - {None}
-    if len(found) > 1:
+    positions = {domain.locate(entry[0] if single else entry) for entry in tried} - {None}
+    if len(positions) > 1:
         raise InvalidInput("is a label of the domain, and also writes a number of it")
-    if not found:
+    if not positions:
         raise InvalidInput("is not in the domain")
-    return found.pop()
+    return positions.pop()

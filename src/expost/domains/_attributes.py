@@ -84,7 +84,7 @@ class Attribute:
         return shown if self.change is None else f"changing[{shown}{self.change}]"
 
     @property
-    def numbers(self) -> tuple[Fraction, ...]:
+    def fractions(self) -> tuple[Fraction, ...]:
         """The values as the decimals that a person wrote, where they are numbers."""
         values = self.values.values
         return tuple(exact(x) for x in values if isinstance(x, (int, float)))

@@ -85,6 +85,6 @@ def _allowed(kind: Attribute, position: int, used: int, true_position: int) -> i
         return true_position if used < change.times else position
     if change.max_step is None:
         return true_position
-    values = kind.numbers
+    values = kind.fractions
     near = [k for k, x in enumerate(values) if abs(x - values[position]) <= change.max_step]
     return min(near, key=lambda k: (abs(values[k] - values[true_position]), values[k]))

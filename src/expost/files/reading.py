@@ -105,7 +105,7 @@ class ParseCache(Generic[T]):
     """A cache of objects made of parts of a document, by how these are written."""
 
     def __init__(self) -> None:
-        self._known: dict[Any, tuple[Any, T]] = {}
+        self._cached: dict[Any, tuple[Any, T]] = {}
 
     def get(self, tree: Any, make: Callable[[Any], T]) -> T:
         """Return the object made of a tree that is written alike, or make it now."""
@@ -113,11 +113,11 @@ class ParseCache(Generic[T]):
             key = _written(tree)
         except RecursionError:  # nothing that a reader takes is nested that deep
             return make(tree)
-        cached = self._known.get(key)
+        cached = self._cached.get(key)
         if cached is not None and _alike(cached[0], tree):
             return cached[1]
         result = make(tree)
-        self._known.setdefault(key, (tree, result))
+        self._cached.setdefault(key, (tree, result))
         return result
 
 
@@ -250,7 +250,7 @@ def scalar(value: Any) -> int | float | str:
     return number(value, "a label or a number")
 
 
-def number(value: Any, expected: str = "a number") -> int | float:
+def number(value: Any, expected: str = "a number") -> int | float:  # name: as text, double
     """Read a finite number, as an integer if it is one that a double can hold."""
     kind = type(value)
     if kind is int and -LARGEST_INTEGER <= value <= LARGEST_INTEGER:
@@ -279,14 +279,14 @@ def read_integer(value: Any, *, at_least: int | None = None) -> int:
     return result
 
 
-_NUMBERS = (NumberText, float)
+_NUMBER_TYPES = (NumberText, float)
 # float() would take these, but none of them is a number that a person wrote.
-_NOT_NUMBERS = (str, bool, np.bool_, np.ndarray, np.complexfloating, bytes)
+_OTHER_TYPES = (str, bool, np.bool_, np.ndarray, np.complexfloating, bytes)
 
 
 def double(value: Any, expected: str = "a number") -> float:
     """Read a number that is used as the nearest double: a weight, a bound, a score."""
-    if type(value) not in _NUMBERS and isinstance(value, _NOT_NUMBERS):
+    if type(value) not in _NUMBER_TYPES and isinstance(value, _OTHER_TYPES):
         raise InvalidInput(f"must be {expected}")
     try:
         result = float(value)

@@ -150,8 +150,10 @@ class Belief:
         sure = sum((weight * p for weight, p in pairs if p), start=Fraction(0))
         return sure / self.total
 
-    def check(self, event: Statement, probability: Any, *, given: Statement | None = None) -> None:
-        """Refuse the belief if it contradicts what is known: Pr(event), or Pr(event | given).
+    def check(
+        self, event: Statement, probability: Any, *, condition: Statement | None = None
+    ) -> None:
+        """Refuse the belief if it contradicts what is known: Pr(event), or Pr(event | condition).
 
         (Paper, section 2.1, the properties 2 and 3 of a belief.)
 
@@ -161,14 +163,14 @@ class Belief:
         with at("probability"):
             expected = read_probability(probability)
         actual = self.confidence(event)
-        if given is not None:
-            if not (event.is_predicate and given.is_predicate):
+        if condition is not None:
+            if not (event.is_predicate and condition.is_predicate):
                 reason = "a condition needs statements that are true or false of each value"
                 raise InvalidInput(reason)
-            condition_probability = self.confidence(given)
+            condition_probability = self.confidence(condition)
             if condition_probability == 0:
                 raise InvalidInput("the belief rules out what is given")
-            actual = self.confidence(event & given) / condition_probability
+            actual = self.confidence(event & condition) / condition_probability
         if actual != expected:
             raise InvalidInput(
                 f"the belief has {_shown(actual, 6)} here, not {_shown(expected, 6)}"

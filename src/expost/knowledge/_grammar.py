@@ -149,7 +149,7 @@ _TOKEN = re.compile(
     |(?P<sign><=|>=|==|!=|[-<>+*/()])""",
     re.VERBOSE,
 )
-_WORDS = ("and", "or", "not")
+_KEYWORDS = ("and", "or", "not")
 _ORDERS: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
@@ -171,7 +171,7 @@ def _tokens(text: str) -> list[_Token]:
         if match is None:
             _fail(_unknown(text[column]), column)
         kind = str(match.lastgroup)
-        if kind == "name" and match[0] in _WORDS:
+        if kind == "name" and match[0] in _KEYWORDS:
             kind = "sign"
         if kind != "space":
             result.append(_Token(kind, match[0], column))

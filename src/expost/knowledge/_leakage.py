@@ -313,7 +313,7 @@ Responses with proportional likelihoods say the same about the value, so they ar
 _MOST_ENTRIES = 1 << 22
 
 
-def channel_columns(asked: Query | Sequence[Query], domain: FiniteSet) -> ChannelColumns:
+def channel_columns(query: Query | Sequence[Query], domain: FiniteSet) -> ChannelColumns:
     """Return the columns of a query, or of several asked together.
 
     >>> import expost as xp
@@ -321,12 +321,12 @@ def channel_columns(asked: Query | Sequence[Query], domain: FiniteSet) -> Channe
     {(3, 1): Fraction(1, 4), (1, 3): Fraction(1, 4)}
     """
     expect(domain, FiniteSet, "a FiniteSet: leakage is for finite domains")
-    queries = [asked] if isinstance(asked, Query) else as_list(asked)
+    queries = [query] if isinstance(query, Query) else as_list(query)
     result: ChannelColumns = {(1,) * len(domain): Fraction(1)}
-    for index, query in enumerate(queries):
-        with at("" if isinstance(asked, Query) else f"[{index}]", ""):
-            check_query(query)
-            single = _query_columns(query, domain)
+    for index, each_query in enumerate(queries):
+        with at("" if isinstance(query, Query) else f"[{index}]", ""):
+            check_query(each_query)
+            single = _query_columns(each_query, domain)
             if len(result) * len(single) * len(domain) > _MOST_ENTRIES:
                 raise InvalidInput(_too_many(len(result) * len(single), len(domain)))
         joint: ChannelColumns = defaultdict(Fraction)
@@ -338,16 +338,16 @@ def channel_columns(asked: Query | Sequence[Query], domain: FiniteSet) -> Channe
 
 
 def queries_on_part(
-    asked: Query | Sequence[Query], domain: FiniteSet | Attributes
+    query: Query | Sequence[Query], domain: FiniteSet | Attributes
 ) -> tuple[Query | Sequence[Query], FiniteSet]:
     """Return queries and their finite set; for records, the part that the queries are about."""
     if not isinstance(domain, Attributes):
-        return asked, domain
-    queries = [asked] if isinstance(asked, Query) else as_list(asked)
-    for query in queries:
-        check_query(query)
+        return query, domain
+    queries = [query] if isinstance(query, Query) else as_list(query)
+    for each_query in queries:
+        check_query(each_query)
     part = common_part(queries, domain, "leakage is for finite sets")
-    return [query.query for query in queries if isinstance(query, About)], part
+    return [each_query.query for each_query in queries if isinstance(each_query, About)], part
 
 
 def _query_columns(query: Query, domain: FiniteSet) -> ChannelColumns:

@@ -105,7 +105,7 @@ def _samples(box: Box, rows: list[Row]) -> Samples:
     for index, row in _numbered(rows):
         with at(f"row {index}"):
             point = [
-                row[name] if isinstance(side, Categories) else _number(row[name], name)
+                row[name] if isinstance(side, Categories) else _read_number(row[name], name)
                 for name, side in zip(names, box.sides, strict=True)
             ]
             if box.locate(point) is None:
@@ -149,7 +149,7 @@ def _position(domain: FiniteSet, row: Row) -> int:
         columns = zip(domain.sets, domain.about, strict=True)
         position = domain.position_of([_locate(values, row[name]) for values, name in columns])
     elif domain.names is not None:
-        position = domain.locate([_number(row[name], name) for name in domain.names])
+        position = domain.locate([_read_number(row[name], name) for name in domain.names])
     else:
         position = _locate(domain, row["value"])
     if position is None:
@@ -163,7 +163,7 @@ def _locate(values: FiniteSet, cell: str) -> int | None:
     return values.locate(_written(cell)) if position is None else position
 
 
-def _number(cell: str, name: str) -> int | float:
+def _read_number(cell: str, name: str) -> int | float:
     with at(name, ": "):
         return number(_written(cell))
 

@@ -103,7 +103,7 @@ class RecordBelief:
 
     def over(self, steps: Iterable[int]) -> RecordBelief:
         """Return this prior with histories over these steps, before any response."""
-        return _made(self.domain, self.tables, tuple(sorted(set(steps))), ())
+        return _with_fields(self.domain, self.tables, tuple(sorted(set(steps))), ())
 
     def updated(self, transcript: Transcript) -> RecordBelief:
         """Return the belief after the responses of a transcript, by Bayes' rule, exactly."""
@@ -119,7 +119,7 @@ class RecordBelief:
         answered = [
             self._factor(variables, tally) for variables, tally in tally_by_variables.items()
         ]
-        after = _made(self.domain, self.tables, self.steps, (*self._answered, *answered))
+        after = _with_fields(self.domain, self.tables, self.steps, (*self._answered, *answered))
         if not after._sums(after._factors([]), ()):
             raise InvalidInput("no value that is held possible can have given these responses")
         return after
@@ -200,7 +200,7 @@ class RecordBelief:
         return factors
 
 
-def _made(
+def _with_fields(
     domain: Attributes,
     tables: Mapping[tuple[str, ...], Belief],
     steps: tuple[int, ...],
@@ -302,7 +302,7 @@ def _moves(attribute: Attribute, gap: int, count: int) -> NDArray[np.int64]:
         stay, go = np.eye(count, dtype=np.int64), np.eye(count, k=1, dtype=np.int64)
         return np.kron(same, stay) + np.kron(1 - same, go)
     assert change.max_step is not None, "without a limit there is nothing between steps"
-    values, most = attribute.numbers, change.max_step * gap
+    values, most = attribute.fractions, change.max_step * gap
     near = [[int(abs(a - b) <= most) for b in values] for a in values]
     return np.array(near, dtype=np.int64)
 

@@ -92,7 +92,7 @@ class Samples:
 
 def _drawn(side: Side, count: int, draw: np.random.Generator) -> list[Any]:
     if isinstance(side, Categories):
-        return [side.labels[place] for place in draw.integers(len(side.labels), size=count)]
+        return [side.labels[position] for position in draw.integers(len(side.labels), size=count)]
     if isinstance(side, Integers):
         return [int(x) for x in draw.integers(side.lower, side.upper + 1, count)]
     # Between its bounds whatever they are: their difference could overflow.

@@ -153,7 +153,8 @@ def _allowed(domain: Attributes, combination: Combination) -> bool:
         if change.times is not None and sum(a != b for (_, a), (_, b) in moves) > change.times:
             return False
         if change.max_step is not None and any(
-            abs(attribute.numbers[b] - attribute.numbers[a]) > change.max_step * (later - earlier)
+            abs(attribute.fractions[b] - attribute.fractions[a])
+            > change.max_step * (later - earlier)
             for (earlier, a), (later, b) in moves
         ):
             return False

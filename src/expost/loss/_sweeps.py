@@ -203,7 +203,7 @@ class StepState:
                 counter += 1
             elif attribute.change.max_step is not None:
                 result.append(
-                    BoundedChange(axis, attribute.numbers, attribute.change.max_step * gap)
+                    BoundedChange(axis, attribute.fractions, attribute.change.max_step * gap)
                 )
         return result
 

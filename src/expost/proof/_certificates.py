@@ -171,7 +171,7 @@ class _Draft:
     text: str
     statement: Any
     progress: Callable[[int], None] | None
-    known: dict[verify.Name, Any] = field(default_factory=dict)
+    checker_cache: dict[verify.Name, Any] = field(default_factory=dict)
     """The exchanges as the checker reads them, computed once."""
 
     @classmethod
@@ -186,13 +186,13 @@ class _Draft:
         loss, _ = self._checked([])  # no search for what cannot be checked
         groups: list[dict[str, Any]] = []
         if self.box is not None:
-            found = _Blocks.of(self, self.box, effort)
+            blocks = _Blocks.of(self, self.box, effort)
             try:
-                groups = found.groups(curved=True)
+                groups = blocks.groups(curved=True)
                 loss, bounds = self._checked(groups)
             except verify.Failed:
                 # With many columns curvature is a lot of work to check.
-                groups = found.groups(curved=False)
+                groups = blocks.groups(curved=False)
                 loss, bounds = self._checked(groups)
             for leaf, bound in zip(_leaves(groups), bounds, strict=True):
                 leaf["bound"] = _text(bound)
@@ -213,7 +213,7 @@ class _Draft:
         """Return the loss that the groups prove, and the bounds of leaves, by the checker."""
         bounds: list[Decimal] = []
 
-        def note(_leaf: Any, bound: Decimal, _place: str) -> None:
+        def note(_leaf: Any, bound: Decimal, _path: str) -> None:
             bounds.append(bound)
             if self.progress is not None:
                 self.progress(len(bounds))
@@ -221,7 +221,7 @@ class _Draft:
         proof = _json(groups)
         work = verify.Work(self.text, proof)
         groups = verify.read(proof, "proof")
-        return verify.loss_of(self.statement, groups, note, work, self.known), bounds
+        return verify.loss_of(self.statement, groups, note, work, self.checker_cache), bounds
 
 
 def _text(bound: Decimal, digits: int = 12) -> str:
@@ -236,10 +236,10 @@ class _Blocks:
     """Proofs for blocks of queries that share no coordinate, before they are written."""
 
     box: Box
-    found: list[Block]
+    blocks: list[Block]
     indices: list[list[int]]
     """The exchanges of every term; equal exchanges share one."""
-    known: list[_Known]
+    scaled_terms: list[_ScaledTerm]
 
     @classmethod
     def of(cls, draft: _Draft, box: Box, effort: Effort) -> _Blocks:
@@ -251,35 +251,35 @@ class _Blocks:
             key = exchange.query.content_id, exchange.position
             alike.setdefault(key, []).append(index)
         indices = list(alike.values())
-        firsts = [transcript.exchanges[several[0]] for several in indices]
+        firsts = [transcript.exchanges[repeats[0]] for repeats in indices]
         terms = [
-            (first.query.on(box).term(first.position), len(several))
-            for first, several in zip(firsts, indices, strict=True)
+            (first.query.on(box).term(first.position), len(repeats))
+            for first, repeats in zip(firsts, indices, strict=True)
         ]
         columns: Any = verify.read_domain(statement["domain"])
         names = verify.names_of(statement["exchanges"])
-        known = [
-            _Known.of(draft.known[names[several[0]]], times, term, box)
-            for (term, times), several in zip(terms, indices, strict=True)
+        scaled_terms = [
+            _ScaledTerm.of(draft.checker_cache[names[repeats[0]]], times, term, box)
+            for (term, times), repeats in zip(terms, indices, strict=True)
         ]
-        unclipped = [_unclipped(own.term, columns) for own in known]
-        return cls(box, prove(terms, box, effort, unclipped), indices, known)
+        unclipped = [_unclipped(scaled.term, columns) for scaled in scaled_terms]
+        return cls(box, prove(terms, box, effort, unclipped), indices, scaled_terms)
 
     def groups(self, *, curved: bool) -> list[dict[str, Any]]:
         """Return a group per block, and one for the constant terms."""
-        groups, left = [], set(range(len(self.known)))
-        for block in self.found:
-            left -= set(block.terms)
-            own_terms = [self.known[term] for term in block.terms]
+        groups, remaining = [], set(range(len(self.scaled_terms)))
+        for block in self.blocks:
+            remaining -= set(block.terms)
+            block_terms = [self.scaled_terms[term] for term in block.terms]
             groups.append(
                 {
                     "terms": [self.indices[term] for term in block.terms],
-                    "largest": _nodes(block.largest, own_terms, self.box, 1, curved=curved),
-                    "smallest": _nodes(block.smallest, own_terms, self.box, -1, curved=curved),
+                    "largest": _nodes(block.largest, block_terms, self.box, 1, curved=curved),
+                    "smallest": _nodes(block.smallest, block_terms, self.box, -1, curved=curved),
                 }
             )
         # A term that varies by as much as its epsilon is charged the same without a group.
-        constant = [term for term in sorted(left) if self.known[term].is_certain]
+        constant = [term for term in sorted(remaining) if self.scaled_terms[term].is_certain]
         if constant:
             leaf = {"multipliers": [0] * len(constant), "tangents": [[]] * len(constant)}
             names = [self.indices[term] for term in constant]
@@ -288,7 +288,7 @@ class _Blocks:
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _ScaledTerm:
     """A term of the checker, how often it counts, and what the solver makes of its score.
 
     The solver's affine form is scale · score + shift. The scale is 0 if the score is a constant.
@@ -302,12 +302,12 @@ class _Known:
     """The weights of the checker's score, as doubles."""
 
     @classmethod
-    def of(cls, own: verify.Term, times: int, term: ScoreTerm, box: Box) -> _Known:
-        weights = [float(a) for a in own.a]
+    def of(cls, checker_term: verify.Term, times: int, term: ScoreTerm, box: Box) -> _ScaledTerm:
+        weights = [float(a) for a in checker_term.a]
         largest = max(range(len(weights)), key=lambda j: abs(weights[j]))
-        theirs = term.weights[box.order[largest]]
-        scale = theirs / weights[largest] if weights[largest] else 0.0
-        return cls(own, times, scale, term.offset - scale * float(own.c), weights)
+        solver_weight = term.weights[box.order[largest]]
+        scale = solver_weight / weights[largest] if weights[largest] else 0.0
+        return cls(checker_term, times, scale, term.offset - scale * float(checker_term.c), weights)
 
     @property
     def is_certain(self) -> bool:
@@ -326,64 +326,71 @@ def _unclipped(term: verify.Term, columns: Any) -> bool:
 
 
 def _nodes(
-    proof: Proof, known: list[_Known], box: Box, sign: int, *, curved: bool
+    proof: Proof, scaled_terms: list[_ScaledTerm], box: Box, sign: int, *, curved: bool
 ) -> list[dict[str, Any]]:
     from expost.proof._search_tree import CoordinateSplit, EndsSplit, ScoreSplit
 
-    places = {column: place for place, column in enumerate(box.order)}
+    index_of_column = {column: index for index, column in enumerate(box.order)}
     nodes: list[dict[str, Any]] = []
     for step in proof:
         if isinstance(step, CoordinateSplit):
-            nodes.append({"column": places[step.column], "at": step.at})
+            nodes.append({"column": index_of_column[step.column], "at": step.at})
         elif isinstance(step, EndsSplit):
-            nodes.append({"column": places[step.column], "at": "ends"})
+            nodes.append({"column": index_of_column[step.column], "at": "ends"})
         elif isinstance(step, ScoreSplit):
-            nodes.append({"score": step.term, "at": known[step.term].score(step.at)})
+            nodes.append({"score": step.term, "at": scaled_terms[step.term].score(step.at)})
         else:
-            nodes.append(_leaf(step, known, box, sign, curved=curved))
+            nodes.append(_leaf(step, scaled_terms, box, sign, curved=curved))
     return nodes
 
 
-def _leaf(step: Leaf, known: list[_Known], box: Box, sign: int, *, curved: bool) -> dict[str, Any]:
+def _leaf(
+    step: Leaf, scaled_terms: list[_ScaledTerm], box: Box, sign: int, *, curved: bool
+) -> dict[str, Any]:
     """Return a leaf in the units of the checker, with the best points for tangents."""
-    lam = _short(own.scale * y for own, y in zip(known, step.multipliers.tolist(), strict=True))
+    lam = _short(
+        scaled.scale * y for scaled, y in zip(scaled_terms, step.multipliers.tolist(), strict=True)
+    )
     # For what is straight, its slope is best.
-    straight = [own.term.curve.kind == "straight" for own in known]
+    straight = [scaled.term.curve.kind == "straight" for scaled in scaled_terms]
     lam = [
-        sign * own.times if of_it else y for own, y, of_it in zip(known, lam, straight, strict=True)
+        sign * scaled.times if of_it else y
+        for scaled, y, of_it in zip(scaled_terms, lam, straight, strict=True)
     ]
-    pairs = list(zip(known, step.curvatures.tolist(), strict=True))
-    q = [_curvature(own.term.curve, own.scale * (own.scale * y)) for own, y in pairs]
+    pairs = list(zip(scaled_terms, step.curvatures.tolist(), strict=True))
+    q = [_curvature(scaled.term.curve, scaled.scale * (scaled.scale * y)) for scaled, y in pairs]
     # Other coordinates than those of the block do not matter.
     centre = [step.centre.get(column, 0.0) for column in box.order]
-    diagonal = _diagonal(step, known, q, box)
+    diagonal = _diagonal(step, scaled_terms, q, box)
     if not curved or not all(map(math.isfinite, (*q, *centre, *diagonal))):
-        q = [0.0] * len(known)
+        q = [0.0] * len(scaled_terms)
     points = []
-    for place, own in enumerate(known):
-        curve, a = own.term.curve, own.weights
-        low, high = (own.score(float(ends[place])) for ends in (step.low, step.high))
-        if 0 > q[place] > -_LITTLE * min(1.0, float(curve.size)):
+    for index, scaled in enumerate(scaled_terms):
+        curve, a = scaled.term.curve, scaled.weights
+        low, high = (scaled.score(float(ends[index])) for ends in (step.low, step.high))
+        if 0 > q[index] > -_LITTLE * min(1.0, float(curve.size)):
             # To be negative a term must be concave, and here rounding might have a say in that.
             for j, x in enumerate(a):
-                diagonal[j] -= q[place] * abs(x) * math.fsum(map(abs, a))
-            q[place] = 0.0
-        middle = float(own.term.c) + math.fsum(x * y for x, y in zip(a, centre, strict=True))
-        times = sign * own.times
-        points.append(_short(tangents(curve, times, lam[place], q[place], middle, low, high)))
+                diagonal[j] -= q[index] * abs(x) * math.fsum(map(abs, a))
+            q[index] = 0.0
+        middle = float(scaled.term.c) + math.fsum(x * y for x, y in zip(a, centre, strict=True))
+        times = sign * scaled.times
+        points.append(_short(tangents(curve, times, lam[index], q[index], middle, low, high)))
     leaf: dict[str, Any] = {"multipliers": lam, "tangents": points}
     if any(q):
         leaf |= {"curvatures": q, "centre": centre, "diagonal": diagonal}
     return leaf
 
 
-def _diagonal(step: Leaf, known: list[_Known], q: list[float], box: Box) -> list[float]:
+def _diagonal(step: Leaf, scaled_terms: list[_ScaledTerm], q: list[float], box: Box) -> list[float]:
     """Return a diagonal slightly above the solver's; far above it at fixed columns."""
     result = []
-    for place, column in enumerate(box.order):
+    for index, column in enumerate(box.order):
         least = step.diagonal.get(column, 0.0)
-        pairs = zip(known, q, strict=True)
-        size = sum(abs(y * own.weights[place]) * abs(own.weights[place]) for own, y in pairs)
+        pairs = zip(scaled_terms, q, strict=True)
+        size = sum(
+            abs(y * scaled.weights[index]) * abs(scaled.weights[index]) for scaled, y in pairs
+        )
         if math.isinf(least):
             result.append(1e9 * len(box.order) * size)
         else:
@@ -392,9 +399,9 @@ def _diagonal(step: Leaf, known: list[_Known], q: list[float], box: Box) -> list
     return result
 
 
-def _short(numbers: Iterable[float]) -> list[float]:
+def _short(values: Iterable[float]) -> list[float]:
     """Round to a few digits: any multipliers are valid, and the bound hardly changes."""
-    return [float(f"{x:.{_DIGITS}g}") for x in numbers]
+    return [float(f"{x:.{_DIGITS}g}") for x in values]
 
 
 def _curvature(curve: verify.Curve, curvature: float) -> float:

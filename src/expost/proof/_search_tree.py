@@ -179,8 +179,8 @@ class _ProofTree(SearchTree):
     def __init__(self, side: PackedProblem, rule: int) -> None:
         super().__init__(side, rule)
         self._shape = side.shape
-        self._kept: list[_Node] = []
-        self._place: dict[int, int] = {}
+        self._nodes_made: list[_Node] = []
+        self._index_of_slot: dict[int, int] = {}
 
     def _make_nodes(self, tolerance: float, nodes: int, enough: float, steps: int) -> bool:
         before = self.nodes
@@ -196,23 +196,23 @@ class _ProofTree(SearchTree):
         above, bound = float(frontier.status[ABOVE]), float(frontier.status[BOUND])
         made_of = work.best_lam, work.best_q, work.best_centre, work.best_diagonal
         reason, fixed = [np.array(part) for part in made_of], work.l == work.u
-        if self._kept:
-            parent_node = self._kept[self._place[parent]]
+        if self._nodes_made:
+            parent_node = self._nodes_made[self._index_of_slot[parent]]
             branch = self._pool.node(parent).branch
             parent_node.split = int(branch[VARIABLE]), float(branch[POINT])
-            parent_node.halves.append(len(self._kept))
+            parent_node.halves.append(len(self._nodes_made))
             if bound >= above or bound == -math.inf:
                 # Nothing better was found, or nothing at all, for there is no such point.
                 reason, fixed = parent_node.reason, parent_node.fixed
-        self._place[slot] = len(self._kept)
-        self._kept.append(_Node(reason, np.array(work.L), np.array(work.U), fixed))
+        self._index_of_slot[slot] = len(self._nodes_made)
+        self._nodes_made.append(_Node(reason, np.array(work.L), np.array(work.U), fixed))
 
     def steps(self, frame: _Frame) -> Iterator[Split | Leaf]:
         """Yield the tree, parent first."""
         n, _ = self._shape
         waiting = [0]
         while waiting:
-            node = self._kept[waiting.pop()]
+            node = self._nodes_made[waiting.pop()]
             if node.split is None:
                 yield _leaf(node, frame)
                 continue

@@ -106,12 +106,12 @@ class FileStore(Store):
         transcript.check_work(query, len(self._text))
 
     @contextmanager
-    def turn(self, known: Odometer) -> Iterator[Odometer]:
+    def turn(self, odometer: Odometer) -> Iterator[Odometer]:
         with ExitStack() as turn:
             with at(str(self._path), ": "):
                 self._held = turn.enter_context(lock_file(self._path, self._waiting))
                 self._clean()
-                recorded = self._caught_up(known)
+                recorded = self._caught_up(odometer)
             self._transcript = recorded.transcript
             yield recorded
 

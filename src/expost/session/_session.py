@@ -37,11 +37,10 @@ class Store(Protocol):
     """
 
     @abstractmethod
-    def turn(self, known: Odometer) -> AbstractContextManager[Odometer]:
+    def turn(self, odometer: Odometer) -> AbstractContextManager[Odometer]:
         """Keep others from recording, and give what is recorded by now.
 
-        That is ``known`` and what others have added to it since. Raise an error if it is anything
-        else.
+        That is ``odometer`` and what others have added to it since. Raise an error otherwise.
         """
 
     @abstractmethod
@@ -61,8 +60,8 @@ class Memory(Store):
     """Keeps nothing beyond the process: the session itself has the transcript."""
 
     @contextmanager
-    def turn(self, known: Odometer) -> Iterator[Odometer]:
-        yield known
+    def turn(self, odometer: Odometer) -> Iterator[Odometer]:
+        yield odometer
 
     def record(self, exchange: Exchange) -> None:
         pass

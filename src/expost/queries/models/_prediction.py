@@ -78,7 +78,7 @@ class ModelPrediction:
                 with at(self.argument):
                     part = domain.part(query.score.names or ())
                 for name in part.about:
-                    if len(domain[name].numbers) < len(domain[name].values):
+                    if len(domain[name].fractions) < len(domain[name].values):
                         raise InvalidInput(f"{name} has labels: {_NUMERIC_HINT}", "domain")
                 query.on(part)
             case _:
