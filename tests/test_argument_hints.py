@@ -71,7 +71,7 @@ def test_a_slip_in_python_is_answered_with_what_is_needed(
 @pytest.mark.parametrize(
     ("values", "reason"),
     [
-        ("no;yes", "--values: there is only one value; commas are between values, as in no,yes"),
+        ("no;yes", "--values: only one value; separate values with commas, as in no,yes"),
         ("10..0", "--values: the lower end comes first, such as 0..10"),
         ("no,no", "--values[1]: repeats an earlier value"),
     ],

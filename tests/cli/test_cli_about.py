@@ -139,7 +139,7 @@ def test_a_query_about_attributes_is_written(run: Run, tmp_path: Path) -> None:
         ([], "--about: say about which attribute, of smokes, region, version"),
         (["--about", "regoin"], "--about: there is no attribute 'regoin'; there are smokes, regi"),
         (["--about", "version"], "--at: version changes from step to step; say at which"),
-        (["--at", 3], "--at: goes with --about"),
+        (["--at", 3], "--at: requires --about"),
     ]
     for wrong, message in cases:
         code, out, err = run("query", *options, *wrong)

@@ -172,7 +172,7 @@ def test_without_a_terminal_there_is_no_prompt(files: Files) -> None:
         input=json.dumps(SECRET), capture_output=True, text=True, start_new_session=True,
     )  # fmt: skip
     assert (result.returncode, result.stdout) == (2, "")
-    assert result.stderr == "expost: secret: there is no terminal; give a file with --secret\n"
+    assert result.stderr == "expost: secret: stdin is not a terminal; use --secret FILE\n"
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o444])
@@ -190,8 +190,7 @@ def test_a_secret_is_never_an_argument(run: Run, files: Files) -> None:
         code, out, err = run(*files.arguments[:-1], value)
         assert (code, out) == (2, "")
         assert err == (
-            "expost: --secret: there is no such file (what was given is not shown); "
-            "it takes the name of a file\n"
+            "expost: --secret: no such file (name not shown, in case it is the value itself)\n"
         )
     assert files.recorded == []
 

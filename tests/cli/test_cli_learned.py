@@ -209,5 +209,5 @@ def test_a_page_is_not_written_over_what_is_read(run: Run, file: Path, prior: Pa
             "explain", file, "--prior", prior, "--statement", "age >= 60", "--html", out
         )
         assert (code, err.count("\n")) == (2, 1)
-        assert "would be written over" in err
+        assert "would overwrite" in err
         assert out.read_bytes() == before

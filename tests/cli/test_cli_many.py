@@ -151,7 +151,7 @@ def test_losses_are_not_written_over_answers(run: Run, data: Path, queries: Path
     for option in ("-o", "--plot"):
         code, _, err = run("loss", "--many", data, "--queries", queries, option, data)
         assert (code, err.count("\n")) == (2, 1)
-        assert "would be written over" in err
+        assert "would overwrite" in err
     assert data.read_bytes() == before
 
 

@@ -101,7 +101,7 @@ def test_nobody_to_ask_is_bad_input(run: Run, file: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr("sys.stdin", io.StringIO(""))
     code, out, err = run("new", file, "--values", "no,yes")
     assert (code, out) == (2, "")
-    assert err.splitlines()[-1].startswith("expost: there is nobody to ask; give --values")
+    assert err.splitlines()[-1].startswith("expost: no answer on standard input; pass --values")
     assert not file.exists()
 
 
@@ -109,13 +109,13 @@ def test_no_file_is_written_over(run: Run, file: Path, tmp_path: Path) -> None:
     file.write_text("what is known of a budget", encoding="utf-8")
     code, out, err = run("new", file, "--values", "no,yes", "--budget", "1")
     assert (code, out) == (2, "")
-    assert err == f"expost: {file}: is there already, and is not written over\n"
+    assert err == f"expost: {file}: already exists; not overwritten\n"
     assert file.read_text("utf-8") == "what is known of a budget"
     dangling = tmp_path / "link.json"
     dangling.symlink_to(tmp_path / "elsewhere.json")
     assert run("new", dangling, "--values", "no,yes", "--budget", "1")[0] == 2
     assert not (tmp_path / "elsewhere.json").exists()
-    with pytest.raises(xp.InvalidInput, match="is there already"):
+    with pytest.raises(xp.InvalidInput, match="already exists"):
         create(file, "somebody was quicker")  # between the look and the writing
     assert file.read_text("utf-8") == "what is known of a budget"
 

@@ -118,7 +118,9 @@ def test_what_cannot_be_asked_is_one_line(run: Run, files: Files) -> None:
     missing = files.directory / "missing"
     code, out, err = run(*files.ask(1)[:-1], missing)
     assert (code, out) == (2, "")
-    assert err.startswith("expost: --secret: there is no such file (what was given is not shown)")
+    assert err.startswith(
+        "expost: --secret: no such file (name not shown, in case it is the value itself)"
+    )
 
 
 def test_what_next_did_not_make_is_not_written_to(run: Run, files: Files) -> None:
@@ -134,8 +136,8 @@ def test_a_record_is_never_an_argument_or_the_name_of_a_file(run: Run, files: Fi
     record = json.dumps({"region": "north", "smokes": SECRET})
     before = sorted(os.listdir(files.directory))
     for option, reason in [
-        ([*files.next[:-1], record], "--secret: is a value (and is not shown)"),
-        ([*files.next, "--changes", record], "--changes: there is no such file"),
+        ([*files.next[:-1], record], "--secret: is a value, not the name of a file (not shown)"),
+        ([*files.next, "--changes", record], "--changes: no such file (name not shown"),
     ]:
         code, out, err = run(*option)
         assert (code, out) == (2, "")

@@ -94,7 +94,7 @@ def test_a_query_is_saved_checked_and_not_written_over(run: Run, tmp_path: Path)
     assert query_from_json(parse(out.read_text("utf-8"))) == query
     code, printed, err = run(*arguments)
     assert (code, printed) == (2, "")
-    assert err == f"expost: {out}: is there already, and is not written over\n"
+    assert err == f"expost: {out}: already exists; not overwritten\n"
     out.unlink()
     tree = json.loads(run(*arguments, "--json")[1])
     assert tree == {

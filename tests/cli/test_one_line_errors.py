@@ -155,7 +155,7 @@ ERRORS = [
     ("design study_subjects.json", "study_subjects.json: subjects: must be an integer"),
     (
         "design study.json --html study.json",
-        "study.json: would be written over: it is what is read here",
+        "study.json: would overwrite an input of the command",
     ),
     (
         "forecast nowhere.csv --query query.json",
@@ -172,7 +172,7 @@ ERRORS = [
     ),
     (
         "new transcript.json --values no,yes --budget 1",
-        "transcript.json: is there already, and is not written over",
+        "transcript.json: already exists; not overwritten",
     ),
     ("new new.json --values a,a --budget 1", "--values[1]: repeats an earlier value"),
     (
@@ -181,7 +181,7 @@ ERRORS = [
     ),
     (
         "new new.json --values no --budget 1",
-        "--values: there is only one value; commas are between values, as in no,yes",
+        "--values: only one value; separate values with commas, as in no,yes",
     ),
     (
         "new new.json --values 0..9999999999 --budget 1",
@@ -195,7 +195,7 @@ ERRORS = [
     ("new new.json --values a,b --budget 1 --delta 2", "--delta: must be between 0 and 1"),
     (
         "new new.json --values a,b --budget 1 --delta 0.1 --filter basic",
-        "--delta: goes with the filter bayesian only",
+        "--delta: requires the filter bayesian",
     ),
     (
         "new new.json --values a,b --coordinate a=0..1",
@@ -214,12 +214,12 @@ ERRORS = [
     ("new new.json --coordinate a=x..1", "--coordinate.a: must be a number"),
     (
         "query linear --epsilon 1",
-        "--weight: linear needs it; it takes --weight, [--intercept], [--range], "
+        "--weight: required by linear, which takes --weight, [--intercept], [--range], "
         "[--clip], --epsilon",
     ),
     (
         "query linear --epsilon 1 --weight a=1 --grid 2",
-        "--grid: linear does not take it; it takes --weight, [--intercept], [--range], "
+        "--grid: not an option of linear, which takes --weight, [--intercept], [--range], "
         "[--clip], --epsilon",
     ),
     ("query linear --epsilon 0 --weight a=1", "--epsilon: must be greater than 0"),
@@ -241,10 +241,10 @@ ERRORS = [
         "there is no kind 'randomised_response'; known: channel, randomized_response, "
         "unary_encoding, …",
     ),
-    ("query randomized_response --epsilon 1 --at 1", "--at: goes with --about"),
+    ("query randomized_response --epsilon 1 --at 1", "--at: requires --about"),
     (
         "query randomized_response --epsilon 1 --out query.json",
-        "query.json: is there already, and is not written over",
+        "query.json: already exists; not overwritten",
     ),
     (
         "query randomized_response --epsilon 1 --for record_queries.json",
@@ -286,7 +286,7 @@ ERRORS = [
     ),
     (
         "loss --many answers.csv --queries queries.json -o answers.csv",
-        "answers.csv: would be written over: it is what is read here",
+        "answers.csv: would overwrite an input of the command",
     ),
     (
         "loss --many answers.csv --queries queries.json --plot losses.exe",
@@ -294,7 +294,7 @@ ERRORS = [
     ),
     (
         "loss --many answers.csv --queries queries.json --plot answers.csv",
-        "answers.csv: would be written over: it is what is read here",
+        "answers.csv: would overwrite an input of the command",
     ),
     (
         "loss --many answers.csv --queries queries.json --budget 0",
@@ -409,7 +409,7 @@ ERRORS = [
     ),
     (
         "decide transcript.json --query other.json#rare",
-        "other.json: domain: is not that of the subject",
+        "other.json: domain: differs from that of the subject",
     ),
     (
         "decide transcript.json --query query.json#rare",
@@ -435,8 +435,7 @@ ERRORS = [
     ),
     (
         "ask transcript.json --query query.json --secret nowhere.json",
-        "--secret: there is no such file (what was given is not shown); it takes the name"
-        " of a file",
+        "--secret: no such file (name not shown, in case it is the value itself)",
     ),
     (
         "ask changing.json --query query.json",
@@ -444,7 +443,7 @@ ERRORS = [
     ),
     (
         'next transcript.json --secret "34"',
-        "--secret: is a value (and is not shown); it takes the name of a file",
+        "--secret: is a value, not the name of a file (not shown)",
     ),
     (
         "next changing.json --secret history.json",
@@ -492,7 +491,7 @@ ERRORS = [
     ),
     (
         "estimate answers.csv --queries queries.json --frequencies -o answers.csv",
-        "answers.csv: would be written over: it is what is read here",
+        "answers.csv: would overwrite an input of the command",
     ),
     (
         "estimate answers.csv --queries queries.json --frequencies -o picture.exe",
@@ -528,9 +527,9 @@ ERRORS = [
     ("explain nowhere.json", "nowhere.json: cannot be read: No such file or directory"),
     (
         "explain transcript.json --html transcript.json",
-        "transcript.json: would be written over: it is what is read here",
+        "transcript.json: would overwrite an input of the command",
     ),
-    ("explain transcript.json --date today", "--date: goes with --html"),
+    ("explain transcript.json --date today", "--date: requires --html"),
     (
         "explain transcript.json --html nowhere/page.html",
         "cannot write: No such file or directory: nowhere/page.html",
@@ -650,8 +649,7 @@ ERRORS = [
     ("ledger record study.db blank.csv --query smokes --key a", "blank.csv: is empty"),
     (
         "ledger ask study.db --query smokes --values nowhere.csv",
-        "--values: there is no such file (what was given is not shown); it takes the name"
-        " of a file",
+        "--values: no such file (name not shown, in case it is the value itself)",
     ),
     (
         "ledger ask study.db --query drinks --values values.csv",
@@ -675,7 +673,7 @@ ERRORS = [
     ("ledger transcript study.db zed -o new.json", "subject zed: no subject 'zed' in this ledger"),
     (
         "ledger transcript study.db ann -o transcript.json",
-        "transcript.json: is there already, and is not written over",
+        "transcript.json: already exists; not overwritten",
     ),
     ("ledger audit nowhere.db", "nowhere.db: cannot be read: No such file or directory"),
     ("ledger report study.db -o page.txt", "page.txt: the name of a page ends in .html"),

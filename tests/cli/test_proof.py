@@ -217,7 +217,7 @@ def test_a_proof_is_not_written_over_its_transcript(run: Run, file: Path, tmp_pa
     link = tmp_path / "link.json"
     link.symlink_to(file)
     for out in (file, link):
-        message = f"expost: {out}: would be written over: it is what is read here\n"
+        message = f"expost: {out}: would overwrite an input of the command\n"
         assert run("certify", file, "-o", out) == (2, "", message)
     assert file.read_bytes() == before
 

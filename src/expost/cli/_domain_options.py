@@ -129,7 +129,7 @@ def _finite_domain(text: str) -> Domain:
     except InvalidInput as error:
         raise InvalidInput(error.reason, error.location.removeprefix("values")) from None
     if len(domain.values) == 1:
-        raise InvalidInput("there is only one value; commas are between values, as in no,yes")
+        raise InvalidInput("only one value; separate values with commas, as in no,yes")
     return domain
 
 
@@ -173,7 +173,7 @@ def _domain_from_text(text: str) -> Domain:
 
 def _read_filter(budget: str | None, kind: str, delta: str | None) -> Filter:
     if delta is not None and kind != BayesianFilter.kind:
-        raise InvalidInput("goes with the filter bayesian only", "--delta")
+        raise InvalidInput("requires the filter bayesian", "--delta")
 
     def read(text: str) -> Filter:
         if delta is not None:
@@ -197,7 +197,7 @@ def _prompt(question: str, read: Callable[[str], T]) -> T:
         except EOFError:
             click.echo(err=True)
             raise InvalidInput(
-                "there is nobody to ask; give --values, --coordinate or --domain, and --budget"
+                "no answer on standard input; pass --values, --coordinate or --domain, and --budget"
             ) from None
         try:
             return read(answer)

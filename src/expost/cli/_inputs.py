@@ -67,7 +67,7 @@ def read_query(path: Path, domain: Domain) -> Query:
         if key not in queries:
             raise no_such_query(key, queries)
         if query_domain != domain:
-            raise InvalidInput("is not that of the subject", "domain")
+            raise InvalidInput("differs from that of the subject", "domain")
         return queries[key]
 
 
@@ -132,10 +132,10 @@ def check_name(file: Path, option: str, *, may_create: bool = False) -> None:
     if file.exists() or file.is_symlink():
         return
     if not may_create:
-        reason = "there is no such file (what was given is not shown); it takes the name of a file"
+        reason = "no such file (name not shown, in case it is the value itself)"
         raise InvalidInput(reason, f"--{option}")
     if _parse_secret(str(file)) is not None:
-        reason = "is a value (and is not shown); it takes the name of a file"
+        reason = "is a value, not the name of a file (not shown)"
         raise InvalidInput(reason, f"--{option}")
 
 
@@ -174,7 +174,7 @@ def _prompt_secret(description: str, option: str) -> str:
             warnings.simplefilter("error", getpass.GetPassWarning)
             return getpass.getpass(f"{description}, as JSON (not echoed): ")
     except (EOFError, getpass.GetPassWarning):
-        raise InvalidInput(f"there is no terminal; give a file with --{option}") from None
+        raise InvalidInput(f"stdin is not a terminal; use --{option} FILE") from None
 
 
 _ABOUT_OPTIONS = {"about": "--about", "at": "--at"}

@@ -50,7 +50,7 @@ def command(
     With a prior and a statement: how much the answers change its probability.
     """
     if date is not None and html is None:
-        raise InvalidInput("goes with --html", "--date")
+        raise InvalidInput("requires --html", "--date")
     if html is not None:
         check_output(html, PAGE, file, prior)
     if prior is not None and statement is not None:

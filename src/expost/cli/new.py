@@ -29,7 +29,7 @@ def command(file: Path, read_domain_and_filter: ReadDomainAndFilter, as_json: bo
     is ever overwritten.
     """
     if file.exists() or file.is_symlink():
-        raise InvalidInput("is there already, and is not written over", str(file))
+        raise InvalidInput("already exists; not overwritten", str(file))
     domain, filter_, number_note = read_domain_and_filter()
     transcript = Transcript(domain, filter_)
     with at(str(file), ": "):

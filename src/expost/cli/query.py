@@ -147,7 +147,7 @@ def command(
     if about is not None:
         query = query.about(*read_attributes(about), at=step)
     elif step is not None:
-        raise InvalidInput("goes with --about", "--at")
+        raise InvalidInput("requires --about", "--at")
     if query.epsilon is not None and (large := large_text("an epsilon of", Nats(query.epsilon))):
         warn(large)
     tree = readable_tree({"kind": query.kind, **query.tree()})
@@ -187,12 +187,12 @@ def _build_query(kind: str, values: dict[str, Any]) -> Query:
     for name in values:
         if name not in parameters:
             raise InvalidInput(
-                f"{kind} does not take it; it takes {_describe_parameters(kind)}", _option(name)
+                f"not an option of {kind}, which takes {_describe_parameters(kind)}", _option(name)
             )
     for name, needed in parameters.items():
         if needed and name not in values:
             raise InvalidInput(
-                f"{kind} needs it; it takes {_describe_parameters(kind)}", _option(name)
+                f"required by {kind}, which takes {_describe_parameters(kind)}", _option(name)
             )
     read = {}
     for name, typed_ in values.items():

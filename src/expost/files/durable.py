@@ -79,7 +79,7 @@ def replace(
 
 
 def create(target: Path, text: str) -> None:
-    """Write a new file, durably; one that is there already is left as it is, and refused."""
+    """Write a new file durably. An existing file stays as it is and is refused."""
     try:
         with open(target, "x", encoding="utf-8", newline="\n") as file:
             try:
@@ -90,7 +90,7 @@ def create(target: Path, text: str) -> None:
                 target.unlink(missing_ok=True)  # half a file would be in the way of the next try
                 raise
     except FileExistsError:
-        raise InvalidInput("is there already, and is not written over") from None
+        raise InvalidInput("already exists; not overwritten") from None
     if sys.platform != "win32":  # where a directory cannot be opened
         sync_directory(target.parent)
 

@@ -93,7 +93,7 @@ def check_not_input(out: str | os.PathLike[str], *read: str | os.PathLike[str]) 
         except (OSError, ValueError):
             continue  # one of them is not there, and whoever opens it says so
         if same:
-            raise InvalidInput("would be written over: it is what is read here", os.fspath(out))
+            raise InvalidInput("would overwrite an input of the command", os.fspath(out))
 
 
 def check_size(size: int, most: int = LARGEST) -> None:
