@@ -363,9 +363,9 @@ def sum_of_products(
     operands = [factor.weights for factor in tables]
     for step in planned.steps:
         first, *other_operands = step.operands
-        total = operands[first.number].reshape(first.shape)
+        total = operands[first.index].reshape(first.shape)
         for other in other_operands:
-            total = total * operands[other.number].reshape(other.shape)
+            total = total * operands[other.index].reshape(other.shape)
         if step.axis is None:
             break
         operands.append(np.asarray(total.sum(axis=step.axis), dtype=object))

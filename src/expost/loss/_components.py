@@ -1,4 +1,11 @@
-"""Attributes that joint questions tie together: what there is to know about ℓ over them."""
+"""Components: attributes that queries tie together, and the extremes of ℓ over them.
+
+A component is static if each attribute has one value, and temporal if some attributes change a
+limited number of times. Then the responses about one step are a table over the values at that step,
+and the extremes for these values are those of this step's tables, of all steps before and of all
+steps after. Steps without a query do not matter. Proofs: docs/theory/attributes.md,
+docs/theory/changing.md.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +51,7 @@ __all__ = [
 
 
 def link(domain: Attributes, variable: Variable) -> Variable:
-    """What stands for a variable in its component: all steps of a limited change are one."""
+    """Return the variable that stands for this one: all steps of a limited change are one."""
     name, _ = variable
     change = domain[name].change
     return variable if change is None or not change.limited else (name, None)
@@ -52,90 +59,87 @@ def link(domain: Attributes, variable: Variable) -> Variable:
 
 @dataclass(frozen=True, eq=False)
 class Component(ABC):
-    """Tables that depend on common variables, perhaps by way of others."""
+    """Tables that share variables, perhaps through other tables."""
 
     follows_steps: ClassVar[bool]
-    """Whether values at one step say something about those at another."""
+    """Whether values at one step limit those at another."""
     tables: tuple[ResponseTable, ...]
     """In their order."""
 
     @property
     @abstractmethod
     def error(self) -> float:
-        """How far any sum of doubles can be from the exact one."""
+        """A bound on the error of every sum of doubles."""
 
     @abstractmethod
     def with_table(self, table: ResponseTable) -> Component:
-        """The same with one more table, or with one in the place of an earlier one."""
+        """Return the component with a table added, or replaced if its variables are the same."""
 
     @abstractmethod
     def check(self) -> None:
-        """Refuse what ties too much together."""
+        """Refuse a component with too many combinations or steps."""
 
     @property
-    def compared(self) -> int:
-        """For how many more exchanges it counts in an exact comparison."""
+    def comparison_work(self) -> int:
+        """The work of an exact comparison beyond its exchanges, in exchanges."""
         return 0
 
     @abstractmethod
     def marginals(self, variables: tuple[Variable, ...], part: Part | None) -> Marginals:
-        """The extremes of ℓ for each combination of some variables, as a query sees them."""
+        """Return the extremes of ℓ for each combination of variables, in a query's order."""
 
     def tables_with(self, table: ResponseTable) -> tuple[ResponseTable, ...]:
-        """The tables with one more, or with one in the place of an earlier one, in their order."""
-        place = bisect_left(self.tables, table.order, key=lambda known: known.order)
-        there = self.tables[place : place + 1]
-        replaced = bool(there) and there[0].variables == table.variables
-        return (*self.tables[:place], table, *self.tables[place + replaced :])
+        """Return the tables, in order, with one added or replaced."""
+        index = bisect_left(self.tables, table.order, key=lambda existing: existing.order)
+        current = self.tables[index : index + 1]
+        replaced = bool(current) and current[0].variables == table.variables
+        return (*self.tables[:index], table, *self.tables[index + replaced :])
 
     @cached_property
     def sizes(self) -> dict[Variable, int]:
-        """The variables in their order, and how many values each has."""
-        found: dict[Variable, int] = {}
-        for table in self.tables:
-            found.update(table.sizes)
-        return {variable: found[variable] for variable in sorted(found, key=rank)}
+        """The number of values of each variable, in order."""
+        return _ordered({v: size for table in self.tables for v, size in table.sizes.items()})
 
     def sizes_with(self, variables: Sequence[Variable], part: Part | None) -> dict[Variable, int]:
-        """The same with those of a query."""
-        more = zip(variables, part.sizes, strict=True) if part is not None else ()
-        sizes = {**self.sizes, **dict(more)}
-        return {variable: sizes[variable] for variable in sorted(sizes, key=rank)}
+        """Return the number of values of each variable, including those of a query."""
+        query_sizes = zip(variables, part.sizes, strict=True) if part is not None else ()
+        sizes = {**self.sizes, **dict(query_sizes)}
+        return _ordered(sizes)
 
     @cached_property
-    def _whole(self) -> Marginals:
+    def _overall(self) -> Marginals:
         return self.marginals((), None)
 
     @cached_property
     def extremes(self) -> tuple[float, float]:
         """The largest and the smallest ℓ, in doubles."""
-        return float(self._whole.highs[0]), float(self._whole.lows[0])
+        return float(self._overall.highs[0]), float(self._overall.lows[0])
 
     @cached_property
     def exact_spread(self) -> Counter[int]:
         """The powers whose product has the logarithm max ℓ - min ℓ, exactly."""
         everything = np.zeros(1, dtype=np.intp)
-        (_, highest), (_, lowest) = self._whole.best(everything, everything)
+        (_, highest), (_, lowest) = self._overall.best(everything, everything)
         spread = highest.copy()
         spread.subtract(lowest)
         return spread
 
     def extreme(self, sign: int) -> Combination:
-        """Where ℓ is largest (sign 1) or smallest (sign -1), exactly, as far as it was asked."""
-        found = self._whole.traced(0, sign)
-        return {variable: found[variable] for variable in self.sizes}
+        """Return a combination where ℓ is exactly largest (sign 1) or smallest (sign -1)."""
+        values = self._overall.trace(0, sign)
+        return {variable: values[variable] for variable in self.sizes}
 
 
 @dataclass(frozen=True, eq=False)
 class Marginals:
-    """The largest and the smallest ℓ for each combination of what a query is about."""
+    """The largest and the smallest ℓ for each combination of the variables of a query."""
 
     sums: EliminationSums
     sources: Sequence[ExactTable | None]
-    """What was summed up, exactly; None for what is zero everywhere."""
+    """The exact tables of the sum; None for one that is zero everywhere."""
     error: float
-    written: Indices
-    """Where each combination is, in the order in which the query sees them."""
+    order: Indices
+    """The index of each combination in the sums, in the order of the query."""
 
     @classmethod
     def of(
@@ -145,69 +149,72 @@ class Marginals:
         error: float,
         variables: Sequence[Variable],
     ) -> Marginals:
-        """Those of an elimination whose target has these variables."""
+        """Return the marginals of an elimination whose target has these variables."""
         shape = sums.plan.steps[-1].sizes
         target = sorted(variables, key=rank)
-        places = np.arange(int(np.prod(shape))).reshape(shape)
+        indices = np.arange(int(np.prod(shape))).reshape(shape)
         axes = [target.index(variable) for variable in variables]
-        return cls(sums, sources, error, places.transpose(axes).ravel())
+        return cls(sums, sources, error, indices.transpose(axes).ravel())
 
     @cached_property
     def highs(self) -> Floats:
-        return self.sums.highs[self.written]
+        return self.sums.highs[self.order]
 
     @cached_property
     def lows(self) -> Floats:
-        return self.sums.lows[self.written]
+        return self.sums.lows[self.order]
 
     def best(
         self, high: Indices, low: Indices, extra: ExactTable | None = None
     ) -> list[tuple[int, Counter[int]]]:
-        """Where ℓ is largest among some combinations, and smallest among others, and how large.
+        """Find the exact maximum among some combinations, and the minimum among others.
 
-        ExactTable, and perhaps with some more that is about these combinations.
+        Return the combination and the likelihood of each. ``extra`` is one more table over these
+        combinations.
         """
-        exactly = self._exactly((high, low), extra)
-        found = [exactly.best(side) for side in (0, 1)]
-        return [(int(self._read[place]), powers) for place, powers in found]
+        exact = self._eliminate_exactly((high, low), extra)
+        winners = [exact.best(side) for side in (0, 1)]
+        return [(int(self._query_order[index]), powers) for index, powers in winners]
 
-    def powers(self, places: Indices, sign: int) -> DistinctLikelihoods:
-        """The extremes at some combinations, which are sorted, exactly."""
-        return self._one_side(places, sign).powers(0 if sign > 0 else 1)
+    def powers(self, indices: Indices, sign: int) -> DistinctLikelihoods:
+        """Return the exact extremes at some sorted combinations."""
+        return self._one_side(indices, sign).powers(0 if sign > 0 else 1)
 
-    def traced(self, place: int, sign: int) -> Combination:
-        """Values of all variables that attain the extreme at one combination."""
-        target = int(self.written[place])
-        return self._one_side(np.array([place]), sign).traced(0 if sign > 0 else 1, target)
+    def trace(self, index: int, sign: int) -> Combination:
+        """Return values of all variables that attain the extreme at one combination."""
+        target = int(self.order[index])
+        return self._one_side(np.array([index]), sign).trace(0 if sign > 0 else 1, target)
 
     @cached_property
-    def _read(self) -> Indices:
-        """Where the query sees each combination."""
-        return np.argsort(self.written)
+    def _query_order(self) -> Indices:
+        """The index of each combination in the order of the query."""
+        return np.argsort(self.order)
 
-    def _one_side(self, places: Indices, sign: int) -> ExactElimination:
-        nothing = places[:0]
-        return self._exactly((places, nothing) if sign > 0 else (nothing, places), None)
+    def _one_side(self, indices: Indices, sign: int) -> ExactElimination:
+        empty = indices[:0]
+        return self._eliminate_exactly((indices, empty) if sign > 0 else (empty, indices), None)
 
-    def _exactly(self, sides: Sequence[Indices], extra: ExactTable | None) -> ExactElimination:
-        wanted = np.zeros((2, len(self.written)), dtype=np.bool_)
-        for marks, places in zip(wanted, sides, strict=True):
-            marks[self.written[places]] = True
+    def _eliminate_exactly(
+        self, sides: Sequence[Indices], extra: ExactTable | None
+    ) -> ExactElimination:
+        wanted = np.zeros((2, len(self.order)), dtype=np.bool_)
+        for marks, indices in zip(wanted, sides, strict=True):
+            marks[self.order[indices]] = True
         *tables, target = self.sources
         assert target is None, "the last table is the target's own, and zero"
         wanted = wanted.reshape(2, *self.sums.plan.steps[-1].sizes)
         return ExactElimination(self.sums, [*tables, extra], self.error, wanted)
 
 
-def sum_error(tables: Sequence[ResponseTable], more: int) -> float:
-    """How far sums of all these tables can be from the exact ones, with some more additions.
+def sum_error(tables: Sequence[ResponseTable], additions: int) -> float:
+    """Bound the error of sums of all these tables, with some more additions.
 
-    Each table has an error of its own; every addition rounds a number that is at most the sum of
-    the largest absolute values. All of that is doubled, which is more than what it is rounded by.
+    Each table has its own error; every addition rounds a number that is at most the sum of the
+    largest absolute values. Doubling the bound covers its own rounding.
     """
     error = up(math.fsum([table.on_part.error for table in tables]))
     magnitude = math.fsum([table.magnitude for table in tables])
-    return up(error + 2 * (len(tables) + more + 2) * UNIT * magnitude)
+    return up(error + 2 * (len(tables) + additions + 2) * UNIT * magnitude)
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,41 +244,45 @@ class StaticComponent(Component):
             [*(table.signed for table in self.tables), flat],
         )
         return Marginals.of(
-            sums, [*(table.exactly for table in self.tables), None], self.error, variables
+            sums, [*(table.exact for table in self.tables), None], self.error, variables
         )
 
 
 MOST_FOLLOWED = 300_000_000
-"""Exchanges × steps × (combinations of a state + 1,000): a few seconds, and 200 MB of sweeps."""
+"""Exchanges × steps × (combinations of a state + 1,000): a few seconds and 200 MB of sweeps."""
 
-_ANY = 1_000
+_STEP_OVERHEAD = 1_000
 
-_EXACTLY = 50
-"""How many different exchanges a step counts for in an exact comparison."""
+_COMPARISON_PER_STEP = 50
+"""The work of a step in an exact comparison, in different exchanges."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
-    """What was worked out about each step: its tables, and the sweeps that end there."""
+class _StepCache:
+    """The tables of each step, and the sweeps that end there, as far as they are computed."""
 
     at: dict[int, StepTable] = field(default_factory=dict)
     before: dict[int, Sweep] = field(default_factory=dict)
     after: dict[int, Sweep] = field(default_factory=dict)
 
-    def without(self, step: int | None) -> _Kept:
-        """What is still right when there is more about a step."""
+    def without(self, step: int | None) -> _StepCache:
+        """Return the entries that remain valid after a response about a step."""
         if step is None:
             return self
-        return _Kept(
-            {other: at for other, at in self.at.items() if other != step},
-            {other: sweep for other, sweep in self.before.items() if other < step},
-            {other: sweep for other, sweep in self.after.items() if other > step},
+        return _StepCache(
+            {cached_step: at for cached_step, at in self.at.items() if cached_step != step},
+            {
+                cached_step: sweep
+                for cached_step, sweep in self.before.items()
+                if cached_step < step
+            },
+            {cached_step: sweep for cached_step, sweep in self.after.items() if cached_step > step},
         )
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """What was asked about, all of it in order: one more table does not go through it again."""
+class _QueryScope:
+    """The variables and steps of the tables, in order; it grows table by table."""
 
     sizes: dict[Variable, int]
     names: frozenset[str]
@@ -279,42 +290,44 @@ class _Asked:
     exchanges: int
 
     @classmethod
-    def of(cls, tables: Sequence[ResponseTable]) -> _Asked:
+    def of(cls, tables: Sequence[ResponseTable]) -> _QueryScope:
         sizes = {v: size for table in tables for v, size in table.sizes.items()}
         steps = sorted({step for _, step in sizes if step is not None})
         exchanges = sum(part.times for table in tables for part in table.on_part.tally)
         return cls(_ordered(sizes), frozenset(name for name, _ in sizes), steps, exchanges)
 
-    def and_about(self, table: ResponseTable) -> _Asked:
+    def with_table(self, table: ResponseTable) -> _QueryScope:
         new, step, steps = table.sizes, table.step, self.steps
         if new.keys() <= self.sizes.keys():
             return replace(self, exchanges=self.exchanges + 1)
-        place = len(steps) if step is None else bisect_left(steps, step)
-        if step is not None and steps[place : place + 1] != [step]:
-            steps = [*steps[:place], step, *steps[place:]]
+        index = len(steps) if step is None else bisect_left(steps, step)
+        if step is not None and steps[index : index + 1] != [step]:
+            steps = [*steps[:index], step, *steps[index:]]
         sizes, last = self.sizes | new, list(islice(reversed(self.sizes), 1))
-        if len(new) > 1 or any(rank(known) > rank(other) for known in last for other in new):
+        if len(new) > 1 or any(
+            rank(last_variable) > rank(variable) for last_variable in last for variable in new
+        ):
             sizes = _ordered(sizes)
         names = self.names | {name for name, _ in new}
-        return _Asked(sizes, names, steps, self.exchanges + 1)
+        return _QueryScope(sizes, names, steps, self.exchanges + 1)
 
 
 def check_step_count(domain: Attributes, exchanges: Iterable[Exchange]) -> None:
-    """Refuse, before anything is worked out, what would be followed over too many steps."""
-    asked: dict[str, list[int]] = {}
+    """Refuse, before any computation, exchanges about too many steps of an attribute."""
+    steps_by_name: dict[str, list[int]] = {}
     for exchange in exchanges:
         for name, step in exchange.query.on(domain).variables:
             change = domain[name].change
             if step is not None and change is not None and change.limited:
-                asked.setdefault(name, []).append(step)
-    for name, steps in asked.items():
+                steps_by_name.setdefault(name, []).append(step)
+    for name, steps in steps_by_name.items():
         _check_followed(len(steps), len(set(steps)), StepState(domain, (name,)))
 
 
 def _check_followed(exchanges: int, steps: int, state: StepState) -> None:
     combinations = math.prod(state.shape)
-    if exchanges * steps * (combinations + _ANY) > MOST_FOLLOWED:
-        most = MOST_FOLLOWED // (combinations + _ANY)
+    if exchanges * steps * (combinations + _STEP_OVERHEAD) > MOST_FOLLOWED:
+        most = MOST_FOLLOWED // (combinations + _STEP_OVERHEAD)
         raise InvalidInput(
             f"{exchanges:,} exchanges are about {steps:,} steps of {format_list(state.names)}, "
             f"with {combinations:,} combinations each; exchanges times steps can be "
@@ -328,32 +341,35 @@ def _ordered(sizes: dict[Variable, int]) -> dict[Variable, int]:
 
 @dataclass(frozen=True, eq=False)
 class TemporalComponent(Component):
-    """Tables about the steps of some attributes, and about others that are tied to these."""
+    """Tables about the steps of some attributes, and about attributes tied to these."""
 
     follows_steps: ClassVar[bool] = True
     domain: Attributes
-    kept: _Kept = field(default_factory=_Kept, repr=False)
-    asked: _Asked | None = field(default=None, repr=False)
-    """If it is known from the exchange before."""
+    cache: _StepCache = field(default_factory=_StepCache, repr=False)
+    scope: _QueryScope | None = field(default=None, repr=False)
+    """The scope, if it is known from the exchange before."""
 
     def with_table(self, table: ResponseTable) -> TemporalComponent:
-        tables, asked = self.tables_with(table), self._asked.and_about(table)
-        same = {*self._tying(table.variables)} <= {*self._names}
+        tables, scope = self.tables_with(table), self._scope.with_table(table)
+        unchanged_names = {*self._tying_names(table.variables)} <= {*self._names}
         return TemporalComponent(
-            tables, self.domain, self.kept.without(table.step) if same else _Kept(), asked
+            tables,
+            self.domain,
+            self.cache.without(table.step) if unchanged_names else _StepCache(),
+            scope,
         )
 
     @cached_property
-    def _asked(self) -> _Asked:
-        return self.asked or _Asked.of(self.tables)
+    def _scope(self) -> _QueryScope:
+        return self.scope or _QueryScope.of(self.tables)
 
     @cached_property
     def sizes(self) -> dict[Variable, int]:
-        return self._asked.sizes
+        return self._scope.sizes
 
     @property
     def _steps(self) -> list[int]:
-        return self._asked.steps
+        return self._scope.steps
 
     @cached_property
     def error(self) -> float:
@@ -361,90 +377,94 @@ class TemporalComponent(Component):
 
     @property
     def _names(self) -> tuple[str, ...]:
-        return self._tying([(name, None) for name in self._asked.names])
+        return self._tying_names([(name, None) for name in self._scope.names])
 
-    def _tying(self, variables: Iterable[Variable]) -> tuple[str, ...]:
-        """What ties steps together: all that has one value, or a limit to its changes."""
+    def _tying_names(self, variables: Iterable[Variable]) -> tuple[str, ...]:
+        """Return the attributes that tie steps together: constant, or with limited changes."""
         changes = {name: self.domain[name].change for name, _ in variables}
         return tuple(sorted(n for n, change in changes.items() if not change or change.limited))
 
     def check(self) -> None:
         state = StepState(self.domain, self._names)
         state.check()
-        _check_followed(self._asked.exchanges, len(self._steps), state)
+        _check_followed(self._scope.exchanges, len(self._steps), state)
         for step in self._steps:
-            if step not in self.kept.at:
+            if step not in self.cache.at:
                 self._at(state, step)
 
     @property
     def compared(self) -> int:
-        return _EXACTLY * len(self._steps)
+        return _COMPARISON_PER_STEP * len(self._steps)
 
     def marginals(self, variables: tuple[Variable, ...], part: Part | None) -> Marginals:
-        names = self._tying([*self.sizes, *variables])
-        known = self if names == self._names else TemporalComponent(self.tables, self.domain)
-        return known._marginals(StepState(self.domain, names), variables)
+        names = self._tying_names([*self.sizes, *variables])
+        component = self if names == self._names else TemporalComponent(self.tables, self.domain)
+        return component._marginals(StepState(self.domain, names), variables)
 
     def _marginals(self, state: StepState, variables: tuple[Variable, ...]) -> Marginals:
         state.check()
         if variables:
-            # One more exchange would be refused when it is recorded, so it is refused before.
+            # One more exchange would be refused when it is recorded, so refuse it now.
             steps = {*self._steps, *(step for _, step in variables if step is not None)}
-            _check_followed(self._asked.exchanges + 1, len(steps), state)
-        # Where no step is asked about, any of them will do.
+            _check_followed(self._scope.exchanges + 1, len(steps), state)
+        # For a query without a step, any step will do.
         here = next((step for _, step in variables if step is not None), None)
         here = self._steps[-1] if here is None else here
-        place = bisect_left(self._steps, here)
-        earlier, later = self._steps[:place], self._steps[place:][::-1]
-        before = self._swept(self.kept.before, earlier, state)
-        after = self._swept(self.kept.after, later[:-1] if later[-1:] == [here] else later, state)
+        index = bisect_left(self._steps, here)
+        earlier, later = self._steps[:index], self._steps[index:][::-1]
+        before = self._sweep_over(self.cache.before, earlier, state)
+        after = self._sweep_over(
+            self.cache.after, later[:-1] if later[-1:] == [here] else later, state
+        )
         around = TwoSidedSweep(before, after, state, here, self.error)
-        # Tables about no step are taken here, and nowhere else.
+        # Tables without a step are added here only.
         tables = [table for table in self.tables if table.step in (None, here)]
-        return self._eliminated(tables, state.front(here), around.best, around, variables)
+        return self._eliminate(tables, state.front(here), around.best, around, variables)
 
-    def _swept(self, kept: dict[int, Sweep], steps: list[int], state: StepState) -> Sweep | None:
-        """The sweep over some steps, from the last one that is kept onwards."""
+    def _sweep_over(
+        self, cache: dict[int, Sweep], steps: list[int], state: StepState
+    ) -> Sweep | None:
+        """Return the sweep over some steps, continued from the last cached one."""
         start = len(steps)
-        while start and steps[start - 1] not in kept:
+        while start and steps[start - 1] not in cache:
             start -= 1
-        sweep = kept[steps[start - 1]] if start else None
+        sweep = cache[steps[start - 1]] if start else None
         for step in steps[start:]:
-            sweep = kept[step] = Sweep.onto(sweep, self._at(state, step), state)
+            sweep = cache[step] = Sweep.onto(sweep, self._at(state, step), state)
         return sweep
 
     def _at(self, state: StepState, step: int) -> StepTable:
-        """What was answered about a step, over its values."""
-        if step not in self.kept.at:
-            self.kept.at[step] = self._worked_out(state, step)
-        return self.kept.at[step]
+        """Return the table of a step over its values."""
+        if step not in self.cache.at:
+            self.cache.at[step] = self._compute_table(state, step)
+        return self.cache.at[step]
 
-    def _worked_out(self, state: StepState, step: int) -> StepTable:
+    def _compute_table(self, state: StepState, step: int) -> StepTable:
         tables, front = self._by_step[step], state.front(step)
         if len(tables) == 1 and tables[0].sorted == front:
-            return StepTable(step, tables[0].signed, tables[0].exactly)
+            return StepTable(step, tables[0].signed, tables[0].exact)
         flat = np.zeros((2, *state.values))
-        marginals = self._eliminated(tables, front, flat, None, front)
+        marginals = self._eliminate(tables, front, flat, None, front)
         return StepTable(
             step, marginals.sums.sums[-1], _ExactStepExtremes(marginals, front, state.values)
         )
 
     @cached_property
     def _by_step(self) -> dict[int | None, list[ResponseTable]]:
-        found: dict[int | None, list[ResponseTable]] = {}
+        tables_by_step: dict[int | None, list[ResponseTable]] = {}
         for table in self.tables:
-            found.setdefault(table.step, []).append(table)
-        return found
+            tables_by_step.setdefault(table.step, []).append(table)
+        return tables_by_step
 
-    def _eliminated(
+    def _eliminate(
         self,
         tables: Sequence[ResponseTable],
         front: tuple[Variable, ...],
         sums: Floats,
-        exactly: ExactTable | None,
+        exact: ExactTable | None,
         target: tuple[Variable, ...],
     ) -> Marginals:
-        """What tables, and sums for the values at their step, say about a target at that step."""
+        """Return marginals over a target, from the tables and the sums at one step."""
         ordered = tuple(sorted(target, key=rank))
         variables = {*front, *target, *(v for table in tables for v in table.variables)}
         sizes = {v: len(self.domain[v[0]].values) for v in sorted(variables, key=rank)}
@@ -452,30 +472,30 @@ class TemporalComponent(Component):
         # All steps are alike, so the plan leaves them out.
         scopes = [*(table.sorted for table in tables), front, ordered]
         planned = plan_elimination(
-            tuple((_plain([v])[0], size) for v, size in sizes.items()),
-            tuple(_plain(scope) for scope in scopes),
-            _plain(ordered),
+            tuple((_without_steps([v])[0], size) for v, size in sizes.items()),
+            tuple(_without_steps(scope) for scope in scopes),
+            _without_steps(ordered),
         )
         result = eliminate(planned, [*(table.signed for table in tables), sums, flat])
-        known = [table.exactly for table in tables]
-        return Marginals.of(result, [*known, exactly, None], self.error, target)
+        exact_tables = [table.exact for table in tables]
+        return Marginals.of(result, [*exact_tables, exact, None], self.error, target)
 
 
 @dataclass(frozen=True, slots=True)
 class _ExactStepExtremes:
-    """The exact extremes of what was answered about a step."""
+    """The exact extremes of the responses about a step."""
 
     marginals: Marginals
     front: tuple[Variable, ...]
     sizes: tuple[int, ...]
 
-    def powers(self, places: Indices, sign: int) -> DistinctLikelihoods:
-        return self.marginals.powers(places, sign)
+    def powers(self, indices: Indices, sign: int) -> DistinctLikelihoods:
+        return self.marginals.powers(indices, sign)
 
-    def traced(self, place: int, sign: int) -> Combination:
-        own = map(int, np.unravel_index(place, self.sizes))
-        return dict(zip(self.front, own, strict=True)) | self.marginals.traced(place, sign)
+    def trace(self, index: int, sign: int) -> Combination:
+        values = map(int, np.unravel_index(index, self.sizes))
+        return dict(zip(self.front, values, strict=True)) | self.marginals.trace(index, sign)
 
 
-def _plain(variables: Sequence[Variable]) -> tuple[Variable, ...]:
+def _without_steps(variables: Sequence[Variable]) -> tuple[Variable, ...]:
     return tuple((name, None) for name, _ in variables)

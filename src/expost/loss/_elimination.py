@@ -36,40 +36,40 @@ __all__ = [
 
 
 def rank(variable: Variable) -> tuple[str, float]:
-    """The order of variables, which is that of their names and then of their steps."""
+    """Return the sort key of variables: their names, then their steps."""
     name, step = variable
     return name, float("-inf") if step is None else step
 
 
 MOST_TIED = 1 << 20
-"""Combinations of attributes that are looked at together."""
+"""The largest number of combinations in one sum."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """A table or an earlier result by its number, and its shape among the axes of a sum."""
+    """A table or an earlier result by its index, and its shape among the axes of a sum."""
 
-    number: int
+    index: int
     axes: tuple[int, ...]
     shape: tuple[int, ...]
-    others: tuple[int, ...]
-    """All other axes, after one for signs."""
+    reduced_axes: tuple[int, ...]
+    """The axes of the sum that the operand lacks, after one for signs."""
 
 
 @dataclass(frozen=True, slots=True)
 class EliminationStep:
-    """Add up some operands, and keep the largest sums along one axis (at the end: all of them)."""
+    """A sum of operands that is maximized along one axis; the last step has no axis."""
 
     operands: tuple[Operand, ...]
     sizes: tuple[int, ...]
     axis: int | None
-    held: tuple[int, ...]
+    result_shape: tuple[int, ...]
     """The shape of the result among the axes of the sum."""
 
 
 @dataclass(frozen=True, slots=True)
 class EliminationPlan:
-    """Which sums to take, one after the other; the last one has the axes of the target."""
+    """The order of sums; the last one has the axes of the target."""
 
     steps: tuple[EliminationStep, ...]
     tables: int
@@ -77,7 +77,7 @@ class EliminationPlan:
 
 @dataclass(frozen=True, slots=True)
 class EliminationSums:
-    """What an elimination did: all sums, and their largest along one axis, step by step.
+    """The sums of an elimination, and their maxima along one axis, step by step.
 
     The first axis has two entries: for the sum of the tables and for its negative.
     """
@@ -98,16 +98,16 @@ class EliminationSums:
 
 
 def eliminate(plan: EliminationPlan, tables: Sequence[Floats]) -> EliminationSums:
-    """Follow a plan. A table has the axes of its variables in their order, after one for signs.
+    """Follow a plan. A table has the axes of its variables in order, after one for signs.
 
-    That first axis may also be for the signs of many subjects, one after the other.
+    For many subjects, the first axis has the signs of each subject, one subject after the other.
     """
     operands, sums = list(tables), []
     for step in plan.steps:
-        first, *others = step.operands
-        total = operands[first.number].reshape(-1, *first.shape)
-        for other in others:
-            total = total + operands[other.number].reshape(-1, *other.shape)
+        first, *operands_after = step.operands
+        total = operands[first.index].reshape(-1, *first.shape)
+        for operand in operands_after:
+            total = total + operands[operand.index].reshape(-1, *operand.shape)
         sums.append(total)
         if step.axis is not None:
             operands.append(np.maximum.reduce(total, axis=step.axis + 1))
@@ -120,31 +120,31 @@ def plan_elimination(
     scopes: tuple[tuple[Variable, ...], ...],
     target: tuple[Variable, ...],
 ) -> EliminationPlan:
-    """How to eliminate all variables but those of the target.
+    """Plan how to eliminate all variables except those of the target.
 
-    ``sizes`` lists the variables in their order, ``scopes`` what each table depends on; the target
-    is in that order, too, and one of the scopes.
+    ``sizes`` has the number of values of each variable, in order, and ``scopes`` the variables of
+    each table. The target is in the same order, and one of the scopes.
     """
     size, rank = dict(sizes), {variable: n for n, (variable, _) in enumerate(sizes)}
-    waiting = {number: frozenset(scope) for number, scope in enumerate(scopes)}
+    waiting = {index: frozenset(scope) for index, scope in enumerate(scopes)}
     steps: list[EliminationStep] = []
 
-    def take(numbers: Sequence[int], axes: Sequence[Variable], out: Variable | None) -> None:
+    def take(indices: Sequence[int], axes: Sequence[Variable], out: Variable | None) -> None:
         operands = []
-        for number in numbers:
-            scope = waiting.pop(number)
-            places = tuple(k for k, variable in enumerate(axes) if variable in scope)
-            others = tuple(k + 1 for k in range(len(axes)) if k not in places)
+        for index in indices:
+            scope = waiting.pop(index)
+            operand_axes = tuple(k for k, variable in enumerate(axes) if variable in scope)
+            reduced_axes = tuple(k + 1 for k in range(len(axes)) if k not in operand_axes)
             shape = tuple(size[v] if v in scope else 1 for v in axes)
-            operands.append(Operand(number, places, shape, others))
+            operands.append(Operand(index, operand_axes, shape, reduced_axes))
         axis = None if out is None else axes.index(out)
         held = tuple(1 if v == out else size[v] for v in axes)
         steps.append(EliminationStep(tuple(operands), tuple(size[v] for v in axes), axis, held))
 
     for variable in _order(size, scopes, target):
-        numbers = [number for number, scope in waiting.items() if variable in scope]
-        together = frozenset[Variable]().union(*(waiting[number] for number in numbers))
-        take(numbers, sorted(together, key=rank.__getitem__), variable)
+        indices = [index for index, scope in waiting.items() if variable in scope]
+        together = frozenset[Variable]().union(*(waiting[index] for index in indices))
+        take(indices, sorted(together, key=rank.__getitem__), variable)
         waiting[len(scopes) + len(steps) - 1] = together - {variable}
     take(list(waiting), target, None)
     return EliminationPlan(tuple(steps), len(scopes))
@@ -153,58 +153,58 @@ def plan_elimination(
 def _order(
     size: dict[Variable, int], scopes: Sequence[Sequence[Variable]], target: Sequence[Variable]
 ) -> list[Variable]:
-    """In which order to eliminate, so that no sum is over more than the tied variables.
+    """Return an order in which no sum is over more than the tied variables.
 
-    Whatever the target, the sums are over the same sets of variables. These are found without it,
-    and then the graph in which they are cliques is searched from the target outwards: backwards,
-    that is a perfect elimination order (Tarjan and Yannakakis 1984).
+    Whatever the target, the sums are over the same sets of variables. A maximum cardinality search
+    of the graph in which they are cliques starts at the target. Its reverse is a perfect
+    elimination order (Tarjan and Yannakakis 1984).
     """
-    tied = _tied(size, scopes)
+    tied = _tied_variables(size, scopes)
     reached = dict.fromkeys(target)
-    seen = {variable: len(tied[variable] & reached.keys()) for variable in size}
+    tie_counts = {variable: len(tied[variable] & reached.keys()) for variable in size}
     outwards: list[Variable] = []
     while len(reached) < len(size):
-        following = max((v for v in size if v not in reached), key=seen.__getitem__)
+        following = max((v for v in size if v not in reached), key=tie_counts.__getitem__)
         outwards.append(following)
         reached[following] = None
-        for other in tied[following]:
-            seen[other] += 1
+        for neighbour in tied[following]:
+            tie_counts[neighbour] += 1
     return outwards[::-1]
 
 
-def _tied(
+def _tied_variables(
     size: dict[Variable, int], scopes: Sequence[Sequence[Variable]]
 ) -> dict[Variable, set[Variable]]:
-    """For each variable those with which it is ever in one sum.
+    """Return for each variable those that are ever in one sum with it.
 
-    Always the variable is eliminated next that ties the fewest others together anew.
+    The next variable to eliminate is always the one with the fewest new ties (minimum fill-in).
     """
     near: dict[Variable, set[Variable]] = {variable: set() for variable in size}
     for scope in scopes:
         for variable in scope:
             near[variable].update(scope)
-    for variable, others in near.items():
-        others.discard(variable)
-    tied = {variable: set(others) for variable, others in near.items()}
-    new = {variable: _missing(variable, near) for variable in size}
+    for variable, neighbours in near.items():
+        neighbours.discard(variable)
+    tied = {variable: set(neighbours) for variable, neighbours in near.items()}
+    new = {variable: _count_missing(variable, near) for variable in size}
     while near:
         variable = min(near, key=new.__getitem__)
-        others = near.pop(variable)
-        _check({variable, *others}, math.prod(size[v] for v in (variable, *others)))
-        for other in others:
-            near[other].update(others)
-            near[other] -= {other, variable}
-            tied[other].update(others)
-            tied[other].discard(other)
-        for changed in others.union(*(near[other] for other in others)):
-            new[changed] = _missing(changed, near)
+        neighbours = near.pop(variable)
+        _check({variable, *neighbours}, math.prod(size[v] for v in (variable, *neighbours)))
+        for neighbour in neighbours:
+            near[neighbour].update(neighbours)
+            near[neighbour] -= {neighbour, variable}
+            tied[neighbour].update(neighbours)
+            tied[neighbour].discard(neighbour)
+        for changed in neighbours.union(*(near[neighbour] for neighbour in neighbours)):
+            new[changed] = _count_missing(changed, near)
     return tied
 
 
-def _missing(variable: Variable, near: dict[Variable, set[Variable]]) -> int:
-    """How many pairs of its neighbours are not neighbours yet (each of them counted twice)."""
-    others = near[variable]
-    return sum(len(others) - 1 - len(near[other] & others) for other in others)
+def _count_missing(variable: Variable, near: dict[Variable, set[Variable]]) -> int:
+    """Count the pairs of neighbours that are not neighbours of each other (each pair twice)."""
+    neighbours = near[variable]
+    return sum(len(neighbours) - 1 - len(near[neighbour] & neighbours) for neighbour in neighbours)
 
 
 def _check(tied: set[Variable], combinations: int) -> None:
@@ -219,14 +219,14 @@ def _check(tied: set[Variable], combinations: int) -> None:
 Marks = NDArray[np.bool_]
 
 SIGNS = (1, -1)
-"""What the two sides are for: the largest sums and the smallest."""
+"""The signs of the two sides: the largest sums and the smallest."""
 
 
 class ExactElimination:
     """Exact winners of an elimination that was done with doubles.
 
     Every sum of doubles is within ``error`` of the exact one. ``wanted`` marks combinations of the
-    target, on either side. What is zero everywhere has None in the place of its table.
+    target, on either side. A table that is zero everywhere is None.
     """
 
     def __init__(
@@ -238,29 +238,29 @@ class ExactElimination:
     ) -> None:
         self._sums = sums
         self._tables = tables
-        self._near, used = _marked(sums, error, wanted)
-        kept: list[_Used] = []
-        for number, table in enumerate(tables):
+        self._near, used = _mark_candidates(sums, error, wanted)
+        used_entries: list[_UsedEntries] = []
+        for index, table in enumerate(tables):
             if table is not None:
-                kept += _Used.of(number, table, used[number])
+                used_entries += _UsedEntries.of(index, table, used[index])
         self._least: tuple[Counter[int], Counter[int]] = Counter(), Counter()
         widths: tuple[Counter[int], Counter[int]] = Counter(), Counter()
-        for each in kept:
-            self._least[each.side].update(each.least)
-            widths[each.side].update(each.widths)
+        for entries in used_entries:
+            self._least[entries.side].update(entries.least)
+            widths[entries.side].update(entries.widths)
         self._packing = Packing(widths[0] | widths[1])
         codes: dict[int, Integers] = {}
-        for each in kept:
-            if each.widths:
-                shape = self._packing.words, *used[each.number].shape
-                own = codes.setdefault(each.number, np.zeros(shape, dtype=np.int64))
-                each.write(self._packing, own[:, each.side])
-        # For every step all codes, and those of its result; without any where all are alike.
+        for entries in used_entries:
+            if entries.widths:
+                shape = self._packing.words, *used[entries.table_index].shape
+                table_codes = codes.setdefault(entries.table_index, np.zeros(shape, dtype=np.int64))
+                entries.write(self._packing, table_codes[:, entries.side])
+        # For every step all codes, and those of its result; None where all are equal.
         self._added: list[Integers | None] = []
-        self._won = self._followed(codes)
+        self._won = self._follow(codes)
 
     def best(self, side: int) -> tuple[int, Counter[int]]:
-        """A winner among the wanted combinations of the target, and its exact likelihood."""
+        """Return a winner among the wanted combinations of the target, and its likelihood."""
         near, codes = self._target
         if codes is None or self._top is None:
             return int(near[side].argmax()), self._least[side]
@@ -269,44 +269,47 @@ class ExactElimination:
         return int(tied.argmax()), self._powers(side, top)
 
     def powers(self, side: int) -> DistinctLikelihoods:
-        """The exact likelihoods of winners for all wanted combinations of the target."""
+        """Return the exact likelihoods of winners for all wanted combinations of the target."""
         near, codes = self._target
         wanted = np.flatnonzero(near[side])
         if codes is None:
             return DistinctLikelihoods([self._least[side]], np.zeros(len(wanted), dtype=np.intp))
-        different, which = np.unique(codes[:, side, wanted], axis=1, return_inverse=True)
+        different, code_index = np.unique(codes[:, side, wanted], axis=1, return_inverse=True)
         return DistinctLikelihoods(
-            [self._powers(side, code) for code in different.T], which.reshape(-1)
+            [self._powers(side, code) for code in different.T], code_index.reshape(-1)
         )
 
-    def traced(self, side: int, target: int) -> Combination:
-        """A winner for one combination of the target."""
-        plan, found = self._sums.plan, Combination()
+    def trace(self, side: int, target: int) -> Combination:
+        """Return a winner for one combination of the target."""
+        plan, combination = self._sums.plan, Combination()
         last = len(plan.steps) - 1
         at = {last: tuple(int(k) for k in np.unravel_index(target, plan.steps[last].sizes))}
-        # From the last step to the first: which of its sums has won.
-        for number in reversed(range(len(plan.steps))):
-            for operand in plan.steps[number].operands:
-                own = tuple(at[number][k] for k in operand.axes)
-                before = operand.number - plan.tables
+        # From the last step to the first, find the sum that won.
+        for step_index in reversed(range(len(plan.steps))):
+            for operand in plan.steps[step_index].operands:
+                indices = tuple(at[step_index][k] for k in operand.axes)
+                before = operand.index - plan.tables
                 if before >= 0:
-                    at[before] = self._source(before, side, own)
-                elif (table := self._tables[operand.number]) is not None:
-                    sizes = [plan.steps[number].sizes[k] for k in operand.axes]
-                    place = int(np.ravel_multi_index(own, sizes)) if sizes else 0
-                    found |= table.traced(place, SIGNS[side])
-        return found
+                    at[before] = self._source(before, side, indices)
+                elif (table := self._tables[operand.index]) is not None:
+                    sizes = [plan.steps[step_index].sizes[k] for k in operand.axes]
+                    flat_index = int(np.ravel_multi_index(indices, sizes)) if sizes else 0
+                    combination |= table.trace(flat_index, SIGNS[side])
+        return combination
 
-    def _source(self, number: int, side: int, own: tuple[int, ...]) -> tuple[int, ...]:
-        """Where a sum is that has won at one step, for one entry of its result."""
-        axis, codes = self._sums.plan.steps[number].axis, self._added[number]
+    def _source(self, step_index: int, side: int, indices: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the index of a sum that won at one step, for one entry of its result."""
+        axis, codes = self._sums.plan.steps[step_index].axis, self._added[step_index]
         assert axis is not None, "only the last step has no result"
-        near, won = np.moveaxis(self._near[number][side], axis, -1)[own], self._won[number]
+        near, won = (
+            np.moveaxis(self._near[step_index][side], axis, -1)[indices],
+            self._won[step_index],
+        )
         if codes is not None and won is not None:
-            codes = np.broadcast_to(codes, (len(codes), *self._near[number].shape))
+            codes = np.broadcast_to(codes, (len(codes), *self._near[step_index].shape))
             for code, best in zip(codes[:, side], won[:, side], strict=True):
-                near = near & (np.moveaxis(code, axis, -1)[own] == best[own])
-        return (*own[:axis], int(near.argmax()), *own[axis:])
+                near = near & (np.moveaxis(code, axis, -1)[indices] == best[indices])
+        return (*indices[:axis], int(near.argmax()), *indices[axis:])
 
     def _powers(self, side: int, code: Integers) -> Counter[int]:
         powers = self._packing.powers(code.tolist())
@@ -315,7 +318,7 @@ class ExactElimination:
 
     @cached_property
     def _target(self) -> tuple[Marks, Integers | None]:
-        """What is wanted of the target, and all codes there, its combinations on one axis."""
+        """The wanted combinations of the target and all codes there, on one axis."""
         near, codes = self._near[-1], self._added[-1]
         if codes is not None:
             codes = np.broadcast_to(codes, (len(codes), *near.shape)).reshape(len(codes), 2, -1)
@@ -323,30 +326,30 @@ class ExactElimination:
 
     @cached_property
     def _top(self) -> Integers | None:
-        """The codes of the winners among all that is wanted of the target."""
+        """The codes of the winners among the wanted combinations of the target."""
         near, codes = self._target
         return None if codes is None else self._best(near, codes, 1)
 
-    def _followed(self, codes: dict[int, Integers]) -> list[Integers | None]:
-        """Forwards, the codes of exact winners at every step but the last one."""
+    def _follow(self, codes: dict[int, Integers]) -> list[Integers | None]:
+        """Return the codes of exact winners at every step except the last, going forwards."""
         plan, won = self._sums.plan, list[Integers | None]()
-        for number, step in enumerate(plan.steps):
+        for step_index, step in enumerate(plan.steps):
             total = None
             for operand in step.operands:
-                if (own := codes.get(operand.number)) is not None:
-                    own = own.reshape(len(own), 2, *operand.shape)
-                    total = own if total is None else total + own
+                if (operand_codes := codes.get(operand.index)) is not None:
+                    operand_codes = operand_codes.reshape(len(operand_codes), 2, *operand.shape)
+                    total = operand_codes if total is None else total + operand_codes
             self._added.append(total)
             if step.axis is not None:
                 best = None
                 if total is not None:
-                    best = self._best(self._near[number], total, step.axis + 1)
-                    codes[plan.tables + number] = best
+                    best = self._best(self._near[step_index], total, step.axis + 1)
+                    codes[plan.tables + step_index] = best
                 won.append(best)
         return won
 
     def _best(self, near: Marks, codes: Integers, axis: int) -> Integers:
-        """The codes of an exact winner along one axis, of those sums that are near the best."""
+        """Return the codes of an exact winner along one axis, among sums near the maximum."""
         best = np.where(near, codes, -1).max(axis=axis + 1, keepdims=True)
         odd = (near & (codes != best)).any(axis=(0, axis + 1))
         best = best.squeeze(axis + 1)
@@ -361,84 +364,84 @@ class ExactElimination:
 
         Each line along the last axis has one, and is for one of the sides.
         """
-        different, which = np.unique(codes[:, near], axis=1, return_inverse=True)
+        different, code_index = np.unique(codes[:, near], axis=1, return_inverse=True)
         products = self._packing.products(different)
-        numbers = np.full(near.shape, -1)
-        numbers[near] = which.reshape(-1)
+        product_numbers = np.full(near.shape, -1)
+        product_numbers[near] = code_index.reshape(-1)
         won = [
-            products.best(set(line) - {-1}, SIGNS[own])
-            for line, own in zip(numbers.tolist(), side.tolist(), strict=True)
+            products.best(set(line) - {-1}, SIGNS[column])
+            for line, column in zip(product_numbers.tolist(), side.tolist(), strict=True)
         ]
         return different[:, won]
 
 
-def _marked(
+def _mark_candidates(
     sums: EliminationSums, error: float, wanted: Marks
 ) -> tuple[list[Marks], dict[int, Marks]]:
-    """Backwards: which sums can win at every step, and what of the tables is in these."""
+    """Mark the sums that can win at every step, and the table entries in them, backwards."""
     plan, used = sums.plan, dict[int, Marks]()
     near: list[Marks] = []
-    for number in reversed(range(len(plan.steps))):
-        step = plan.steps[number]
+    for index in reversed(range(len(plan.steps))):
+        step = plan.steps[index]
         if step.axis is None:
             marks = wanted
         else:
-            least = (sums.results[number] - 2 * error).reshape(2, *step.held)
-            marks = sums.sums[number] >= least
-            marks &= used.pop(plan.tables + number).reshape(2, *step.held)
+            least = (sums.results[index] - 2 * error).reshape(2, *step.result_shape)
+            marks = sums.sums[index] >= least
+            marks &= used.pop(plan.tables + index).reshape(2, *step.result_shape)
         near.append(marks)
         for operand in step.operands:
-            used[operand.number] = np.logical_or.reduce(marks, axis=operand.others)
+            used[operand.index] = np.logical_or.reduce(marks, axis=operand.reduced_axes)
     return near[::-1], used
 
 
 @dataclass(frozen=True, slots=True)
-class _Used:
-    """The exact likelihoods of a table, where they can be part of a winner of one side."""
+class _UsedEntries:
+    """The exact likelihoods of a table where they can be part of a winner of one side."""
 
-    number: int
+    table_index: int
     side: int
-    places: Indices
+    indices: Indices
     kinds: DistinctLikelihoods
     least: Counter[int]
     """The smallest exponents."""
     widths: dict[int, int]
-    """How much larger others are; without any, all likelihoods are alike."""
+    """How much larger other exponents are; if empty, all likelihoods are equal."""
 
     @classmethod
-    def of(cls, number: int, table: ExactTable, used: Marks) -> Iterator[_Used]:
-        """Those of either side."""
+    def of(cls, table_index: int, table: ExactTable, used: Marks) -> Iterator[_UsedEntries]:
+        """Yield the entries of either side."""
         for side, sign in enumerate(SIGNS):
-            places = used[side].reshape(-1).nonzero()[0]
-            if len(places):
-                kinds = table.powers(places, sign)
-                yield cls(number, side, places, kinds, *_least(kinds))
+            indices = used[side].reshape(-1).nonzero()[0]
+            if len(indices):
+                kinds = table.powers(indices, sign)
+                yield cls(table_index, side, indices, kinds, *_least(kinds))
 
     def write(self, packing: Packing, codes: Integers) -> None:
-        """Write down the codes of what is above the smallest exponents."""
+        """Write the codes of the exponents above the smallest ones."""
         least = packing.code(self.least)
-        own = [
+        code_rows = [
             [word - less for word, less in zip(packing.code(powers), least, strict=True)]
             for powers in self.kinds.likelihoods
         ]
-        for word, all_codes in zip(np.array(own, dtype=np.int64).T, codes, strict=True):
-            all_codes.reshape(-1)[self.places] = word[self.kinds.indices]
+        for word, all_codes in zip(np.array(code_rows, dtype=np.int64).T, codes, strict=True):
+            all_codes.reshape(-1)[self.indices] = word[self.kinds.indices]
 
 
 def _least(kinds: DistinctLikelihoods) -> tuple[Counter[int], dict[int, int]]:
-    """The smallest exponents, and how much larger others are."""
-    first, *others = kinds.likelihoods
-    if not others:
+    """Return the smallest exponents, and how much larger others are."""
+    first, *larger = kinds.likelihoods
+    if not larger:
         return first, {}
-    found: dict[int, list[int]] = {}
+    exponents_by_base: dict[int, list[int]] = {}
     for powers in kinds.likelihoods:
         for base, power in powers.items():
-            found.setdefault(base, []).append(power)
+            exponents_by_base.setdefault(base, []).append(power)
     least, widths = Counter[int](), dict[int, int]()
-    for base, some in found.items():
-        if len(some) < len(kinds.likelihoods):
-            some.append(0)  # of those that do not have it
-        least[base] = min(some)
-        if max(some) > least[base]:
-            widths[base] = max(some) - least[base]
+    for base, exponents in exponents_by_base.items():
+        if len(exponents) < len(kinds.likelihoods):
+            exponents.append(0)  # of likelihoods without this base
+        least[base] = min(exponents)
+        if max(exponents) > least[base]:
+            widths[base] = max(exponents) - least[base]
     return least, widths

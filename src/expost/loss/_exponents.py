@@ -63,7 +63,7 @@ class ExactTable(Protocol):
         """
         ...
 
-    def traced(self, place: int, sign: int) -> Combination:
+    def trace(self, place: int, sign: int) -> Combination:
         """One combination, and if a number is itself an extreme, a combination of all variables
         that attains it."""
         ...

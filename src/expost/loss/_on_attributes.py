@@ -114,8 +114,8 @@ def _ratio(tables: Sequence[ResponseTable], first: Combination, second: Combinat
     """Return the exact likelihood ratio of two combinations, from these tables."""
     powers: Counter[int] = Counter()
     for table in tables:
-        powers.update(table.exactly.at(first))
-        powers.subtract(table.exactly.at(second))
+        powers.update(table.exact.at(first))
+        powers.subtract(table.exact.at(second))
     return ExactSum.product(powers)
 
 
@@ -208,7 +208,7 @@ class AttributesLogLikelihood(FiniteLogLikelihood[Attributes]):
 
     @property
     def distinct_exchanges(self) -> int:
-        return len(self.tally) + sum(part.compared for part in self.components)
+        return len(self.tally) + sum(part.comparison_work for part in self.components)
 
     @property
     def _tables(self) -> list[ResponseTable]:

@@ -264,7 +264,7 @@ class Sweep:
         """The exponents of the exact winners for some states at another step."""
         return self._followed(self._way(step, states, sign, error), sign, bases)[0]
 
-    def traced(self, step: int, state: int, sign: int, error: float) -> Combination:
+    def trace(self, step: int, state: int, sign: int, error: float) -> Combination:
         """A winner for one state at another step: the values at all steps of the sweep."""
         way = self._way(step, np.array([state]), sign, error)
         _, won = self._followed(way, sign, Bases())
@@ -275,7 +275,7 @@ class Sweep:
                 own = int(where[best[own]])
             else:
                 value = int(states[own]) // math.prod(self.state.counters)
-                found |= at.exactly.traced(value, sign)
+                found |= at.exactly.trace(value, sign)
         return found
 
     def _way(self, step: int, states: Indices, sign: int, error: float) -> list[_Leg]:
@@ -354,13 +354,13 @@ class TwoSidedSweep:
         total, best, _ = self._split(places, sign, bases)
         return bases.kinds(total[best])
 
-    def traced(self, place: int, sign: int) -> Combination:
+    def trace(self, place: int, sign: int) -> Combination:
         """One combination of values, and a winner for it at all other steps."""
         _, (best,), sides = self._split(np.array([place]), sign, Bases())
         own = map(int, np.unravel_index(place, self.state.values))
         found = dict(zip(self.state.front(self.step), own, strict=True))
         for sweep, states in sides:
-            found |= sweep.traced(self.step, int(states[best]), sign, self.error)
+            found |= sweep.trace(self.step, int(states[best]), sign, self.error)
         return found
 
     def _split(

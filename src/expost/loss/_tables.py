@@ -1,4 +1,8 @@
-"""What was answered about one part of a record: ℓ over its combinations."""
+"""Tables of the responses about one part of a record, in doubles and exactly.
+
+A table has ℓ for every combination of the part. Exactly, it has integer weights and how often each
+occurs.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +27,7 @@ __all__ = ["ExactResponseTable", "ResponseTable"]
 
 
 # So few are not sorted into classes first.
-_FEW = 8
+_SMALL_BATCH = 8
 
 # Classes are numbered anew before their numbers could be larger than an integer holds.
 _LARGE = 1 << 62
@@ -33,8 +37,8 @@ _LARGE = 1 << 62
 class ExactResponseTable:
     """The exact likelihoods of some responses, for every combination of a part.
 
-    They are worked out where they are asked for, and kept: most tables are the same before and
-    after an exchange.
+    They are computed on demand and cached, because most tables are the same before and after an
+    exchange.
     """
 
     variables: tuple[Variable, ...]
@@ -49,7 +53,7 @@ class ExactResponseTable:
 
     @cached_property
     def axes(self) -> list[int]:
-        """Where these are among the variables as they are named."""
+        """The axis of each sorted variable in the order of the names."""
         return [self.variables.index(variable) for variable in self.sorted]
 
     @cached_property
@@ -57,103 +61,105 @@ class ExactResponseTable:
         return [self.part.sizes[k] for k in self.axes]
 
     @cached_property
-    def _written(self) -> Indices:
-        """For each combination in the order of axes, where it is in the part."""
-        places = np.arange(len(self.part)).reshape(self.part.sizes)
-        return places.transpose(self.axes).reshape(-1)
+    def _part_index(self) -> Indices:
+        """The index in the part of each combination in the order of axes."""
+        indices = np.arange(len(self.part)).reshape(self.part.sizes)
+        return indices.transpose(self.axes).reshape(-1)
 
     @cached_property
-    def _known(self) -> _Known:
-        return _Known(len(self.part))
+    def _computed(self) -> _KnownLikelihoods:
+        return _KnownLikelihoods(len(self.part))
 
-    def powers(self, places: Indices, sign: int) -> DistinctLikelihoods:
-        """The exact likelihoods at some combinations, in the order of axes."""
-        which = self._known.where[places]
-        if which.min(initial=0) < 0:
-            self._look(np.unique(places[which < 0]))
-            which = self._known.where[places]
-        present = np.bincount(which).nonzero()[0]
-        different = [self._known.different[k] for k in present.tolist()]
-        return DistinctLikelihoods(different, present.searchsorted(which))
+    def powers(self, indices: Indices, sign: int) -> DistinctLikelihoods:
+        """Return the exact likelihoods at some combinations, in the order of axes."""
+        likelihood_index = self._computed.where[indices]
+        if likelihood_index.min(initial=0) < 0:
+            self._compute(np.unique(indices[likelihood_index < 0]))
+            likelihood_index = self._computed.where[indices]
+        present = np.bincount(likelihood_index).nonzero()[0]
+        different = [self._computed.different[k] for k in present.tolist()]
+        return DistinctLikelihoods(different, present.searchsorted(likelihood_index))
 
-    def traced(self, place: int, sign: int) -> Combination:
-        """One combination."""
-        found = map(int, np.unravel_index(place, self._sizes))
-        return dict(zip(self.sorted, found, strict=True))
+    def trace(self, index: int, sign: int) -> Combination:
+        """Return the values of one combination."""
+        values = map(int, np.unravel_index(index, self._sizes))
+        return dict(zip(self.sorted, values, strict=True))
 
-    def at(self, found: Combination) -> Counter[int]:
-        """The exact likelihood at one combination."""
-        place = np.ravel_multi_index([found[variable] for variable in self.sorted], self._sizes)
-        (powers,), _ = self.powers(np.array([place]), 1)
+    def at(self, combination: Combination) -> Counter[int]:
+        """Return the exact likelihood at one combination."""
+        index = np.ravel_multi_index(
+            [combination[variable] for variable in self.sorted], self._sizes
+        )
+        (powers,), _ = self.powers(np.array([index]), 1)
         return powers
 
-    def _look(self, missing: Indices) -> None:
-        """Work out what is not known yet.
+    def _compute(self, missing: Indices) -> None:
+        """Compute the likelihoods of some combinations.
 
-        There can be many combinations and many responses, but few that these tell apart.
+        Many combinations have few different likelihoods, so one per class is computed.
         """
-        places = self._written[missing]
-        some = which = np.arange(len(places))
-        if len(places) > _FEW:
-            _, some, which = np.unique(
-                self._classes(places), return_index=True, return_inverse=True
+        part_indices = self._part_index[missing]
+        representatives = class_index = np.arange(len(part_indices))
+        if len(part_indices) > _SMALL_BATCH:
+            _, representatives, class_index = np.unique(
+                self._classes(part_indices), return_index=True, return_inverse=True
             )
-        total = [Counter[int]() for _ in some]
-        first = places[some].tolist()
+        total = [Counter[int]() for _ in representatives]
+        first = part_indices[representatives].tolist()
         for summand in self.summands:
-            found = summand.query.on(self.part).powers(summand.position, first)
-            for counter, powers in zip(total, found, strict=True):
+            summand_powers = summand.query.on(self.part).powers(summand.position, first)
+            for counter, powers in zip(total, summand_powers, strict=True):
                 for base, power in powers:
                     counter[base] += power * summand.times
-        self._known.add(missing, total, which)
+        self._computed.add(missing, total, class_index)
 
-    def _classes(self, places: Indices) -> Indices:
-        """Numbers that are equal only for combinations that no response tells apart."""
-        classes, count = np.zeros(len(places), dtype=np.intp), 1
+    def _classes(self, part_indices: Indices) -> Indices:
+        """Return class numbers, equal only for combinations that no response distinguishes."""
+        classes, count = np.zeros(len(part_indices), dtype=np.intp), 1
         for summand in self.summands:
-            alike = summand.query.on(self.part).weight_labels(summand.position)[places]
-            if alike.dtype != np.bool_:
-                alike = np.unique(alike, return_inverse=True)[1]
-            size = int(alike.max()) + 1
+            labels = summand.query.on(self.part).weight_labels(summand.position)[part_indices]
+            if labels.dtype != np.bool_:
+                labels = np.unique(labels, return_inverse=True)[1]
+            size = int(labels.max()) + 1
             if count * size > _LARGE:
                 classes = np.unique(classes, return_inverse=True)[1]
                 count = int(classes.max()) + 1
-            classes, count = classes * size + alike, count * size
+            classes, count = classes * size + labels, count * size
         return classes
 
 
-class _Known:
-    """The exact likelihoods of a table that were worked out so far; -1 where none was."""
+class _KnownLikelihoods:
+    """The exact likelihoods of a table so far; the index is -1 where none is computed."""
 
     def __init__(self, size: int) -> None:
         self.different: list[Counter[int]] = []
         self.where = np.full(size, -1, dtype=np.intp)
-        self._numbers: dict[frozenset[tuple[int, int]], int] = {}
+        self._index_of: dict[frozenset[tuple[int, int]], int] = {}
 
-    def add(self, places: Indices, powers: Sequence[Counter[int]], which: Indices) -> None:
-        numbers = []
+    def add(self, indices: Indices, powers: Sequence[Counter[int]], class_index: Indices) -> None:
+        likelihood_indices = []
         for counter in powers:
-            number = self._numbers.setdefault(frozenset(counter.items()), len(self.different))
-            if number == len(self.different):
+            index = self._index_of.setdefault(frozenset(counter.items()), len(self.different))
+            if index == len(self.different):
                 self.different.append(counter)
-            numbers.append(number)
-        self.where[places] = np.array(numbers)[which]
+            likelihood_indices.append(index)
+        self.where[indices] = np.array(likelihood_indices)[class_index]
 
 
 @dataclass(frozen=True, eq=False)
 class ResponseTable:
-    """ℓ of all responses about the same variables, which are named in the same order."""
+    """ℓ of all responses about some variables that queries name in one order."""
 
     variables: tuple[Variable, ...]
     on_part: SetLogLikelihood
 
     @classmethod
     def flat(cls, likelihood: PartLikelihood) -> ResponseTable:
-        """Before anything is asked about these variables."""
+        """Return the table of no responses."""
         return cls(likelihood.variables, SetLogLikelihood.flat(likelihood.part))
 
     def add(self, query: Query, position: int) -> ResponseTable:
-        """The table after one more response to a query about the part."""
+        """Return the table after one more response to a query about the part."""
         return ResponseTable(self.variables, self.on_part.uncharged(query, position))
 
     @property
@@ -164,38 +170,38 @@ class ResponseTable:
 
     @cached_property
     def sizes(self) -> dict[Variable, int]:
-        """How many values each variable has."""
+        """The number of values of each variable."""
         return dict(zip(self.variables, self.part.sizes, strict=True))
 
     @cached_property
     def step(self) -> int | None:
-        """The step that it is about, if any of the variables changes."""
+        """The step that the table is about, if any of the variables changes."""
         return next((step for _, step in self.variables if step is not None), None)
 
     @cached_property
     def order(self) -> list[tuple[str, float]]:
-        """Where it is among other tables."""
+        """The sort key of tables."""
         return [rank(variable) for variable in self.variables]
 
     @cached_property
-    def exactly(self) -> ExactResponseTable:
-        """The same in exact numbers."""
+    def exact(self) -> ExactResponseTable:
+        """The table in exact numbers."""
         return ExactResponseTable(self.variables, self.part, self.on_part.tally)
 
     @property
     def sorted(self) -> tuple[Variable, ...]:
         """The variables in the order of axes."""
-        return self.exactly.sorted
+        return self.exact.sorted
 
     @cached_property
     def signed(self) -> NDArray[np.float64]:
         """The doubles and their negatives, with an axis for each variable in the order of axes."""
-        values = self.on_part.values.reshape(self.part.sizes).transpose(self.exactly.axes)
+        values = self.on_part.values.reshape(self.part.sizes).transpose(self.exact.axes)
         return np.stack([values, -values])
 
     @cached_property
     def magnitude(self) -> float:
-        """The largest absolute value; combinations that are ruled out have none."""
+        """The largest absolute value, except for combinations that are ruled out."""
         lowest = self.on_part.lowest
         if lowest == -math.inf:
             return float(np.abs(finite(self.on_part.values)).max(initial=0.0))
