@@ -36,11 +36,11 @@ def format_percent(share: float) -> str:
     """
     if share in (0, 1):
         return f"{share * 100:.0f} %"
-    rest = min(share, 1 - share)
+    smaller = min(share, 1 - share)
     # Two digits of the smaller part: 23 %, 0.12 %, 99.97 %.
-    if rest < 1e-6:
+    if smaller < 1e-6:
         return "under 0.0001 %" if share < 0.5 else "over 99.9999 %"
-    text = f"{100 * share:.{max(0, -1 - math.floor(math.log10(rest)))}f}"
+    text = f"{100 * share:.{max(0, -1 - math.floor(math.log10(smaller)))}f}"
     return f"{text.rstrip('0').rstrip('.') if '.' in text else text} %"
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from expost.domains import Box, Domain, FiniteSet, Point, Value
 from expost.errors import InvalidInput
+from expost.files.reading import number
 from expost.numbers import Enclosure, Nats, double_above, down, scaled_exp, up
 from expost.queries._divergences import largest_excess
 from expost.sampling import Pmf
@@ -28,6 +29,7 @@ __all__ = [
     "Likelihood",
     "Location",
     "Pairwise",
+    "integer_position",
     "two_weights",
 ]
 
@@ -415,3 +417,12 @@ class Pairwise(FiniteLikelihood):
             if separable
             else Fraction(0)
         )
+
+
+def integer_position(responses: Sequence[Value], response: Any) -> int | None:
+    """Return the position of a response in a range of integers, or None."""
+    try:
+        integer = number(response)
+    except InvalidInput:
+        return None
+    return responses.index(integer) if integer in responses else None

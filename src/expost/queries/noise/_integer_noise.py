@@ -11,12 +11,17 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.domains import Box, Domain, FiniteSet, Point, Value
+from expost.domains import Box, Domain, FiniteSet, Point
 from expost.errors import InvalidInput
-from expost.files.reading import LARGEST_INTEGER, number
+from expost.files.reading import LARGEST_INTEGER
 from expost.numbers import Nats, exact, positive
 from expost.queries._divergences import excess
-from expost.queries._likelihood import BoxLikelihood, BySufficientTerms, FiniteLikelihood
+from expost.queries._likelihood import (
+    BoxLikelihood,
+    BySufficientTerms,
+    FiniteLikelihood,
+    integer_position,
+)
 from expost.queries._query import Query, read_epsilon
 from expost.queries.scores._aligned import (
     BoxScore,
@@ -41,7 +46,6 @@ __all__ = [
     "OnGrid",
     "affine_form",
     "grid_steps",
-    "integer_position",
     "noisy_on_set",
     "read_grid",
 ]
@@ -370,15 +374,6 @@ def read_grid(fields: dict[str, Any]) -> tuple[AffineScore, Ends, Any]:
         raise InvalidInput("must be a list", "range")
     score = read_score(weights_from_json(fields["weights"]), fields.get("intercept", 0))
     return score, read_range(ends), fields["grid"]
-
-
-def integer_position(responses: Sequence[Value], response: Any) -> int | None:
-    """Return the position of a response in a range of integers, or None."""
-    try:
-        integer = number(response)
-    except InvalidInput:
-        return None
-    return responses.index(integer) if integer in responses else None
 
 
 def affine_form(score: BoxScore, scale: Fraction, shift: Fraction) -> DoubleForm | None:

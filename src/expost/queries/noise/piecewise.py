@@ -16,9 +16,15 @@ from expost.domains import Box, Domain, FiniteSet, Integers, Point
 from expost.errors import InvalidInput, at
 from expost.files.reading import members, read_integer
 from expost.numbers import ExactLike, Nats, decimal_text, exact, up
-from expost.queries._likelihood import BoxLikelihood, FiniteLikelihood, Pairwise, two_weights
+from expost.queries._likelihood import (
+    BoxLikelihood,
+    FiniteLikelihood,
+    Pairwise,
+    integer_position,
+    two_weights,
+)
 from expost.queries._query import UnbiasedScore, read_epsilon
-from expost.queries.noise._integer_noise import GridQuery, affine_form, integer_position, read_grid
+from expost.queries.noise._integer_noise import GridQuery, affine_form, read_grid
 from expost.queries.scores._aligned import UNIT, BoxScore
 from expost.queries.scores._one_bit import read_range
 from expost.queries.scores._score import WeightsLike, read_score

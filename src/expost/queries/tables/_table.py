@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.domains import FiniteSet, Value
+from expost.domains import FiniteSet, Scalar, Value
 from expost.errors import InvalidInput
 from expost.files.reading import NumberText, as_list, read_list, scalar
 from expost.numbers import Nats, exact
@@ -26,7 +26,7 @@ from expost.queries._likelihood import BySufficientTerms
 from expost.sampling import Categorical, Pmf
 from expost.terms import Term, Weights, as_weights
 
-__all__ = ["TableLikelihood", "in_lowest_terms", "read_table"]
+__all__ = ["TableLikelihood", "in_lowest_terms", "read_labels", "read_table"]
 
 # A sum of int64 that stays below cannot have wrapped around.
 _WRAPS = 2**63
@@ -240,3 +240,13 @@ def _from_floats(entries: NDArray[np.float64]) -> tuple[Weights, int]:
     index = np.arange(len(weights))
     weights[index, largest] += 2**bits - weights.sum(axis=1)
     return weights, 2**bits
+
+
+def read_labels(responses: Sequence[Any], width: int) -> tuple[Scalar, ...]:
+    """Read the responses of a table, one for each column."""
+    labels = tuple(read_list(responses, scalar, "responses"))
+    if len(labels) != width:
+        raise InvalidInput(f"{len(labels)} responses for {width} columns", "responses")
+    if len(set(labels)) < len(labels):
+        raise InvalidInput("a response is listed twice", "responses")
+    return labels

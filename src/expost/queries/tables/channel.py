@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from expost._format import format_list
 from expost.domains import Domain, FiniteSet, Scalar
 from expost.errors import InvalidInput, at
-from expost.files.reading import NumberText, array, members, read_integer, read_list, scalar
+from expost.files.reading import NumberText, array, members, read_integer, read_list
 from expost.files.tables import as_array, column_names, is_frame
 from expost.numbers import INFINITE, ExactLike, Nats, decimal_text
 from expost.queries._about import lift_to_classes
 from expost.queries._divergences import least_ratio
 from expost.queries._likelihood import FiniteLikelihood
 from expost.queries._query import Query, read_delta
-from expost.queries.tables._table import TableLikelihood, in_lowest_terms, read_table
+from expost.queries.tables._table import TableLikelihood, in_lowest_terms, read_labels, read_table
 from expost.terms import Weights, as_weights
 
 __all__ = ["Channel", "channel"]
@@ -99,7 +99,7 @@ class Channel(Query):
         except InvalidInput as error:
             raise error.within("probabilities") from None
         of = _classes(fields["of"], len(weights)) if "of" in fields else None
-        return cls(None, _labels(labels, weights), weights, denominator, delta, of)
+        return cls(None, read_labels(labels, weights.shape[1]), weights, denominator, delta, of)
 
     def with_epsilon(self, epsilon: Fraction) -> None:
         return None
@@ -167,7 +167,7 @@ def channel(
         weights, denominator = read_table(probabilities)
     if responses is None:
         responses = range(weights.shape[1])
-    labels = _labels(responses, weights)
+    labels = read_labels(responses, weights.shape[1])
     spared = Fraction(0) if delta is None else read_delta(delta)
     classes = None if of is None else _classes(of, len(weights))
     return Channel(None, labels, weights, denominator, spared, classes)
@@ -195,13 +195,3 @@ def _read_integers(of: Any) -> list[int]:
     return read_list(
         of.tolist() if isinstance(of, np.ndarray) and of.ndim == 1 else of, read_integer
     )
-
-
-def _labels(responses: Sequence[Any], weights: Weights) -> tuple[Scalar, ...]:
-    """Read the responses of a table, one for each column."""
-    labels = tuple(read_list(responses, scalar, "responses"))
-    if len(labels) != weights.shape[1]:
-        raise InvalidInput(f"{len(labels)} responses for {weights.shape[1]} columns", "responses")
-    if len(set(labels)) < len(labels):
-        raise InvalidInput("a response is listed twice", "responses")
-    return labels

@@ -12,12 +12,12 @@ from typing import Any, ClassVar
 from expost._format import format_list
 from expost.domains import FiniteSet, Scalar
 from expost.errors import InvalidInput, at
-from expost.files.reading import array, as_list, members, read_list, scalar
+from expost.files.reading import array, as_list, members, read_list
 from expost.numbers import ExactLike, decimal_text, exact, positive, scaled_exp
 from expost.queries._identity_cache import IdentityCache
 from expost.queries._likelihood import FiniteLikelihood
 from expost.queries._query import Query, read_epsilon
-from expost.queries.tables._table import TableLikelihood
+from expost.queries.tables._table import TableLikelihood, read_labels
 from expost.terms import as_weights
 
 __all__ = ["ExponentialMechanism", "exponential_mechanism"]
@@ -187,11 +187,7 @@ def exponential_mechanism(
     with at("utility"):
         rows = _read_utility(utility, bound)
     width = len(rows[0])
-    labels = tuple(read_list(range(width) if responses is None else responses, scalar, "responses"))
-    if len(labels) != width:
-        raise InvalidInput(f"{len(labels)} responses for {width} columns", "responses")
-    if len(set(labels)) < len(labels):
-        raise InvalidInput("a response is listed twice", "responses")
+    labels = read_labels(range(width) if responses is None else responses, width)
     return ExponentialMechanism(labels, rows, bound, read_epsilon(epsilon))
 
 

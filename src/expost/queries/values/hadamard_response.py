@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from expost.domains import FiniteSet
 from expost.errors import InvalidInput, at
-from expost.files.reading import members, number, read_integer
+from expost.files.reading import members, read_integer
 from expost.numbers import ExactLike, Nats, decimal_text
-from expost.queries._likelihood import FiniteLikelihood, Pairwise, two_weights
+from expost.queries._likelihood import FiniteLikelihood, Pairwise, integer_position, two_weights
 from expost.queries._query import Query, read_epsilon
 from expost.sampling import Pmf
 
@@ -79,11 +79,7 @@ class _HadamardLikelihood(Pairwise):
         return Fraction(self._heavy, self._heavy + self._light), Fraction(1, 2)
 
     def position(self, response: Any) -> int | None:
-        try:
-            column = number(response)
-        except InvalidInput:
-            return None
-        return column if isinstance(column, int) and 0 <= column < self._order else None
+        return integer_position(self.responses, response)
 
     def pmf(self, index: int) -> Pmf:
         return SignedColumns(self._order, index + 1, self._heavy, self._light)

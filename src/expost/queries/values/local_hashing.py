@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from expost.domains import Domain, FiniteSet
 from expost.errors import InvalidInput, at
 from expost.files.canonical import canonical_bytes, value_tree
-from expost.files.reading import members, number, read_integer, text
+from expost.files.reading import members, read_integer, text
 from expost.numbers import ExactLike, Nats, decimal_text
 from expost.queries._identity_cache import IdentityCache
-from expost.queries._likelihood import FiniteLikelihood, Pairwise, two_weights
+from expost.queries._likelihood import FiniteLikelihood, Pairwise, integer_position, two_weights
 from expost.queries._query import Query, read_epsilon
 from expost.sampling import Pmf, Spiked
 
@@ -138,11 +138,7 @@ class _HashedLikelihood(Pairwise):
         return Fraction(1, len(self.responses))
 
     def position(self, response: Any) -> int | None:
-        try:
-            bucket = number(response)
-        except InvalidInput:
-            return None
-        return bucket if isinstance(bucket, int) and bucket in self.responses else None
+        return integer_position(self.responses, response)
 
     def pmf(self, index: int) -> Pmf:
         bucket = int(self._buckets[index])
