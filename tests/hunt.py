@@ -40,11 +40,11 @@ from support.box_cases import (
     some_hills,
     some_sides,
 )
-from support.category_box_cases import some_study
+from support.category_box_cases import random_study
 from support.integer_boxes import complaints as contradictions
 from support.integer_boxes import some_guarded
-from support.record_cases import complaints as objections
-from support.record_cases import some_records
+from support.record_cases import find_contradictions as objections
+from support.record_cases import random_record_case
 
 RECORDS, SUBJECTS = 10, 100
 
@@ -138,7 +138,7 @@ KINDS: dict[str, Callable[[random.Random], Examined]] = {
     "clipped": clipped,
     "linear": linear,
     "windows": windows,
-    "categories": some_study,
+    "categories": random_study,
     "hills": some_hills,
 }
 
@@ -170,7 +170,7 @@ def hunt(seed: int) -> None:
             continue
         if step % 3 == 1:
             for number in range(RECORDS):
-                records = some_records(random.Random(f"{seed}/{step}/{number}"))
+                records = random_record_case(random.Random(f"{seed}/{step}/{number}"))
                 if wrong := objections(records):
                     found += 1
                     print(f"FOUND at {seed}/{step}/{number}: {wrong}\n{records}", flush=True)

@@ -61,6 +61,10 @@ class Transcript:
     It is immutable: :meth:`add` returns a longer one. Domain and filter are set once, because the
     guarantee is void if either changes after a response.
 
+    Args:
+        domain: The values that the subject may have.
+        filter: The privacy filter that decided which queries were answered, if there was one.
+
     >>> import expost as xp
     >>> start = xp.Transcript(xp.FiniteSet(["no", "yes"]), xp.BayesianFilter(epsilon=1))
     >>> transcript = start.add(xp.randomized_response(epsilon="0.5"), "yes")
@@ -89,13 +93,17 @@ class Transcript:
         return self.filter
 
     def add(self, query: Query, response: Any) -> Transcript:
-        """Return the transcript with one more exchange."""
+        """Return the transcript with one more exchange.
+
+        Raises:
+            InvalidInput: The query does not work on the domain, or has no such response.
+        """
         check_query(query)
         likelihood = query.on(self.domain)
         return self._plus(query, likelihood, _position(likelihood, response))
 
     def add_position(self, query: Query, position: int) -> Transcript:
-        """Add an exchange by the position of its response."""
+        """Return the transcript with one more exchange, by the position of its response."""
         return self._plus(query, query.on(self.domain), position)
 
     def _plus(self, query: Query, likelihood: Likelihood[Any], position: int) -> Transcript:

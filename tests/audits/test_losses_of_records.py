@@ -20,13 +20,21 @@ import expost as xp
 from expost.audits import _losses as module
 from expost.numbers import Nats
 from expost.queries import About
-from support.record_cases import Places, listed, some_about, some_records
+from support.record_cases import (
+    RecordPositions,
+    list_records,
+    random_query_about,
+    random_record_case,
+)
 
 
 def some_answers(generator: random.Random) -> tuple[xp.Answers, tuple[int, ...], dict[str, About]]:
     """A few subjects, each of whom was asked some of the same questions."""
-    case = some_records(generator)
-    pool = [some_about(generator, case.domain, case.steps) for _ in range(generator.randint(1, 6))]
+    case = random_record_case(generator)
+    pool = [
+        random_query_about(generator, case.domain, case.steps)
+        for _ in range(generator.randint(1, 6))
+    ]
     queries = {f"q{number}": query for number, query in enumerate(pool)}
     table: dict[str, list[Any]] = {"subject": [], "query": [], "response": []}
     for subject in range(generator.randint(1, 6)):
@@ -42,8 +50,10 @@ def some_answers(generator: random.Random) -> tuple[xp.Answers, tuple[int, ...],
 def complaints(answers: xp.Answers, steps: tuple[int, ...], queries: dict[str, About]) -> list[str]:
     """Subjects whose loss is not within the bounds, or whose bounds are wide."""
     assert isinstance(answers.domain, xp.Attributes)
-    records = listed(answers.domain, steps)
-    places = {key: Places(query, answers.domain, records) for key, query in queries.items()}
+    records = list_records(answers.domain, steps)
+    places = {
+        key: RecordPositions(query, answers.domain, records) for key, query in queries.items()
+    }
     losses = xp.realized_losses(answers)
     found = []
     for number, subject in enumerate(answers.subjects):

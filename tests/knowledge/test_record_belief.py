@@ -19,7 +19,7 @@ from expost.knowledge import (
     gain_ratio,
     knowledge_gain,
 )
-from support.record_cases import likelihoods, listed, some_records
+from support.record_cases import likelihoods, list_records, random_record_case
 
 TRUTH = xp.randomized_response(epsilon=1)
 
@@ -84,8 +84,8 @@ def some_statement(
 def test_confidences_are_those_of_all_records_listed(block: int) -> None:
     for seed in range(60 * block, 60 * block + 60):
         generator = random.Random(seed)
-        case = some_records(generator)
-        records = listed(case.domain, case.steps)
+        case = random_record_case(generator)
+        records = list_records(case.domain, case.steps)
         tables = some_tables(generator, case.domain)
         text, holds = some_statement(generator, case.domain, case.steps)
         before = RecordBelief(case.domain, tables, steps=case.steps)
@@ -135,7 +135,7 @@ def test_histories_are_over_the_steps_that_are_named_with_their_gaps() -> None:
 def test_a_gain_of_records_is_at_most_the_loss() -> None:
     for seed in range(40):
         generator = random.Random(seed)
-        case = some_records(generator)
+        case = random_record_case(generator)
         text, _ = some_statement(generator, case.domain, case.steps)
         belief = RecordBelief(case.domain, steps=case.steps)
         claim = Statement(case.domain, text)

@@ -12,21 +12,21 @@ import expost as xp
 from expost.errors import InvalidInput
 from expost.knowledge import witness
 from expost.numbers import Nats
-from support.record_cases import likelihoods, listed, matching, some_records
+from support.record_cases import likelihoods, list_records, matching_indices, random_record_case
 
 
 def test_a_witness_gains_what_the_loss_says_and_its_records_are_extreme() -> None:
     for seed in range(80):
-        case = some_records(random.Random(seed))
-        records = listed(case.domain, case.steps)
+        case = random_record_case(random.Random(seed))
+        records = list_records(case.domain, case.steps)
         weights = likelihoods(case.transcript, records)
         found = witness(case.transcript, "0.01")
         ratio = Fraction(max(weights), min(weights))
         assert found.loss == Nats(ratio=ratio)
         assert isinstance(found.likeliest, dict)
         assert isinstance(found.unlikeliest, dict)
-        above = weights[matching(found.likeliest, records)[0]]
-        below = weights[matching(found.unlikeliest, records)[0]]
+        above = weights[matching_indices(found.likeliest, records)[0]]
+        below = weights[matching_indices(found.unlikeliest, records)[0]]
         assert (above, below) == (max(weights), min(weights))
         # By Bayes' rule over the two records.
         share = found.before

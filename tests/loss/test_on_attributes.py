@@ -13,18 +13,18 @@ from expost.loss._exponents import Products
 from expost.loss._on_attributes import AttributesLogLikelihood
 from expost.loss._sweeps import CountedChanges
 from expost.queries import Query
-from support.record_cases import complaints, some_query, some_records
+from support.record_cases import find_contradictions, random_query, random_record_case
 
 
 @pytest.mark.parametrize("block", range(4))
 def test_losses_and_decisions_are_those_of_all_records_listed(block: int) -> None:
     for seed in range(250 * block, 250 * block + 250):
-        assert complaints(some_records(random.Random(seed))) == [], seed
+        assert find_contradictions(random_record_case(random.Random(seed))) == [], seed
 
 
 def caught() -> bool:
     """Whether the oracle complains of any of some cases."""
-    return any(complaints(some_records(random.Random(seed))) for seed in range(60))
+    return any(find_contradictions(random_record_case(random.Random(seed))) for seed in range(60))
 
 
 def test_adding_epsilon_to_the_loss_in_place_of_the_worst_case_is_noticed(
@@ -97,7 +97,7 @@ def test_what_is_the_same_domain_is_accounted_for_the_same(kind: str) -> None:
             xp.Attributes({f"x{step}": values for step in steps}) if apart else xp.FiniteSet(values)
         )
         for number in range(generator.randint(1, 9)):
-            query, step = some_query(generator, size, numbers=True), generator.choice(steps)
+            query, step = random_query(generator, size, numeric=True), generator.choice(steps)
             about = query.about("x", at=None if kind == "one attribute" else step)
             other = query.about(f"x{step}") if apart else query
             same(ours, plain, (about, other))

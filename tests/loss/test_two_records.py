@@ -12,7 +12,7 @@ from expost.loss._log_likelihood import ExtremePair
 from expost.loss._on_set import SetLogLikelihood
 from expost.numbers import UNIT
 from expost.solver import Effort
-from support.record_cases import likelihoods, listed, matching, some_records
+from support.record_cases import likelihoods, list_records, matching_indices, random_record_case
 
 TRUTH = xp.randomized_response(epsilon=1)
 
@@ -25,7 +25,7 @@ def check(transcript: xp.Transcript, steps: tuple[int, ...]) -> None:
     """Every record that fits the two is an extreme one."""
     domain = transcript.domain
     assert isinstance(domain, xp.Attributes)
-    records = listed(domain, steps)
+    records = list_records(domain, steps)
     weights = likelihoods(transcript, records)
     found = extreme_pair(transcript)
     if found is None:
@@ -33,13 +33,13 @@ def check(transcript: xp.Transcript, steps: tuple[int, ...]) -> None:
         return
     for value, extreme in ((found.likeliest, max(weights)), (found.unlikeliest, min(weights))):
         assert isinstance(value, dict)
-        assert {weights[place] for place in matching(value, records)} == {extreme}
+        assert {weights[place] for place in matching_indices(value, records)} == {extreme}
 
 
 @pytest.mark.parametrize("block", range(2))
 def test_two_records_are_extreme_ones_among_all_listed(block: int) -> None:
     for seed in range(60 * block, 60 * block + 60):
-        case = some_records(random.Random(seed))
+        case = random_record_case(random.Random(seed))
         check(case.transcript, case.steps)
 
 

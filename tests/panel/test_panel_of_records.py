@@ -19,7 +19,7 @@ from support import panel_cases, record_cases
 
 @pytest.mark.parametrize("seed", range(24))
 def test_every_decision_about_records_is_that_of_the_subject_alone(seed: int) -> None:
-    case = record_cases.some_records(random.Random(seed))
+    case = record_cases.random_record_case(random.Random(seed))
     asked = [exchange.query for exchange in case.transcript.exchanges]
     guard = [xp.BayesianFilter("1.5"), xp.SimplifiedFilter(2), xp.BasicFilter(2)][seed % 3]
     _, state, odometers = panel_cases.play_on(

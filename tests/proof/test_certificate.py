@@ -35,7 +35,7 @@ from expost.proof.verify import (
 )  # fmt: skip
 from expost.solver import GAP
 from support.box_cases import Examined, complaints, some_case
-from support.category_box_cases import some_study
+from support.category_box_cases import random_study
 from support.json_paths import paths
 from support.query_families import DOMAIN, QUERIES
 
@@ -57,7 +57,7 @@ def test_certificates_over_boxes_verify_and_no_point_exceeds_them(seed: int) -> 
     for step in range(20):
         case: Examined = some_case(generator, coordinates=generator.choice([1, 2, 4]), queries=8)
         if step % 3 == 2:
-            case = some_study(generator)
+            case = random_study(generator)
         gap, nodes = generator.choice([1e-3, 0.01, 0.1]), generator.choice([1, 5, 200])
         proof = xp.proof.certificate(case.transcript, gap=gap, nodes=nodes)
         verdict = checked(case.transcript, proof)

@@ -19,7 +19,7 @@ from expost.proof import certificate, verify
 from expost.queries import About
 from support import oracles
 from support.json_paths import paths
-from support.record_cases import TINY, Places, Records, listed, some_records
+from support.record_cases import TINY, RecordPositions, Records, list_records, random_record_case
 
 Run = Callable[..., tuple[int, str, str]]
 ROUNDED = {"perturbation", "geometric"}
@@ -28,11 +28,13 @@ ROUNDED = {"perturbation", "geometric"}
 
 def exact_ratio(case: Records) -> Fraction:
     """e^loss, from the likelihoods of all records."""
-    records = listed(case.domain, case.steps)
+    records = list_records(case.domain, case.steps)
     weights = [1] * len(records)
     for exchange in case.transcript.exchanges:
         assert isinstance(exchange.query, About)
-        weights = Places(exchange.query, case.domain, records).times(weights, exchange.position)
+        weights = RecordPositions(exchange.query, case.domain, records).times(
+            weights, exchange.position
+        )
     return Fraction(max(weights), min(weights))
 
 
@@ -55,7 +57,7 @@ def test_the_checker_finds_the_loss_of_all_records_and_decides_ties_with_the_bud
     shown = 0
     with mpmath.workdps(60):
         for _ in range(30):
-            case = some_records(generator)
+            case = random_record_case(generator)
             ratio, rounded = exact_ratio(case), False
             for exchange in case.transcript.exchanges:
                 rounded |= exchange.query.kind in ROUNDED

@@ -25,7 +25,7 @@ from expost.files.canonical import readable_tree
 from expost.proof import verify
 from support import oracles
 from support.box_cases import some_case
-from support.category_box_cases import some_study
+from support.category_box_cases import random_study
 
 SOURCE = Path(verify.__file__)
 
@@ -164,7 +164,7 @@ def test_no_point_of_a_part_is_above_the_bound_whatever_the_multipliers(seed: in
         for step in range(50):
             case: Any = some_case(generator, coordinates=generator.choice([1, 2, 3]), queries=4)
             if step % 3 == 0:
-                case = some_study(generator)
+                case = random_study(generator)
             columns, found = columns_and_terms(case.transcript)
             sign = generator.choice([1, -1])
             terms = [(term, sign * generator.choice([1, 1, 3])) for term in found]
@@ -210,7 +210,7 @@ def test_what_is_sampled_is_within_the_error_of_a_term() -> None:
         for step in range(60):
             case: Any = some_case(generator, coordinates=2, queries=3)
             if step % 3 == 0:
-                case = some_study(generator)
+                case = random_study(generator)
             columns, terms = columns_and_terms(case.transcript)
             box = case.transcript.domain
             lower = [column.lower for column in columns]

@@ -10,7 +10,7 @@ from expost.domains import Record
 from expost.numbers import Nats
 from expost.report._explanation import explain, explanation_sentences
 from expost.report._formatting import domain_in_words, records_text
-from support.record_cases import likelihoods, listed, some_records
+from support.record_cases import likelihoods, list_records, random_record_case
 
 TRUTH = xp.randomized_response(epsilon="0.5")
 
@@ -65,7 +65,7 @@ def test_answers_about_different_attributes_add_up_in_words() -> None:
 
 def test_losses_by_part_add_up_to_the_loss() -> None:
     for seed in range(30):
-        odometer = xp.Odometer(some_records(random.Random(seed)).transcript)
+        odometer = xp.Odometer(random_record_case(random.Random(seed)).transcript)
         parts = odometer.log_likelihood.by_part
         loss = odometer.exact_loss.nearest
         assert sum(part.loss.lower for part in parts) <= loss + 1e-9
@@ -77,8 +77,8 @@ def test_losses_by_part_add_up_to_the_loss() -> None:
 
 def test_what_is_explained_of_records_is_true_of_all_listed() -> None:
     for seed in range(30):
-        case = some_records(random.Random(seed))
-        records = listed(case.domain, case.steps)
+        case = random_record_case(random.Random(seed))
+        records = list_records(case.domain, case.steps)
         guard = xp.BayesianFilter(epsilon=3)
         transcript = xp.Transcript(case.domain, guard)
         losses = [Fraction(1)]

@@ -22,7 +22,13 @@ import expost as xp
 from expost.queries import About, Query
 from expost.saturation import _saturating, _value_classes
 from expost.saturation._channel import saturating_channel
-from support.record_cases import Listed, Places, likelihoods, listed, some_records
+from support.record_cases import (
+    RecordPositions,
+    RecordValues,
+    likelihoods,
+    list_records,
+    random_record_case,
+)
 
 CLOSE = mpmath.mpf(2) ** -20
 
@@ -35,7 +41,7 @@ def never_listed(monkeypatch: pytest.MonkeyPatch) -> None:
 @dataclass(frozen=True)
 class Case:
     transcript: xp.Transcript
-    records: list[Listed]
+    records: list[RecordValues]
     weights: list[int]
     question: str
     seed: str
@@ -50,7 +56,7 @@ class Case:
     def ends(self, query: About) -> list[mpmath.mpf]:
         """The loss after each response, by exact products over all records."""
         assert isinstance(self.transcript.domain, xp.Attributes)
-        indices = Places(query, self.transcript.domain, self.records)
+        indices = RecordPositions(query, self.transcript.domain, self.records)
         count = len(query.on(self.transcript.domain).responses)
         after = (indices.times(self.weights, position) for position in range(count))
         return [log(Fraction(max(weights), min(weights))) for weights in after]
@@ -61,7 +67,7 @@ class Case:
         assert isinstance(domain, xp.Attributes)
         behind: dict[int, list[int]] = {}
         for index, weight in zip(
-            Places(query, domain, self.records)._places, self.weights, strict=True
+            RecordPositions(query, domain, self.records)._positions, self.weights, strict=True
         ):
             behind.setdefault(index, []).append(weight)
         rows = [behind[index] for index in range(len(domain.part(query.names)))]
@@ -96,8 +102,8 @@ def a_question(generator: random.Random, domain: xp.Attributes, steps: Any) -> s
 def cases(count: int, seed: int) -> Iterator[Case]:
     generator = random.Random(seed)
     while count:
-        case = some_records(generator)
-        records = listed(case.domain, case.steps)
+        case = random_record_case(generator)
+        records = list_records(case.domain, case.steps)
         weights = likelihoods(case.transcript, records)
         question = a_question(generator, case.domain, case.steps)
         loss = float(log(Fraction(max(weights), min(weights))))

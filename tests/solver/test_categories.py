@@ -13,14 +13,14 @@ import pytest
 import expost as xp
 from support import oracles
 from support.box_cases import complaints
-from support.category_box_cases import some_study
+from support.category_box_cases import random_study
 
 SEEDS = range(120)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_loss_is_that_of_the_two_categories_most_apart(seed: int) -> None:
-    study = some_study(random.Random(seed))
+    study = random_study(random.Random(seed))
     loss = xp.realized_loss(study.transcript, gap=1e-3)
     assert not complaints(study, loss, seed, count=60)
     assert loss.upper - loss.lower <= 1.001e-3

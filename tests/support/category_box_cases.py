@@ -21,12 +21,12 @@ from support.box_cases import rounded_down
 Combination = dict[int, str]
 """The category of every coordinate that has some."""
 
-Somebody = tuple[Combination, tuple[float, ...]]
+Person = tuple[Combination, tuple[float, ...]]
 """Categories, and all the other coordinates."""
 
 
 @dataclass(frozen=True)
-class Asked:
+class Question:
     """A query by its weights, an entry per coordinate, and whether the response is the high one."""
 
     kind: str
@@ -68,19 +68,19 @@ class Study:
     """A transcript over a box with categories."""
 
     box: xp.Box
-    asked: tuple[Asked, ...]
+    questions: tuple[Question, ...]
 
     @cached_property
     def transcript(self) -> xp.Transcript:
         transcript = xp.Transcript(self.box)
-        for ask in self.asked:
+        for ask in self.questions:
             query = ask.query
             transcript = transcript.add(query, query.on(self.box).responses[ask.high])
         return transcript
 
     @property
     def spent(self) -> Fraction:
-        return sum((Fraction(ask.epsilon) for ask in self.asked), Fraction(0))
+        return sum((Fraction(ask.epsilon) for ask in self.questions), Fraction(0))
 
     def combinations(self) -> Iterator[Combination]:
         sides = enumerate(self.box.sides)
@@ -90,56 +90,60 @@ class Study:
 
     def oracle(self, combination: Combination) -> oracles.OnBox:
         """As if those of these categories were a box of their own."""
-        numbers: list[Any] = [s for s in self.box.sides if not isinstance(s, Categories)]
+        sides: list[Any] = [s for s in self.box.sides if not isinstance(s, Categories)]
         return oracles.OnBox(
-            tuple(float(side.lower) for side in numbers),
-            tuple(float(side.upper) for side in numbers),
-            tuple(isinstance(side.lower, int) for side in numbers),
-            tuple(ask.without(combination) for ask in self.asked),
+            tuple(float(side.lower) for side in sides),
+            tuple(float(side.upper) for side in sides),
+            tuple(isinstance(side.lower, int) for side in sides),
+            tuple(ask.without(combination) for ask in self.questions),
         )
 
-    def extremes(
-        self, generator: np.random.Generator, count: int = 60
-    ) -> tuple[Somebody, Somebody]:
+    def extremes(self, generator: np.random.Generator, count: int = 60) -> tuple[Person, Person]:
         """Whose responses these are most and least likely to be, as far as a dense search finds."""
-        found: list[tuple[mpmath.mpf, Somebody]] = []
+        candidates: list[tuple[mpmath.mpf, Person]] = []
         for combination in self.combinations():
             oracle = self.oracle(combination)
             for sign in (1, -1):
                 point = np.empty(0)
                 if oracle.lo:
                     point = oracle.extreme(generator, sign, count)
-                numbers = tuple(point.tolist())
-                found.append((oracle.log_likelihood(numbers), (combination, numbers)))
-        return max(found, key=lambda pair: pair[0])[1], min(found, key=lambda pair: pair[0])[1]
+                coordinates = tuple(point.tolist())
+                candidates.append((oracle.log_likelihood(coordinates), (combination, coordinates)))
+        return max(candidates, key=lambda pair: pair[0])[1], min(
+            candidates, key=lambda pair: pair[0]
+        )[1]
 
-    def formula_loss(self, highest: Somebody, lowest: Somebody) -> mpmath.mpf:
+    def formula_loss(self, highest: Person, lowest: Person) -> mpmath.mpf:
         """What the paper's formula says about two people."""
-        above, below = (self.oracle(who).log_likelihood(at) for who, at in (highest, lowest))
+        above, below = (
+            self.oracle(combination).log_likelihood(point)
+            for combination, point in (highest, lowest)
+        )
         # The intercept with a category in it was rounded once, by far less than this.
         return rounded_down(above - below) - mpmath.mpf(10) ** -12
 
-    def sampled_loss(self, highest: Somebody, lowest: Somebody) -> mpmath.mpf:
+    def sampled_loss(self, highest: Person, lowest: Person) -> mpmath.mpf:
         """What the weights say that are really sampled for two people."""
         ratio = Fraction(1)
-        for exchange, ask in zip(self.transcript.exchanges, self.asked, strict=True):
+        for exchange, ask in zip(self.transcript.exchanges, self.questions, strict=True):
             likelihood = exchange.query.on(self.box)
-            above, below = (likelihood.pmf(self.place(somebody)) for somebody in (highest, lowest))
+            above, below = (likelihood.pmf(self.locate(somebody)) for somebody in (highest, lowest))
             ratio *= above.probability(int(ask.high)) / below.probability(int(ask.high))
         return rounded_down(oracles.log(ratio))
 
-    def place(self, somebody: Somebody) -> tuple[float, ...]:
-        combination, numbers = somebody
-        left = iter(numbers)
+    def locate(self, somebody: Person) -> tuple[float, ...]:
+        combination, coordinates = somebody
+        remaining = iter(coordinates)
         value = [
-            combination[j] if j in combination else next(left) for j in range(len(self.box.sides))
+            combination[j] if j in combination else next(remaining)
+            for j in range(len(self.box.sides))
         ]
-        place = self.box.locate(value)
-        assert place is not None
-        return place
+        point = self.box.locate(value)
+        assert point is not None
+        return point
 
 
-def some_study(generator: random.Random) -> Study:
+def random_study(generator: random.Random) -> Study:
     sides: list[Any] = []
     for _ in range(generator.randint(1, 4)):
         shape = generator.random()
@@ -151,7 +155,7 @@ def some_study(generator: random.Random) -> Study:
         else:
             start = generator.uniform(-2, 1)
             sides.append((start, start + generator.choice([0, 0.5, 3])))
-    asked: list[Asked] = []
+    questions: list[Question] = []
     steepness = generator.choice([0.3, 1, 4])
     for _ in range(generator.choice([1, 2, 4, 7])):
         weights = [
@@ -163,5 +167,5 @@ def some_study(generator: random.Random) -> Study:
         kind = generator.choice(["logistic", "logistic", "linear", "probit"])
         epsilon = generator.choice(["0.1", "1", "2"])
         high = generator.random() < 0.5
-        asked.append(Asked(kind, weights, generator.gauss(0, 1), epsilon, high))
-    return Study(xp.Box(sides), tuple(asked))
+        questions.append(Question(kind, weights, generator.gauss(0, 1), epsilon, high))
+    return Study(xp.Box(sides), tuple(questions))

@@ -29,16 +29,16 @@ def ratio(likelihoods: Vector) -> Fraction | None:
     return None if min(likelihoods) == 0 else max(likelihoods) / min(likelihoods)
 
 
-def at_most(number: Fraction | None, *, epsilon: Fraction | None, limit: Fraction | None) -> bool:
+def at_most(value: Fraction | None, *, epsilon: Fraction | None, limit: Fraction | None) -> bool:
     """Whether a ratio is at most e^epsilon, or at most a rational limit."""
-    if number is None:
+    if value is None:
         return False
     if limit is not None:
-        return number <= limit
+        return value <= limit
     assert epsilon is not None
     for digits in (60, 400, 3000):
         with mpmath.workdps(digits):
-            difference = mpmath.log(_mpf(number)) - _mpf(epsilon)
+            difference = mpmath.log(_mpf(value)) - _mpf(epsilon)
             if abs(difference) > mpmath.mpf(10) ** (10 - digits):
                 return bool(difference < 0)
     raise AssertionError("a ratio equals e^epsilon only if epsilon is zero")
@@ -217,13 +217,13 @@ def normal_share(score: Fraction) -> mpmath.mpf:
     return mpmath.ncdf(_mpf(max(Fraction(-100), min(Fraction(100), score))))
 
 
-def log(number: Fraction) -> mpmath.mpf:
+def log(value: Fraction) -> mpmath.mpf:
     """The logarithm in the working precision."""
-    return mpmath.log(_mpf(number))
+    return mpmath.log(_mpf(value))
 
 
-def _mpf(number: Fraction) -> mpmath.mpf:
-    return mpmath.mpf(number.numerator) / number.denominator
+def _mpf(value: Fraction) -> mpmath.mpf:
+    return mpmath.mpf(value.numerator) / value.denominator
 
 
 def rising_link(z: Fraction, epsilon: float) -> mpmath.mpf:
@@ -447,12 +447,12 @@ def optimal_epsilon(epsilon: Fraction, times: int, delta: Fraction) -> mpmath.mp
     other value, Σ C(k,i) n^i m^(k-i), over (m + n)^k; the excess is linear in e^ε in between.
     """
     m, n = odds(epsilon).as_integer_ratio()
-    whole, likely, unlikely = (m + n) ** times, 0, 0
+    total, likely, unlikely = (m + n) ** times, 0, 0
     for truths in range(times, 0, -1):
         count = math.comb(times, truths)
         likely += count * m**truths * n ** (times - truths)
         unlikely += count * n**truths * m ** (times - truths)
-        above = likely * delta.denominator - whole * delta.numerator
+        above = likely * delta.denominator - total * delta.numerator
         if above > 0:
             found = mpmath.log(mpmath.mpf(above) / (unlikely * delta.denominator))
             if found >= (2 * (truths - 1) - times) * mpmath.log(mpmath.mpf(m) / n):
@@ -464,7 +464,9 @@ def excess(ratios: Sequence[Fraction], limit: Fraction) -> Fraction:
     """δ at e^ε = limit of randomized responses with these odds, over all their responses."""
     total = Fraction(0)
     for truths in itertools.product((True, False), repeat=len(ratios)):
-        own = math.prod((r if t else Fraction(1) for r, t in zip(ratios, truths, strict=True)))
+        query_loss = math.prod(
+            (r if t else Fraction(1) for r, t in zip(ratios, truths, strict=True))
+        )
         other = math.prod((Fraction(1) if t else r for r, t in zip(ratios, truths, strict=True)))
-        total += max(Fraction(0), own - limit * other)
+        total += max(Fraction(0), query_loss - limit * other)
     return total / math.prod(1 + r for r in ratios)
