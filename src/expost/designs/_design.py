@@ -334,7 +334,7 @@ class _Trial:
         prediction = Prediction(strategy, possible, accuracy, outcomes.answers, outcomes.answering)
         return cls(study, simulation, outcomes, prediction)
 
-    def again(self, factor: int) -> Prediction:
+    def refined(self, factor: int) -> Prediction:
         """Predict from so many times as many groups."""
         groups = factor * self.simulation.repetitions
         accuracy = _accuracy(self.study, self.outcomes, self.simulation, groups)
@@ -358,7 +358,7 @@ def _refined_predictions(trials: Sequence[_Trial]) -> list[Prediction]:
     first = [trial.prediction for trial in trials]
     best = min((prediction.error for prediction in first if prediction.possible), default=math.inf)
     return [
-        trial.again(_MORE_GROUPS)
+        trial.refined(_MORE_GROUPS)
         if prediction_.possible
         and prediction_.error <= _NEAR_BEST * best < math.inf
         and prediction_.accuracy.simulation_error > _SMALL_NOISE * prediction_.error

@@ -198,8 +198,8 @@ def _piecewise(query: Query) -> Query | None:
     if steps > _MOST_STEPS:
         return None
     grid = common / math.ceil(_FEWEST_STEPS / steps)
-    narrow = Piecewise(query.score, query.range, grid, query.epsilon, 1)
-    return replace(narrow, window=narrow.usual_window)
+    base = Piecewise(query.score, query.range, grid, query.epsilon, 1)
+    return replace(base, window=base.usual_window)
 
 
 def _mean_variance(query: Query, table: Floats, support: ModelSupport) -> float:

@@ -97,11 +97,11 @@ class _HiddenResponses:
             shared = len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
             del states[1 + shared :]
             for attempt in view[len(states) - 1 :]:
-                states.append(self._after(states[-1], attempt))
+                states.append(self._state_after(states[-1], attempt))
             yield states[-1]
             previous = view
 
-    def _after(self, state: _ViewState, attempt: Attempt) -> _ViewState:
+    def _state_after(self, state: _ViewState, attempt: Attempt) -> _ViewState:
         order_counts = Counter[Tally]()
         for hidden, orders in state.hidden.items():
             accepted = self.accepts(_canonical((*state.visible, *hidden)), attempt.query)

@@ -201,14 +201,14 @@ def _values_or_histories(
     first, *moves = history_factors(name, attribute, steps)
     rows = np.flatnonzero(first.weights)[:, None]
     for move in moves:
-        earlier, later = np.nonzero(move.weights[rows[:, -1]])
-        if len(earlier) > MOST_VALUES:
+        history_index, next_values = np.nonzero(move.weights[rows[:, -1]])
+        if len(history_index) > MOST_VALUES:
             raise InvalidInput(
                 f"{name} has more than {MOST_VALUES:,} histories over the {len(steps)} steps that "
                 "were asked about, which is too many to estimate together",
                 "domain",
             )
-        rows = np.column_stack([rows[earlier], later])
+        rows = np.column_stack([rows[history_index], next_values])
     return [([(name, step) for step in steps], rows // states_per_value(attribute, steps))]
 
 

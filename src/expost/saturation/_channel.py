@@ -320,7 +320,7 @@ class SaturatingChannel(ABC):
         in_doubles: dict[int, float] = {}
         in_decimals: dict[int, Decimal] = {}
 
-        def near(index: int) -> float:
+        def approximate(index: int) -> float:
             if index not in in_doubles:
                 level, (lows, gains) = float(levels[index]), self._doubles
                 shares = np.clip((lows - level) / (gains * level), 0.0, 1.0)
@@ -329,7 +329,7 @@ class SaturatingChannel(ABC):
                 )
             return in_doubles[index]
 
-        def close(index: int) -> Decimal:
+        def precise(index: int) -> Decimal:
             if index not in in_decimals:
                 level = exact(index)
                 circle = 1 << _GRID_BITS + 2 * int(self.ratio).bit_length()
@@ -340,10 +340,10 @@ class SaturatingChannel(ABC):
         low, high = 0, len(levels) - 1
         while low < high:
             middle = (low + high) // 2
-            here, ahead = near(middle), near(middle + 1)
+            here, ahead = approximate(middle), approximate(middle + 1)
             rises = ahead > here
             if abs(ahead - here) <= _RELATIVE_TIE * abs(here) + self._information.tolerance:
-                rises = close(middle + 1) - close(middle) > _DECIMAL_TIE * abs(close(middle))
+                rises = precise(middle + 1) - precise(middle) > _DECIMAL_TIE * abs(precise(middle))
             low, high = (middle + 1, high) if rises else (low, middle)
         return low
 
@@ -390,8 +390,8 @@ class _BinaryChannel(SaturatingChannel):
         opposite = answers[first] != answers[second]
         levels, first, second = levels[opposite], first[opposite], second[opposite]
 
-        def bends(near: NDArray[np.bool_]) -> list[Fraction]:
-            pairs = zip(first[near].tolist(), second[near].tolist(), strict=True)
+        def bends(selected: NDArray[np.bool_]) -> list[Fraction]:
+            pairs = zip(first[selected].tolist(), second[selected].tolist(), strict=True)
             return [self._kink(i, j) for i, j in pairs]
 
         low, high = self._level_range

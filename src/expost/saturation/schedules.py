@@ -28,8 +28,8 @@ def equal_caps(epsilon: ExactLike, *, questions: int) -> tuple[Fraction, ...]:
     """
     budget = _read(epsilon)
     with at("questions"):
-        count_ = read_integer(questions, at_least=1)
-    return tuple(budget * j / count_ for j in range(1, count_ + 1))
+        question_count = read_integer(questions, at_least=1)
+    return tuple(budget * j / question_count for j in range(1, question_count + 1))
 
 
 def geometric_caps(epsilon: ExactLike) -> Iterator[Fraction]:
@@ -114,13 +114,13 @@ def sampled_caps(
 
 
 @lru_cache(maxsize=1 << 12)
-def _combination(size: int, count_: int, rank: int) -> tuple[int, ...]:
+def _combination(size: int, sample_size: int, rank: int) -> tuple[int, ...]:
     """Return the combination of a rank, in lexicographic order."""
     combination: list[int] = []
     for position in range(size):
-        if len(combination) == count_:
+        if len(combination) == sample_size:
             break
-        remaining = math.comb(size - position - 1, count_ - len(combination) - 1)
+        remaining = math.comb(size - position - 1, sample_size - len(combination) - 1)
         if rank < remaining:
             combination.append(position)
         else:

@@ -21,7 +21,7 @@ from expost.sampling import InsecureSource
 
 __all__ = ["FixedEpsilon"]
 
-_NOBODY = 0.001
+_LEAST_ANSWERING = 0.001
 """A round in which fewer subjects answer than this share is the last one."""
 
 
@@ -41,14 +41,14 @@ class FixedEpsilon:
 
     @property
     def name(self) -> str:
-        often = "" if self.rounds == 1 else f", up to {self.rounds} rounds"
-        return f"filter, {self._part} of the budget each{often}"
+        repeats = "" if self.rounds == 1 else f", up to {self.rounds} rounds"
+        return f"filter, {self._part} of the budget each{repeats}"
 
     @property
     def description(self) -> str:
-        often = "once" if self.rounds == 1 else f"in up to {self.rounds} rounds"
+        repeats = "once" if self.rounds == 1 else f"in up to {self.rounds} rounds"
         return (
-            f"Ask everybody every question {often}, each time at {self._part} of the budget, and "
+            f"Ask everybody every question {repeats}, each time at {self._part} of the budget, and "
             "let the Bayesian filter of each subject decide."
         )
 
@@ -95,7 +95,7 @@ class FixedEpsilon:
             if self.rounds > 1:
                 answering.append(float(answered.sum()) / size)
             answering_subjects = listed[answered]
-            if len(answering_subjects) < _NOBODY * size:
+            if len(answering_subjects) < _LEAST_ANSWERING * size:
                 break
         return _panel_outcomes(panel.answers(), size, model, tuple(answering))
 

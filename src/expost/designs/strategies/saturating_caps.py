@@ -139,8 +139,10 @@ class _States:
             relative_likelihood = np.where(members, float(ratio), 1.0)
             for row in self._response_table(likelihoods, partition, self._caps[position]):
                 # E inside of a set, and 1 outside of it, up to a factor.
-                after = relative_likelihood * row
-                next_set = (after > np.sqrt(after.max() * after.min())).tobytes()
+                state_weights = relative_likelihood * row
+                next_set = (
+                    state_weights > np.sqrt(state_weights.max() * state_weights.min())
+                ).tobytes()
                 next_states[next_set] = next_states.get(next_set, 0.0) + chances * row
         return next_states
 
