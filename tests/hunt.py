@@ -42,7 +42,7 @@ from support.box_cases import (
 )
 from support.category_box_cases import random_study
 from support.integer_boxes import complaints as contradictions
-from support.integer_boxes import some_guarded
+from support.integer_boxes import random_decision_case
 from support.record_cases import find_contradictions as objections
 from support.record_cases import random_record_case
 
@@ -160,7 +160,7 @@ def hunt(seed: int) -> None:
         # Each case has a generator of its own, so that it can be had again without the others.
         generator = random.Random(f"{seed}/{step}")
         if step % 3 == 2:
-            guarded = some_guarded(generator)
+            guarded = random_decision_case(generator)
             wrong = list(contradictions(guarded))
             if wrong:
                 found += 1

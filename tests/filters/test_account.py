@@ -25,9 +25,9 @@ def both(count: int) -> tuple[xp.Odometer, Groups]:
 def test_a_transcript_holds_its_filter() -> None:
     for kind in FILTERS.values():
         delta = () if kind.pure else ("1e-6", xp.filters.Renyi(8))
-        guard = kind(1, *delta)
-        assert xp.Transcript(BOX, guard).filter is guard
-        assert xp.Transcript(BOX, guard).required_filter is guard
+        filter_ = kind(1, *delta)
+        assert xp.Transcript(BOX, filter_).filter is filter_
+        assert xp.Transcript(BOX, filter_).required_filter is filter_
     with pytest.raises(xp.InvalidInput, match="the transcript names no filter"):
         _ = xp.Transcript(BOX).required_filter
 
@@ -41,8 +41,8 @@ def test_groups_are_an_account_that_is_never_below_the_whole() -> None:
             assert kind(5).decide(account, QUERIES[0]).accepted
             assert not kind("0.01").decide(account, QUERIES[0]).accepted
     assert groups.loss.upper >= whole.loss.lower
-    worst = [guard.decide(groups, QUERIES[0]).loss_at_worst.upper
-             for guard in (xp.SimplifiedFilter(5), xp.BayesianFilter(5))]  # fmt: skip
+    worst = [filter_.decide(groups, QUERIES[0]).loss_at_worst.upper
+             for filter_ in (xp.SimplifiedFilter(5), xp.BayesianFilter(5))]  # fmt: skip
     assert worst[1] <= worst[0]
     assert xp.filters.CompositionFilter(5, "1e-6", xp.filters.Sums()).holds(groups)
 

@@ -36,7 +36,7 @@ RULES = [
 ]
 KINDS: list[type[CompositionFilter]] = [CompositionFilter, ApproximateFilter]
 every_filter = pytest.mark.parametrize(
-    "guard", [kind("5.08", MILLIONTH, rule) for rule in RULES for kind in KINDS], ids=repr
+    "filter_", [kind("5.08", MILLIONTH, rule) for rule in RULES for kind in KINDS], ids=repr
 )
 
 
@@ -57,90 +57,90 @@ def telling(delta: Fraction) -> Query:
     ("rule", "count"), list(zip(RULES, [50, 50, 76, 100, 95, 99], strict=True))
 )
 def test_alone_a_rule_goes_as_far_as_its_theorem(rule: xp.filters.Rule, count: int) -> None:
-    guard, odometer = CompositionFilter("5.08", MILLIONTH, rule), asked()
-    while guard.decide(odometer, TENTH).accepted:
+    filter_, odometer = CompositionFilter("5.08", MILLIONTH, rule), asked()
+    while filter_.decide(odometer, TENTH).accepted:
         odometer = odometer.add(TENTH, 1)
     assert len(odometer) == count
-    assert guard.holds(odometer)
-    assert not guard.holds(odometer.add(TENTH, 1))
+    assert filter_.holds(odometer)
+    assert not filter_.holds(odometer.add(TENTH, 1))
 
 
 def test_what_adds_up_to_the_budget_fits_exactly() -> None:
     third = xp.randomized_response(epsilon="1/3")
     for rule in (xp.filters.Sums(), xp.filters.Renyi(2), xp.filters.Mixture([1], [1])):
-        guard = CompositionFilter("1", "0.001", rule)
-        assert guard.decide(asked(third, third), third).accepted
-        assert not guard.decide(asked(third, third, third), xp.randomized_response("1e-30"))
+        filter_ = CompositionFilter("1", "0.001", rule)
+        assert filter_.decide(asked(third, third), third).accepted
+        assert not filter_.decide(asked(third, third, third), xp.randomized_response("1e-30"))
     doubling = xp.channel([["2/3", "1/3"], ["1/3", "2/3"]])
-    guard = CompositionFilter(ratio=4, delta="0.001", rule=xp.filters.Sums())
-    assert guard.decide(asked(doubling), doubling).accepted
-    assert not guard.decide(asked(doubling, doubling), xp.randomized_response("1e-30"))
+    filter_ = CompositionFilter(ratio=4, delta="0.001", rule=xp.filters.Sums())
+    assert filter_.decide(asked(doubling), doubling).accepted
+    assert not filter_.decide(asked(doubling, doubling), xp.randomized_response("1e-30"))
 
 
 @every_filter
 def test_every_beginning_of_what_was_accepted_would_have_been_accepted(
-    guard: CompositionFilter,
+    filter_: CompositionFilter,
 ) -> None:
     generator, odometer = random.Random(1), asked()
     queries: list[Query] = []
     for _ in range(40):
         query = xp.randomized_response(epsilon=str(generator.choice([0.05, 0.3, 0.9])))
-        if guard.decide(odometer, query).accepted:
+        if filter_.decide(odometer, query).accepted:
             odometer = odometer.add(query, generator.randint(0, 1))
             queries.append(query)
     assert len(queries) > 5
     again = asked()
     for exchange in odometer.transcript.exchanges:
-        assert guard.accepts(again, exchange.query)
+        assert filter_.accepts(again, exchange.query)
         again = again.add(exchange.query, exchange.response)
-        assert guard.holds(again)
+        assert filter_.holds(again)
 
 
 @every_filter
-def test_a_refusal_and_dry_runs_change_nothing(guard: CompositionFilter) -> None:
+def test_a_refusal_and_dry_runs_change_nothing(filter_: CompositionFilter) -> None:
     odometer, large = asked(*[TENTH] * 30), xp.randomized_response(epsilon=6)
-    before = guard.decide(odometer, TENTH)
-    assert not guard.decide(odometer, large).accepted
-    assert guard.decide(odometer, TENTH) == before
+    before = filter_.decide(odometer, TENTH)
+    assert not filter_.decide(odometer, large).accepted
+    assert filter_.decide(odometer, TENTH) == before
     # The running sums are those of the transcript, however it came about.
     fresh = Odometer(odometer.transcript)
-    assert guard.decide(fresh, TENTH) == before
-    assert fresh.total(guard.rule) == odometer.total(guard.rule)
+    assert filter_.decide(fresh, TENTH) == before
+    assert fresh.total(filter_.rule) == odometer.total(filter_.rule)
 
 
 @every_filter
-def test_sums_do_not_depend_on_when_they_are_first_asked_for(guard: CompositionFilter) -> None:
+def test_sums_do_not_depend_on_when_they_are_first_asked_for(filter_: CompositionFilter) -> None:
     early, late = asked(), asked()
-    early.total(guard.rule)
+    early.total(filter_.rule)
     for epsilon in ("0.1", "0.7", "1/3", "0.1"):
         query = xp.randomized_response(epsilon=epsilon)
         early, late = early.add(query, 0), late.add(query, 0)
-    assert early.total(guard.rule) == late.total(guard.rule)
+    assert early.total(filter_.rule) == late.total(filter_.rule)
 
 
 def test_where_the_rule_ends_the_realized_loss_goes_on() -> None:
     rule = xp.filters.Whitehouse(MILLIONTH)
-    guard, alone = (
+    filter_, alone = (
         ApproximateFilter("5.08", MILLIONTH, rule),
         CompositionFilter("5.08", MILLIONTH, rule),
     )
     odometer = asked(*[TENTH] * 79)
-    decision = guard.decide(odometer, TENTH)
+    decision = filter_.decide(odometer, TENTH)
     assert not alone.decide(odometer, TENTH).accepted
     assert decision.accepted
     assert decision.loss == alone.loss(odometer)
     assert decision.loss_at_worst.upper == pytest.approx(0.2)
     assert decision.worst_response is not None
     later = odometer.add(TENTH, 1)
-    assert guard.loss(later) == later.loss
-    assert guard.holds(later)
+    assert filter_.loss(later) == later.loss
+    assert filter_.holds(later)
     assert not alone.holds(later)
     # With answers that agree it ends where the Bayesian filter does.
     odometer = asked(*[TENTH] * 79, responses=[1] * 79)
-    assert not guard.decide(odometer, TENTH).accepted
-    assert guard.decide(odometer, TENTH).largest_epsilon is not None
-    assert guard.holds(odometer)
-    assert not guard.holds(odometer.add(TENTH, 1))
+    assert not filter_.decide(odometer, TENTH).accepted
+    assert filter_.decide(odometer, TENTH).largest_epsilon is not None
+    assert filter_.holds(odometer)
+    assert not filter_.holds(odometer.add(TENTH, 1))
 
 
 def test_the_rule_never_accepts_again_on_its_own_account() -> None:
@@ -148,33 +148,35 @@ def test_the_rule_never_accepts_again_on_its_own_account() -> None:
     # then RR(0.1), which Whitehouse would accept alone. After all the excess would be 0.0182.
     one = xp.randomized_response(epsilon=1)
     rule = xp.filters.Whitehouse(MILLIONTH)
-    guard, alone = ApproximateFilter(1, MILLIONTH, rule), CompositionFilter(1, MILLIONTH, rule)
+    filter_, alone = ApproximateFilter(1, MILLIONTH, rule), CompositionFilter(1, MILLIONTH, rule)
     odometer = asked(TENTH, TENTH, responses=[1, 0])
     assert not alone.decide(odometer, one).accepted
-    assert guard.decide(odometer, one).accepted
+    assert filter_.decide(odometer, one).accepted
     assert alone.decide(odometer, TENTH).accepted
-    assert not guard.decide(odometer.add(one, 1), TENTH).accepted
+    assert not filter_.decide(odometer.add(one, 1), TENTH).accepted
     # ε_g = ln 8, sums: RR(ln 2) twice, answered 1 and 0, then RR(ln 8); RR(ln 2) would follow.
     two = xp.channel([["2/3", "1/3"], ["1/3", "2/3"]])
     eight = xp.channel([["8/9", "1/9"], ["1/9", "8/9"]])
-    guard = ApproximateFilter(ratio=8, delta="0.001", inner=xp.filters.Sums())
+    filter_ = ApproximateFilter(ratio=8, delta="0.001", inner=xp.filters.Sums())
     odometer = asked(two, two, responses=[1, 0])
-    assert guard.decide(odometer, eight).accepted
-    assert not guard.decide(odometer.add(eight, 1), two).accepted
+    assert filter_.decide(odometer, eight).accepted
+    assert not filter_.decide(odometer.add(eight, 1), two).accepted
 
 
 LADDER = [Fraction(2), Fraction(4)]
 MENU = [xp.channel([[r / (1 + r), 1 / (1 + r)], [1 / (1 + r), r / (1 + r)]]) for r in LADDER]
 
 
-def game(guard: CompositionFilter, odometer: Odometer, own: Fraction, other: Fraction) -> Fraction:
+def game(
+    filter_: CompositionFilter, odometer: Odometer, own: Fraction, other: Fraction
+) -> Fraction:
     """The largest excess at e^ε = 8 of any analyst who asks up to five times from the menu."""
     best = max(Fraction(0), own - 8 * other)
     for query, r in zip(MENU, LADDER, strict=True):
-        if len(odometer) < 5 and guard.accepts(odometer, query):
+        if len(odometer) < 5 and filter_.accepts(odometer, query):
             heavy, light = r / (1 + r), 1 / (1 + r)
             ways = (own * heavy, other * light), (own * light, other * heavy)
-            after = (game(guard, odometer.add(query, y), *way) for y, way in enumerate(ways))
+            after = (game(filter_, odometer.add(query, y), *way) for y, way in enumerate(ways))
             best = max(best, sum(after, Fraction(0)))
     return best
 
@@ -193,15 +195,15 @@ def game(guard: CompositionFilter, odometer: Odometer, own: Fraction, other: Fra
 def test_a_game_in_fractions_stays_within_delta(
     kind: type[CompositionFilter], rule: xp.filters.Rule
 ) -> None:
-    guard = kind(None, "0.1", rule, ratio=8)
-    assert game(guard, asked(), Fraction(1), Fraction(1)) <= Fraction(1, 10)
+    filter_ = kind(None, "0.1", rule, ratio=8)
+    assert game(filter_, asked(), Fraction(1), Fraction(1)) <= Fraction(1, 10)
 
 
 @every_filter
-def test_what_is_held_exactly_is_what_is_held(guard: CompositionFilter) -> None:
+def test_what_is_held_exactly_is_what_is_held(filter_: CompositionFilter) -> None:
     for count in (0, 30, 120):
         odometer = asked(*[TENTH] * count)
-        assert guard.exact_loss(odometer).nearest == pytest.approx(guard.loss(odometer).upper)
+        assert filter_.exact_loss(odometer).nearest == pytest.approx(filter_.loss(odometer).upper)
 
 
 def test_a_pure_filter_refuses_a_delta_with_a_clear_line() -> None:
@@ -233,12 +235,12 @@ def test_a_pure_filter_refuses_a_delta_with_a_clear_line() -> None:
     ids=repr,
 )
 def test_deltas_are_counted_up_to_what_was_set_aside(rule: xp.filters.Rule, most: int) -> None:
-    guard, odometer = CompositionFilter(2, MILLIONTH, rule), asked()
+    filter_, odometer = CompositionFilter(2, MILLIONTH, rule), asked()
     query = telling(Fraction(1, 10**7))
-    while guard.decide(odometer, query).accepted:
+    while filter_.decide(odometer, query).accepted:
         odometer = odometer.add(query, 0)
     assert len(odometer) == most
-    assert guard.decide(odometer, query).loss_at_worst.upper == math.inf
+    assert filter_.decide(odometer, query).loss_at_worst.upper == math.inf
 
 
 def test_gaussian_noise_counts_by_its_cumulant_where_that_is_better() -> None:
@@ -250,19 +252,19 @@ def test_gaussian_noise_counts_by_its_cumulant_where_that_is_better() -> None:
         xp.filters.Whitehouse("5e-7"),
         xp.filters.Mixture.for_budget(2, MILLIONTH),
     ):
-        guard, odometer = CompositionFilter(2, MILLIONTH, rule), Odometer(xp.Transcript(person))
-        while guard.decide(odometer, query).accepted:
+        filter_, odometer = CompositionFilter(2, MILLIONTH, rule), Odometer(xp.Transcript(person))
+        while filter_.decide(odometer, query).accepted:
             odometer = odometer.add(query, 50)
         counts.append(len(odometer))
     assert counts == [6, 6, 39]
 
 
 def test_a_session_and_its_file_work_with_such_a_filter(tmp_path: Path) -> None:
-    guard = ApproximateFilter("0.5", "1e-3", xp.filters.Renyi(20))
-    session = xp.Session(PAIR, 1, filter=guard, source=xp.sampling.InsecureSource(1))
+    filter_ = ApproximateFilter("0.5", "1e-3", xp.filters.Renyi(20))
+    session = xp.Session(PAIR, 1, filter=filter_, source=xp.sampling.InsecureSource(1))
     for _ in range(4):
         session.ask(TENTH)
-    assert session.remaining == guard.remaining(session.odometer)
+    assert session.remaining == filter_.remaining(session.odometer)
     path = tmp_path / "subject.json"
     session.transcript.save(path)
     again = xp.FileSession(path, 1, source=xp.sampling.InsecureSource(2))
@@ -270,24 +272,24 @@ def test_a_session_and_its_file_work_with_such_a_filter(tmp_path: Path) -> None:
     assert again.decide(TENTH) == session.decide(TENTH)
     while again.decide(TENTH).accepted and len(again.transcript) < 60:
         again.ask(TENTH)
-    assert guard.holds(Odometer(xp.load_transcript(path)))
+    assert filter_.holds(Odometer(xp.load_transcript(path)))
 
 
 @every_filter
-def test_a_file_names_the_filter_and_all_that_its_theorem_needs(guard: CompositionFilter) -> None:
-    transcript = xp.Transcript(PAIR, guard).add(TENTH, 1)
+def test_a_file_names_the_filter_and_all_that_its_theorem_needs(filter_: CompositionFilter) -> None:
+    transcript = xp.Transcript(PAIR, filter_).add(TENTH, 1)
     again = xp.Transcript.from_json(transcript.to_json())
     assert again == transcript
     assert again.content_id == transcript.content_id
-    assert again.filter == guard
-    assert type(again.filter) is type(guard)
-    other = type(guard)("5.08", "0.000002", guard.rule)
-    assert xp.Transcript(PAIR, other).content_id != xp.Transcript(PAIR, guard).content_id
+    assert again.filter == filter_
+    assert type(again.filter) is type(filter_)
+    other = type(filter_)("5.08", "0.000002", filter_.rule)
+    assert xp.Transcript(PAIR, other).content_id != xp.Transcript(PAIR, filter_).content_id
 
 
 def test_a_fresh_process_decides_alike(tmp_path: Path) -> None:
-    guard = ApproximateFilter("5.08", MILLIONTH)
-    transcript = xp.Transcript(PAIR, guard)
+    filter_ = ApproximateFilter("5.08", MILLIONTH)
+    transcript = xp.Transcript(PAIR, filter_)
     for index in range(90):
         transcript = transcript.add(TENTH, int(index % 3 == 0))
     transcript.save(tmp_path / "subject.json")
@@ -296,7 +298,7 @@ def test_a_fresh_process_decides_alike(tmp_path: Path) -> None:
     start = [sys.executable, "-c", "from expost.cli.main import main; main()"]
     arguments = ["decide", str(tmp_path / "subject.json"), "--query", str(query), "--json"]
     shown = subprocess.run([*start, *arguments], capture_output=True, check=True, text=True).stdout
-    decision = guard.decide(Odometer(transcript), xp.randomized_response(epsilon="0.9"))
+    decision = filter_.decide(Odometer(transcript), xp.randomized_response(epsilon="0.9"))
     told = json.loads(shown)
     assert told["accepted"] is decision.accepted
     assert told["loss_at_worst"]["upper"] == decision.loss_at_worst.upper
@@ -312,10 +314,10 @@ def test_many_different_queries_are_priced_twice_each(monkeypatch: pytest.Monkey
         return price(rule, query, domain)
 
     monkeypatch.setattr(xp.filters.Mixture, "price", counted)
-    guard, odometer = ApproximateFilter(20, MILLIONTH), asked()
+    filter_, odometer = ApproximateFilter(20, MILLIONTH), asked()
     for n in range(300):
         query = xp.randomized_response(epsilon=Fraction(1, 20 + n))
-        assert guard.decide(odometer, query).accepted
+        assert filter_.decide(odometer, query).accepted
         odometer = odometer.add(query, 0)
     assert len(priced) == 600
 
@@ -391,29 +393,29 @@ def test_bad_arguments_get_one_clear_line() -> None:
 def test_on_a_box_the_rule_and_the_search_take_turns() -> None:
     person = xp.Box(age=(0, 100))
     query = xp.logistic({"age": 0.1}, intercept=-5, epsilon="0.3")
-    guard, odometer = (
+    filter_, odometer = (
         ApproximateFilter(1, "0.01", xp.filters.Renyi(8)),
         Odometer(xp.Transcript(person)),
     )
     answers = itertools.cycle([0, 1])
-    while len(odometer) < 12 and (decision := guard.decide(odometer, query)).accepted:
+    while len(odometer) < 12 and (decision := filter_.decide(odometer, query)).accepted:
         odometer = odometer.add(query, next(answers))
     assert len(odometer) > len(list(itertools.takewhile(lambda n: n * 0.3 <= 1, range(1, 99)))) + 2
     assert decision.loss_at_worst.upper <= 1
-    assert guard.holds(odometer)
-    assert guard.largest_epsilon(odometer, query) is not None
+    assert filter_.holds(odometer)
+    assert filter_.largest_epsilon(odometer, query) is not None
 
 
 @pytest.mark.parametrize("rule", [xp.filters.Rogers(), xp.filters.Renyi(order="8")])
 def test_what_the_sum_of_epsilons_admits_is_what_the_rule_admits(rule: xp.filters.Rule) -> None:
-    guard = xp.filters.CompositionFilter(epsilon="1", delta="1e-6", rule=rule)
+    filter_ = xp.filters.CompositionFilter(epsilon="1", delta="1e-6", rule=rule)
     query, sure = xp.randomized_response(epsilon="0.1"), []
     odometer = xp.Odometer(xp.Transcript(xp.FiniteSet([0, 1])))
     for _ in range(14):
-        sure.append(guard.surely_accepts(odometer, query))
-        within = guard.worst_case(odometer, query).within(guard.budget)
+        sure.append(filter_.surely_accepts(odometer, query))
+        within = filter_.worst_case(odometer, query).within(filter_.budget)
         assert within or not sure[-1]
-        assert guard.accepts(odometer, query) == within
+        assert filter_.accepts(odometer, query) == within
         odometer = odometer.add(query, 1)
     assert sure[:9] == [True] * 9
     assert not sure[-1]

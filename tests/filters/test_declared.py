@@ -23,11 +23,11 @@ YES_NO = xp.FiniteSet(["no", "yes"])
 
 def accepted(rule: Declared, **asked: int) -> bool:
     """Whether so many queries of each epsilon are all accepted, one after the other."""
-    guard, odometer = xp.filters.CompositionFilter("5.08", "1e-6", rule), fresh()
+    filter_, odometer = xp.filters.CompositionFilter("5.08", "1e-6", rule), fresh()
     for hundredths, times in asked.items():
         query = xp.randomized_response(epsilon=F(int(hundredths[1:]), 100))
         for _ in range(times):
-            if not guard.decide(odometer, query):
+            if not filter_.decide(odometer, query):
                 return False
             odometer = odometer.add(query, "no")
     return True
@@ -204,5 +204,5 @@ def test_what_is_no_plan_is_an_error(plan: dict[str, int], message: str) -> None
 def test_a_query_of_its_own_delta_needs_a_part_of_delta() -> None:
     leaks = xp.channel([["1/2", "1/2"], ["1/2", "1/2"]], delta="1e-7")
     for reserve, fits in ((None, False), ("5e-7", True)):
-        guard = xp.filters.CompositionFilter(1, "1e-6", Declared({"0.1": 3}, delta_prime=reserve))
-        assert bool(guard.decide(fresh(), leaks)) is fits
+        filter_ = xp.filters.CompositionFilter(1, "1e-6", Declared({"0.1": 3}, delta_prime=reserve))
+        assert bool(filter_.decide(fresh(), leaks)) is fits

@@ -47,15 +47,15 @@ def repeat(odometer: Odometer, query: Query, response: object, times: int) -> Od
 
 
 def test_example_3_ends_on_exactly_its_budget() -> None:
-    guard = xp.BayesianFilter(ratio="9/4")
+    filter_ = xp.BayesianFilter(ratio="9/4")
     odometer = start(ELEVEN)
     expected = [Fraction(3, 2), Fraction(55, 48), Fraction(3, 2), Fraction(9, 4)]
     for exponent, (response, ratio) in enumerate(zip((1, 0, 1, 1), expected, strict=True), start=1):
-        assert guard.decide(odometer, power(exponent)).accepted
+        assert filter_.decide(odometer, power(exponent)).accepted
         odometer = odometer.add(power(exponent), response)
         assert odometer.exact_loss.ratio == ratio
     for exponent in range(5, 12):
-        assert not guard.decide(odometer, power(exponent)).accepted
+        assert not filter_.decide(odometer, power(exponent)).accepted
 
 
 def test_example_3_is_one_ulp_of_a_ratio_away_from_refusal() -> None:
@@ -70,12 +70,12 @@ def test_example_3_is_one_ulp_of_a_ratio_away_from_refusal() -> None:
 def test_queries_that_add_up_to_the_budget_fit_it_and_no_more(
     kind: type[Filter], epsilon: str, budget: str, times: int
 ) -> None:
-    guard, query = kind(budget), xp.randomized_response(epsilon=epsilon)
+    filter_, query = kind(budget), xp.randomized_response(epsilon=epsilon)
     odometer = start()
     for _ in range(times):
-        assert guard.decide(odometer, query).accepted
+        assert filter_.decide(odometer, query).accepted
         odometer = odometer.add(query, 1)
-    assert not guard.decide(odometer, query).accepted
+    assert not filter_.decide(odometer, query).accepted
 
 
 @pytest.mark.parametrize("kind", FILTERS)
@@ -134,20 +134,20 @@ def test_largest_epsilon_is_accepted_and_a_billionth_more_is_not(
         xp.perturbation([0, *scores[1:-1], 1], epsilon=1),
     ):
         for kind in FILTERS:
-            guard = kind.of(menu.budget)
-            _check_largest(guard, odometer, query, guard.decide(odometer, query))
+            filter_ = kind.of(menu.budget)
+            _check_largest(filter_, odometer, query, filter_.decide(odometer, query))
 
 
-def _check_largest(guard: Filter, odometer: Odometer, query: Query, decision: Decision) -> None:
+def _check_largest(filter_: Filter, odometer: Odometer, query: Query, decision: Decision) -> None:
     largest = decision.largest_epsilon
     fits = Fraction(0) if largest is None else exact(largest)
     if largest is not None:
         variant = query.with_epsilon(fits)
         assert variant is not None
-        assert guard.decide(odometer, variant).accepted
+        assert filter_.decide(odometer, variant).accepted
     beyond = query.with_epsilon(fits + Fraction(1, 10**9))
     assert beyond is not None
-    assert not guard.decide(odometer, beyond).accepted
+    assert not filter_.decide(odometer, beyond).accepted
 
 
 def test_largest_epsilon_is_none_for_a_channel_and_where_nothing_fits() -> None:
@@ -178,15 +178,15 @@ def test_what_is_reported_before_anything_is_asked(kind: type[Filter]) -> None:
 
 
 def test_the_worst_response_is_the_one_that_attains_the_loss_at_worst() -> None:
-    guard = xp.BayesianFilter(4)
+    filter_ = xp.BayesianFilter(4)
     odometer = start(ELEVEN).add(power(1), 1)
-    decision = guard.decide(odometer, power(2))
+    decision = filter_.decide(odometer, power(2))
     assert decision.worst_response == 1
     worst = odometer.add(power(2), 1).loss
     assert decision.loss_at_worst.lower <= worst.upper
     assert worst.lower <= decision.loss_at_worst.upper
     query = xp.randomized_response(epsilon=1)
-    assert guard.decide(odometer, query).worst_response == 10
+    assert filter_.decide(odometer, query).worst_response == 10
 
 
 def test_impossible_and_revealing_responses() -> None:
@@ -264,17 +264,17 @@ def test_reported_numbers_enclose_the_exact_ones(menu: Menu) -> None:
 
 @pytest.mark.parametrize("kind", FILTERS)
 def test_a_decision_is_the_same_after_any_number_of_dry_runs(kind: type[Filter]) -> None:
-    guard = kind(2)
+    filter_ = kind(2)
     odometer = repeat(start(ELEVEN), power(1), 1, 2)
     query = xp.perturbation([x / 10 for x in range(11)], epsilon="0.5")
-    first = _bytes(guard.decide(odometer, query))
+    first = _bytes(filter_.decide(odometer, query))
     for exponent in range(1, 6):
-        guard.decide(odometer, power(exponent))
-        guard.decide(odometer, query.with_epsilon(Fraction(exponent)))
-    assert _bytes(guard.decide(odometer, query)) == first
+        filter_.decide(odometer, power(exponent))
+        filter_.decide(odometer, query.with_epsilon(Fraction(exponent)))
+    assert _bytes(filter_.decide(odometer, query)) == first
     fresh = Odometer(xp.Transcript.from_json(json.dumps(_document(odometer))))
     same = xp.perturbation([x / 10 for x in range(11)], epsilon="0.5")
-    assert _bytes(guard.decide(fresh, same)) == first
+    assert _bytes(filter_.decide(fresh, same)) == first
 
 
 def _document(odometer: Odometer) -> object:
@@ -287,21 +287,21 @@ def _bytes(decision: Decision) -> bytes:
 
 @pytest.mark.parametrize("kind", FILTERS)
 def test_a_filter_is_read_as_it_was_written(kind: type[Filter]) -> None:
-    for guard in (kind("0.7"), kind(ratio="9/4")):
+    for filter_ in (kind("0.7"), kind(ratio="9/4")):
         again = filter_from_json(
-            parse(json_text(readable_tree({"kind": kind.kind, **guard.tree()})))
+            parse(json_text(readable_tree({"kind": kind.kind, **filter_.tree()})))
         )
-        assert again == guard
+        assert again == filter_
         assert type(again) is kind
 
 
 def test_basic_adds_channels_and_nominal_epsilons_exactly() -> None:
-    guard = xp.BasicFilter(ratio=4)
+    filter_ = xp.BasicFilter(ratio=4)
     odometer = start().add(power_of_two(), 0)
-    assert guard.decide(odometer, power_of_two()).accepted
+    assert filter_.decide(odometer, power_of_two()).accepted
     odometer = odometer.add(power_of_two(), 1)
-    assert not guard.decide(odometer, xp.randomized_response(epsilon="1e-10")).accepted
-    assert guard.decide(odometer, xp.channel([["1/2", "1/2"]] * 2)).accepted
+    assert not filter_.decide(odometer, xp.randomized_response(epsilon="1e-10")).accepted
+    assert filter_.decide(odometer, xp.channel([["1/2", "1/2"]] * 2)).accepted
 
 
 @pytest.mark.parametrize("kind", FILTERS)
@@ -321,13 +321,13 @@ def test_decisions_do_not_depend_on_the_order_of_what_happened(
         for query in menu.queries
     ]
     for kind in FILTERS:
-        guard = kind.of(menu.budget)
+        filter_ = kind.of(menu.budget)
         accepted = set()
         for order in itertools.permutations(exchanges):
             odometer = start(menu.domain)
             for query, response in order:
                 odometer = odometer.add(query, response)
-            accepted.add(tuple(guard.accepts(odometer, query) for query in menu.queries))
+            accepted.add(tuple(filter_.accepts(odometer, query) for query in menu.queries))
         assert len(accepted) == 1
 
 
@@ -354,14 +354,14 @@ class Few(Filter):
 
 
 def test_the_worst_case_is_all_that_a_filter_of_ones_own_has_to_give() -> None:
-    query, guard = xp.randomized_response(epsilon="0.1"), Few(5)
-    session = xp.Session(PAIR, 1, filter=guard)
+    query, filter_ = xp.randomized_response(epsilon="0.1"), Few(5)
+    session = xp.Session(PAIR, 1, filter=filter_)
     session.ask(query)
     response = session.ask(query)
     with pytest.raises(xp.BudgetExceeded):
         session.ask(query)
-    assert not guard.accepts(session.odometer, query)
-    assert guard.count_repeats(start(), query).count == 2
+    assert not filter_.accepts(session.odometer, query)
+    assert filter_.count_repeats(start(), query).count == 2
     assert xp.replay(session.transcript).respected
     assert xp.replay(session.transcript.add(query, response)).first_refused == 3
 

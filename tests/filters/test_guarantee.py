@@ -88,8 +88,8 @@ def explore(menu: Menu, step: Step, *, most: int = 10**6, times: int = 10**6) ->
 @settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
 @given(menu=menus(asymmetric=True, responses=3))
 def test_no_adaptive_analyst_ever_exceeds_the_budget(kind: type[Filter], menu: Menu) -> None:
-    guard = kind.of(menu.budget)
-    step = guarded(lambda _, odometer, query: guard.accepts(odometer, query))
+    filter_ = kind.of(menu.budget)
+    step = guarded(lambda _, odometer, query: filter_.accepts(odometer, query))
     assert explore(menu, step, times=2) == Exploration(ANY, broken=0, complete=True)
 
 
@@ -97,20 +97,20 @@ def test_no_adaptive_analyst_ever_exceeds_the_budget(kind: type[Filter], menu: M
 @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(menu=menus())
 def test_nor_does_a_patient_one(kind: type[Filter], menu: Menu) -> None:
-    guard = kind.of(menu.budget)
-    step = guarded(lambda _, odometer, query: guard.accepts(odometer, query))
+    filter_ = kind.of(menu.budget)
+    step = guarded(lambda _, odometer, query: filter_.accepts(odometer, query))
     assert explore(menu, step, most=2500).broken == 0
 
 
 @settings(max_examples=300, deadline=None)
 @given(menu=menus(responses=16))
 def test_the_bayesian_filter_accepts_exactly_what_algorithm_2_accepts(menu: Menu) -> None:
-    guard = xp.BayesianFilter.of(menu.budget)
+    filter_ = xp.BayesianFilter.of(menu.budget)
 
     def accepts(menu: Menu, odometer: Odometer, query: Query) -> bool:
         likelihoods = oracles.product(vectors(odometer.transcript), len(menu.domain))
         expected = oracles.bayesian_accepts(likelihoods, menu.columns(query), **menu.limits)
-        decision = guard.decide(odometer, query)
+        decision = filter_.decide(odometer, query)
         assert decision.accepted is expected
         return expected
 
@@ -186,14 +186,14 @@ def test_the_check_catches_every_broken_filter(step: Step, menu: Menu) -> None:
 
 
 def test_the_menu_of_the_broken_filters_is_safe_in_good_hands(menu: Menu) -> None:
-    guard = xp.BayesianFilter.of(menu.budget)
-    exploration = explore(menu, guarded(lambda _, o, q: guard.accepts(o, q)), most=4000)
+    filter_ = xp.BayesianFilter.of(menu.budget)
+    exploration = explore(menu, guarded(lambda _, o, q: filter_.accepts(o, q)), most=4000)
     assert exploration.broken == 0
     assert exploration.reached > 1000
 
 
 def test_the_tree_of_the_basic_filter_is_walked_to_its_end(menu: Menu) -> None:
-    guard = xp.BasicFilter.of(menu.budget)
-    exploration = explore(menu, guarded(lambda _, o, q: guard.accepts(o, q)), most=4000)
+    filter_ = xp.BasicFilter.of(menu.budget)
+    exploration = explore(menu, guarded(lambda _, o, q: filter_.accepts(o, q)), most=4000)
     assert exploration == Exploration(ANY, broken=0, complete=True)
     assert exploration.reached > 10

@@ -69,14 +69,14 @@ def test_a_budget_up_to_ten_passes_without_a_warning(epsilon: str) -> None:
 
 def test_subjects_and_files_do_not_repeat_the_warning(tmp_path: Path) -> None:
     with pytest.warns(LargeBudgetWarning):
-        guard = xp.BayesianFilter(epsilon=100)
+        filter_ = xp.BayesianFilter(epsilon=100)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for number in range(3):
             file = tmp_path / f"{number}.json"
-            xp.Session(DOMAIN, "yes", filter=guard).transcript.save(file)
+            xp.Session(DOMAIN, "yes", filter=filter_).transcript.save(file)
             xp.load_transcript(file)
-        xp.Panel(DOMAIN, filter=guard, subjects=["ann", "bob"])
+        xp.Panel(DOMAIN, filter=filter_, subjects=["ann", "bob"])
 
 
 def test_a_simulation_prints_the_warning_once(tmp_path: Path) -> None:

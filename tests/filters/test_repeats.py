@@ -17,10 +17,10 @@ PURE: list[type[xp.filters.Filter]] = [xp.BasicFilter, xp.SimplifiedFilter, xp.B
 MOST = 5
 
 
-def by_enumeration(guard: xp.filters.Filter, start: xp.Odometer, query: xp.queries.Query) -> int:
+def by_enumeration(filter_: xp.filters.Filter, start: xp.Odometer, query: xp.queries.Query) -> int:
     """Ask until some sequence of responses leads to a refusal, or the limit is reached."""
     states, count = [start], 0
-    while count < MOST and all(guard.decide(state, query).accepted for state in states):
+    while count < MOST and all(filter_.decide(state, query).accepted for state in states):
         count += 1
         after: dict[tuple[str, ...], xp.Odometer] = {}
         for state in states:
@@ -69,9 +69,9 @@ def test_over_a_finite_domain_it_is_what_all_responses_allow(kind: type[xp.filte
     generator = random.Random(7)
     for _ in range(40):
         odometer, query = some_state(generator)
-        guard = some_filter(generator, kind)
-        found = guard.count_repeats(odometer, query)
-        assert min(found.count, MOST) == by_enumeration(guard, odometer, query)
+        filter_ = some_filter(generator, kind)
+        found = filter_.count_repeats(odometer, query)
+        assert min(found.count, MOST) == by_enumeration(filter_, odometer, query)
         assert not found.undecided
 
 
@@ -90,10 +90,10 @@ def test_a_rule_is_asked_until_it_refuses(rule: xp.filters.Rule) -> None:
     for _ in range(8):
         odometer, query = some_state(generator)
         response = query.on(odometer.transcript.domain).responses[0]
-        guard, count, asked = xp.filters.CompositionFilter("2.5", "0.01", rule), 0, odometer
-        while count < 30 and guard.decide(asked, query).accepted:
+        filter_, count, asked = xp.filters.CompositionFilter("2.5", "0.01", rule), 0, odometer
+        while count < 30 and filter_.decide(asked, query).accepted:
             asked, count = asked.add(query, response), count + 1
-        assert min(guard.count_repeats(odometer, query).count, 30) == count
+        assert min(filter_.count_repeats(odometer, query).count, 30) == count
 
 
 def test_a_rule_and_the_realized_loss_are_both_gone_by() -> None:
@@ -101,9 +101,9 @@ def test_a_rule_and_the_realized_loss_are_both_gone_by() -> None:
     for _ in range(6):
         odometer, query = some_state(generator)
         for rule in (xp.filters.Sums(), xp.filters.Renyi(3)):
-            guard = xp.ApproximateFilter("1.5", "0.01", rule)
-            found = guard.count_repeats(odometer, query).count
-            assert min(found, MOST) == by_enumeration(guard, odometer, query)
+            filter_ = xp.ApproximateFilter("1.5", "0.01", rule)
+            found = filter_.count_repeats(odometer, query).count
+            assert min(found, MOST) == by_enumeration(filter_, odometer, query)
 
 
 def test_ties_are_accepted() -> None:
@@ -136,8 +136,8 @@ def test_the_simplified_filter_goes_on_where_the_query_leaves_the_extremes_alone
 def test_what_tells_nothing_is_counted_to_a_million() -> None:
     silent = xp.channel([["1/2", "1/2"], ["1/2", "1/2"]])
     start = xp.Odometer(xp.Transcript(xp.FiniteSet(["no", "yes"])))
-    for guard in (xp.BasicFilter(1), xp.BayesianFilter(1), xp.SimplifiedFilter(1)):
-        assert guard.count_repeats(start, silent) == Repeats(MOST_REPEATS)
+    for filter_ in (xp.BasicFilter(1), xp.BayesianFilter(1), xp.SimplifiedFilter(1)):
+        assert filter_.count_repeats(start, silent) == Repeats(MOST_REPEATS)
     tiny = xp.randomized_response(epsilon="1e-5")
     assert xp.BayesianFilter(1).count_repeats(start, tiny).count == 100_000
     assert xp.BasicFilter(1).count_repeats(start, tiny).count == 100_000
@@ -175,9 +175,9 @@ def test_over_a_box_it_is_what_all_responses_allow(
 ) -> None:
     odometer = xp.Odometer(xp.Transcript(BOX)).add(RISING, 1).add(RISING, 1)
     for epsilon in ("0.6", "1.1", "1.7"):
-        guard = kind(epsilon=epsilon)
-        found = guard.count_repeats(odometer, query).count
-        assert min(found, MOST) == by_enumeration(guard, odometer, query)
+        filter_ = kind(epsilon=epsilon)
+        found = filter_.count_repeats(odometer, query).count
+        assert min(found, MOST) == by_enumeration(filter_, odometer, query)
 
 
 def test_over_a_box_a_search_without_an_end_counts_as_a_refusal() -> None:
@@ -218,11 +218,11 @@ def test_the_search_finds_any_number(limit: int) -> None:
 
 
 def test_what_is_no_odometer_or_no_query_is_one_clear_line() -> None:
-    transcript, guard = xp.Transcript(xp.FiniteSet([0, 1])), xp.BayesianFilter(epsilon=1)
+    transcript, filter_ = xp.Transcript(xp.FiniteSet([0, 1])), xp.BayesianFilter(epsilon=1)
     given: list[tuple[Any, Any]] = [
         (transcript.domain, xp.randomized_response(epsilon=1)),
         (xp.Odometer(transcript), "randomized_response"),
     ]
     for odometer, query in given:
         with pytest.raises(xp.InvalidInput):
-            guard.count_repeats(odometer, query)
+            filter_.count_repeats(odometer, query)

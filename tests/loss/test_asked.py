@@ -11,9 +11,9 @@ import expost as xp
 from expost.report import compare, explain
 
 QUERY = xp.randomized_response(epsilon="0.5")
-GUARD = xp.BayesianFilter(epsilon=1)
+FILTER = xp.BayesianFilter(epsilon=1)
 SESSION = xp.Session(
-    xp.FiniteSet(["no", "yes"]), "yes", filter=GUARD, source=xp.sampling.InsecureSource(1)
+    xp.FiniteSet(["no", "yes"]), "yes", filter=FILTER, source=xp.sampling.InsecureSource(1)
 )
 for _ in range(2):
     SESSION.ask(QUERY)
@@ -28,18 +28,18 @@ def test_everything_takes_whatever_has_a_transcript(given: object) -> None:
     assert xp.replay(given).tree() == xp.replay(TRANSCRIPT).tree()
     assert explain(given).tree() == explain(xp.replay(TRANSCRIPT)).tree()
     assert compare(given).tree() == compare(xp.Odometer(TRANSCRIPT)).tree()
-    assert GUARD.decide(given, QUERY).tree() == GUARD.decide(SESSION.odometer, QUERY).tree()
-    assert GUARD.count_repeats(given, QUERY) == GUARD.count_repeats(SESSION.odometer, QUERY)
+    assert FILTER.decide(given, QUERY).tree() == FILTER.decide(SESSION.odometer, QUERY).tree()
+    assert FILTER.count_repeats(given, QUERY) == FILTER.count_repeats(SESSION.odometer, QUERY)
 
 
-@pytest.mark.parametrize("given", ["t.json", None, GUARD, TRANSCRIPT.tally])
+@pytest.mark.parametrize("given", ["t.json", None, FILTER, TRANSCRIPT.tally])
 def test_anything_else_is_one_clear_line(given: object) -> None:
     for attempt in (
         xp.realized_loss,
         xp.replay,
         explain,
         compare,
-        lambda x: GUARD.decide(x, QUERY),
+        lambda x: FILTER.decide(x, QUERY),
     ):
         with pytest.raises(
             xp.InvalidInput, match=r"^must be a transcript, a session or an odometer"

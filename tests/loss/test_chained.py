@@ -64,6 +64,6 @@ def test_too_many_steps_are_refused_before_any_work() -> None:
 
 @pytest.mark.parametrize("budget", [5, 100])
 def test_an_exchange_that_could_not_be_read_again_is_not_decided(budget: int) -> None:
-    guard, odometer = xp.BayesianFilter(epsilon=budget), xp.Odometer(asked(537))
+    filter_, odometer = xp.BayesianFilter(epsilon=budget), xp.Odometer(asked(537))
     with pytest.raises(xp.InvalidInput, match="exchanges times steps can be at most 288,461"):
-        guard.decide(odometer, QUERY.about("a", at=538))
+        filter_.decide(odometer, QUERY.about("a", at=538))

@@ -74,8 +74,8 @@ def same(one: xp.Transcript, other: xp.Transcript, asked: tuple[Query, Query]) -
     """Two transcripts that say the same have the same exact loss, and get the same decisions."""
     first, second = xp.Odometer(one), xp.Odometer(other)
     assert first.exact_loss == second.exact_loss
-    for guard in GUARDS:
-        decisions = [guard.decide(*pair) for pair in zip((first, second), asked, strict=True)]
+    for filter_ in GUARDS:
+        decisions = [filter_.decide(*pair) for pair in zip((first, second), asked, strict=True)]
         assert decisions[0].accepted == decisions[1].accepted
         assert not any(decision.undecided for decision in decisions)
 

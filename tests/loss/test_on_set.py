@@ -30,11 +30,11 @@ def test_doubles_misorder_near_ties_and_the_exact_spread_does_not() -> None:
 def test_blocks_cover_the_whole_domain(size: int) -> None:
     domain = xp.FiniteSet(range(size))
     odometer = xp.Odometer(xp.Transcript(domain))
-    guard = xp.BayesianFilter(epsilon=5)
+    filter_ = xp.BayesianFilter(epsilon=5)
     for extreme in {0, size // 2, size - 1}:
         scores = np.full(size, 0.5)
         scores[extreme] = 1.0
-        decision = guard.decide(odometer, xp.perturbation(scores, epsilon=1))
+        decision = filter_.decide(odometer, xp.perturbation(scores, epsilon=1))
         after = xp.realized_loss(xp.Transcript(domain).add(xp.perturbation(scores, epsilon=1), 0))
         assert decision.loss_at_worst.lower <= after.lower
         assert after.upper <= decision.loss_at_worst.upper

@@ -30,8 +30,8 @@ BOX, POINT = xp.Box([(-1, 1)] * 3), [0.5, 0.0, -0.5]
 PURE: list[type[Filter]] = [xp.BasicFilter, xp.SimplifiedFilter, xp.BayesianFilter]
 
 
-def answered(responses: str, guard: Filter | None) -> xp.Transcript:
-    transcript = xp.Transcript(TWO, guard)
+def answered(responses: str, filter_: Filter | None) -> xp.Transcript:
+    transcript = xp.Transcript(TWO, filter_)
     for response in responses:
         transcript = transcript.add(FLIP, response)
     return transcript
@@ -89,7 +89,7 @@ def test_a_replay_is_every_decision_on_its_prefix(transcript: xp.Transcript) -> 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_what_is_certain_on_a_box_of_integers_is_true_of_its_points(seed: int) -> None:
-    case = integer_boxes.some_guarded(random.Random(seed))
+    case = integer_boxes.random_decision_case(random.Random(seed))
     assert list(integer_boxes.complaints(case)) == []
 
 
@@ -97,8 +97,8 @@ def test_what_is_certain_on_a_box_of_integers_is_true_of_its_points(seed: int) -
 def near_the_limit() -> xp.Transcript:
     """What a session answered until its loss was closer to the budget than a report looks."""
     generator = np.random.default_rng(5)
-    guard = xp.BayesianFilter(epsilon="0.5")
-    session = xp.Session(BOX, POINT, filter=guard, source=xp.sampling.InsecureSource(1))
+    filter_ = xp.BayesianFilter(epsilon="0.5")
+    session = xp.Session(BOX, POINT, filter=filter_, source=xp.sampling.InsecureSource(1))
     for epsilon in ("0.2", "0.1"):
         with suppress(xp.BudgetExceeded):
             while True:
@@ -176,9 +176,9 @@ def test_a_loss_above_the_budget_is_not_undecided(run: Run, tmp_path: Path) -> N
 
 
 def test_a_budget_with_a_delta_bounds_no_single_confidence(run: Run, tmp_path: Path) -> None:
-    guard = xp.ApproximateFilter(epsilon="5.08", delta="1e-6")
+    filter_ = xp.ApproximateFilter(epsilon="5.08", delta="1e-6")
     tenth = xp.randomized_response(epsilon="0.1")
-    transcript = xp.Transcript(TWO, guard)
+    transcript = xp.Transcript(TWO, filter_)
     for _ in range(99):
         transcript = transcript.add(tenth, "y")
     found = confidence_change(
@@ -202,13 +202,13 @@ def test_a_query_that_does_not_tell_the_extremes_apart_is_not_refused_for_certai
 
     # ℓ is 1.5, 0 and 0.5, and the next query tells 2 from the others: 1.5 at worst.
     transcript = xp.Transcript(box).add(window(0, "1.5"), 0).add(window(0, "0.5"), 2)
-    odometer, guard = xp.Odometer(transcript), xp.BayesianFilter(epsilon="1.75")
-    assert guard.decide(odometer, window(1, "0.5")).accepted
-    many = guard.decide(odometer, window(1, "0.5", grid="0.02"))
+    odometer, filter_ = xp.Odometer(transcript), xp.BayesianFilter(epsilon="1.75")
+    assert filter_.decide(odometer, window(1, "0.5")).accepted
+    many = filter_.decide(odometer, window(1, "0.5", grid="0.02"))
     assert (many.accepted, many.undecided) == (False, True)
     assert many.loss_at_worst.lower <= 1.5 <= many.loss_at_worst.upper
     # What is certain is certain: no budget is left for this one.
-    assert not guard.decide(odometer, window(1, "5", grid="0.02")).undecided
+    assert not filter_.decide(odometer, window(1, "5", grid="0.02")).undecided
 
 
 def test_a_refusal_works_out_nothing_that_nobody_asked_for() -> None:
@@ -231,17 +231,17 @@ def test_what_fits_is_found_within_one_limit_of_nodes() -> None:
     for _ in range(25):
         query = xp.logistic(generator.uniform(-10, 10, 9).tolist(), epsilon="0.1")
         transcript = transcript.add(query, int(generator.integers(2)))
-    guard = xp.BayesianFilter(epsilon="2.2")
-    guard.largest_epsilon(xp.Odometer(transcript, effort=effort), query)
+    filter_ = xp.BayesianFilter(epsilon="2.2")
+    filter_.largest_epsilon(xp.Odometer(transcript, effort=effort), query)
     assert max(seen, default=0) <= 4_100
 
 
 def test_what_the_simplified_filter_accepts_the_bayesian_one_does_on_a_box_too() -> None:
     for seed in range(30):
-        case = integer_boxes.some_guarded(random.Random(f"order/{seed}"))
+        case = integer_boxes.random_decision_case(random.Random(f"order/{seed}"))
         odometer = xp.Odometer(case.transcript(case.box))
-        if xp.SimplifiedFilter.of(case.guard.budget).decide(odometer, case.query).accepted:
-            assert xp.BayesianFilter.of(case.guard.budget).decide(odometer, case.query).accepted
+        if xp.SimplifiedFilter.of(case.filter.budget).decide(odometer, case.query).accepted:
+            assert xp.BayesianFilter.of(case.filter.budget).decide(odometer, case.query).accepted
 
 
 def test_many_exact_ties_of_many_different_queries_are_given_up_and_nothing_is_claimed() -> None:
@@ -275,20 +275,20 @@ def test_what_fits_can_be_asked_where_sums_alone_would_say_so(
 
 
 @pytest.mark.parametrize(
-    ("guard", "first_refused"),
+    ("filter_", "first_refused"),
     [(xp.BasicFilter(epsilon=2), 3), (xp.SimplifiedFilter(epsilon=2), None), (None, 4)],
 )
 def test_another_filter_decides_on_the_same_exchanges(
-    guard: Filter | None, first_refused: int | None
+    filter_: Filter | None, first_refused: int | None
 ) -> None:
     query = xp.randomized_response(epsilon=1)
     transcript = xp.Transcript(xp.FiniteSet(["no", "yes"]), xp.BasicFilter(epsilon=3))
     for response in ("yes", "no", "yes", "no"):
         transcript = transcript.add(query, response)
-    found = xp.replay(transcript, filter=guard)
+    found = xp.replay(transcript, filter=filter_)
     assert found.first_refused == first_refused
     assert found.respected is (first_refused is None)
-    assert found.filter == (guard or transcript.filter)
+    assert found.filter == (filter_ or transcript.filter)
     assert found.odometer.transcript == transcript  # which still names its own
     with pytest.raises(xp.InvalidInput, match="filter: must be a filter"):
         xp.replay(transcript, filter="basic")  # type: ignore[arg-type]

@@ -50,12 +50,12 @@ def test_an_accepted_query_keeps_the_budget_whatever_the_response(seed: int) -> 
 def test_three_queries_of_a_tenth_fit_three_tenths_exactly() -> None:
     query = xp.linear([1], epsilon="0.1")
     for kind in FILTERS:
-        guard = kind(epsilon="0.3")
+        filter_ = kind(epsilon="0.3")
         odometer = xp.Odometer(xp.Transcript(xp.Box([(0, 1)])))
         for _ in range(3):
-            assert guard.decide(odometer, query).accepted
+            assert filter_.decide(odometer, query).accepted
             odometer = odometer.add(query, 1)
-        assert not guard.decide(odometer, query).accepted
+        assert not filter_.decide(odometer, query).accepted
 
 
 def steep(count: int) -> xp.Transcript:
@@ -70,24 +70,24 @@ def steep(count: int) -> xp.Transcript:
 def test_a_decision_that_is_not_reached_within_the_nodes_is_refused_and_says_so() -> None:
     transcript, query = steep(25), xp.logistic([1] * 6, epsilon="0.1")
     loss = xp.realized_loss(transcript, gap=0.05)
-    guard = xp.BayesianFilter(epsilon=repr(loss.upper + 0.1))
+    filter_ = xp.BayesianFilter(epsilon=repr(loss.upper + 0.1))
     hurried = xp.Odometer(transcript, effort=xp.solver.Effort(nodes=1))
-    decision = guard.decide(hurried, query)
+    decision = filter_.decide(hurried, query)
     assert (decision.accepted, decision.undecided) == (False, True)
     assert decision.loss_at_worst.lower < loss.upper + 0.1 < decision.loss_at_worst.upper
     patient = xp.Odometer(transcript, effort=xp.solver.Effort(nodes=10_000))
-    assert guard.decide(patient, query).accepted
+    assert filter_.decide(patient, query).accepted
 
 
 def test_a_decision_is_the_same_for_a_fresh_odometer_and_for_one_that_grew() -> None:
     transcript, query = steep(8), xp.logistic([3] * 6, epsilon="0.1")
     grown = xp.Odometer(xp.Transcript(transcript.domain))
-    guard = xp.BayesianFilter(epsilon="0.8")
+    filter_ = xp.BayesianFilter(epsilon="0.8")
     for exchange in transcript.exchanges:
-        guard.decide(grown, query)
+        filter_.decide(grown, query)
         _ = grown.loss
         grown = grown.add(exchange.query, exchange.response)
-    assert guard.decide(grown, query) == guard.decide(xp.Odometer(transcript), query)
+    assert filter_.decide(grown, query) == filter_.decide(xp.Odometer(transcript), query)
     assert grown.loss == xp.Odometer(transcript).loss == xp.realized_loss(transcript)
     assert grown.history[-1] == grown.loss
 
@@ -96,11 +96,11 @@ def test_a_decision_is_the_same_for_a_fresh_odometer_and_for_one_that_grew() -> 
 def test_the_largest_epsilon_is_accepted_and_a_little_more_is_not(kind: type[Filter]) -> None:
     transcript = steep(6)
     query = xp.logistic([2, -1, 0, 3, 1, 1], epsilon="5")
-    odometer, guard = xp.Odometer(transcript), kind(epsilon="0.9")
-    largest = guard.decide(odometer, query).largest_epsilon
+    odometer, filter_ = xp.Odometer(transcript), kind(epsilon="0.9")
+    largest = filter_.decide(odometer, query).largest_epsilon
     assert largest is not None
-    assert guard.decide(odometer, xp.logistic([2, -1, 0, 3, 1, 1], epsilon=largest)).accepted
-    more = guard.decide(odometer, xp.logistic([2, -1, 0, 3, 1, 1], epsilon=float(largest) * 1.03))
+    assert filter_.decide(odometer, xp.logistic([2, -1, 0, 3, 1, 1], epsilon=largest)).accepted
+    more = filter_.decide(odometer, xp.logistic([2, -1, 0, 3, 1, 1], epsilon=float(largest) * 1.03))
     assert not more.accepted
 
 
@@ -114,9 +114,9 @@ def test_the_largest_epsilon_of_a_large_budget_is_found() -> None:
 def test_a_session_on_a_box_asks_until_the_budget_is_used() -> None:
     person = xp.Box(age=(10, 100), sex=xp.integers(0, 1))
     query = xp.logistic({"age": -0.06, "sex": -1.5}, intercept=4, epsilon="0.5")
-    guard = xp.BayesianFilter(epsilon="2")
+    filter_ = xp.BayesianFilter(epsilon="2")
     session = xp.Session(
-        person, {"age": 34, "sex": 0}, filter=guard, source=xp.sampling.InsecureSource(2)
+        person, {"age": 34, "sex": 0}, filter=filter_, source=xp.sampling.InsecureSource(2)
     )
     while session.decide(query).accepted:
         session.ask(query)

@@ -163,7 +163,7 @@ def test_a_box_without_names_has_nothing_to_ask_about() -> None:
 def test_no_point_exceeds_what_a_certificate_proves(seed: int) -> None:
     generator, examined = random.Random(f"category/{seed}"), 0
     while examined < 6:
-        case = integer_boxes.some_guarded(generator)
+        case = integer_boxes.random_decision_case(generator)
         if not any(isinstance(query, About) for query, _ in case.asked):
             continue
         examined += 1

@@ -21,7 +21,7 @@ def test_it_is_that_of_the_points_of_a_box_of_integers(seed: int) -> None:
         (low, low + generator.randint(1, 3)) for low in generator.choices(range(-2, 2), k=2)
     )
     query = integer_boxes.some_query(generator, ranges)
-    case = integer_boxes.Guarded(ranges, (), query, xp.BayesianFilter(1), 1)
+    case = integer_boxes.DecisionCase(ranges, (), query, xp.BayesianFilter(1), 1)
     exact = query.on(case.points).epsilon
     bound = xp.loss.worst_case_loss(query, case.box)
     assert bound.lower <= exact.enclosure.upper

@@ -39,7 +39,7 @@ def test_on_a_box_no_point_makes_a_response_less_surprising(seed: int) -> None:
         (low, low + generator.randint(1, 3)) for low in generator.choices(range(-2, 2), k=2)
     )
     query = integer_boxes.some_query(generator, ranges)
-    case = integer_boxes.Guarded(ranges, (), query, xp.BayesianFilter(1), 1)
+    case = integer_boxes.DecisionCase(ranges, (), query, xp.BayesianFilter(1), 1)
     on_box, on_points = query.on(case.box), query.on(case.points)
     pmfs = [on_points.pmf(index) for index in range(len(case.points))]
     # A window may be around the scores of both corners; then the bound is less close.

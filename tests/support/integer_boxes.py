@@ -30,7 +30,7 @@ KINDS: list[type[Filter]] = [xp.BasicFilter, xp.SimplifiedFilter, xp.BayesianFil
 
 
 @dataclass(frozen=True)
-class Guarded:
+class DecisionCase:
     """A transcript with a filter and one query more, on a box of integers and perhaps categories.
 
     Responses are given by their positions.
@@ -39,7 +39,7 @@ class Guarded:
     ranges: tuple[tuple[int, int], ...]
     asked: tuple[tuple[Query, int], ...]
     query: Query
-    guard: Filter
+    filter: Filter
     nodes: int
     labels: str = ""
 
@@ -74,7 +74,7 @@ class Guarded:
         return query if isinstance(domain, xp.Box) else self.flat(query)
 
     def transcript(self, domain: xp.Box | xp.FiniteSet) -> xp.Transcript:
-        transcript = xp.Transcript(domain, self.guard)
+        transcript = xp.Transcript(domain, self.filter)
         for query, position in self.asked:
             transcript = transcript.add_position(self.on(query, domain), position)
         return transcript
@@ -185,7 +185,7 @@ def _times(slope: float, weight: Any) -> Any:
     return slope * weight
 
 
-def some_guarded(generator: random.Random) -> Guarded:
+def random_decision_case(generator: random.Random) -> DecisionCase:
     """A transcript whose budget is often just about what it takes, or a little less."""
     ranges = tuple(
         (low, low + generator.randint(1, 3))
@@ -193,44 +193,44 @@ def some_guarded(generator: random.Random) -> Guarded:
     )
     labels = generator.choice(["", LABELS[: generator.randint(2, 3)]])
     menu = [some_query(generator, ranges, labels) for _ in range(generator.randint(1, 4))]
-    start = Guarded(ranges, (), menu[0], xp.BayesianFilter(1), 1, labels)
+    start = DecisionCase(ranges, (), menu[0], xp.BayesianFilter(1), 1, labels)
     place = generator.randrange(len(start.points))
     asked = []
     for query in generator.choices(menu, k=generator.randint(1, 8)):
         pmf = start.flat(query).on(start.points).pmf(place)
         asked.append((query, pmf.pick(generator.randrange(pmf.total))))
     query = generator.choice([*menu, some_query(generator, ranges, labels)])
-    free = Guarded(ranges, tuple(asked), query, xp.BayesianFilter(1000), 1, labels)
+    free = DecisionCase(ranges, tuple(asked), query, xp.BayesianFilter(1000), 1, labels)
     odometer = xp.Odometer(free.transcript(free.points))
     worst = xp.BayesianFilter(1000).decide(odometer, free.flat(query)).loss_at_worst.upper
     about = generator.choice([worst, odometer.peak.upper, odometer.loss.upper, worst / 2])
     budget = max(1e-3, about + generator.choice([0, 1e-13, 1e-9, 1e-3, -1e-3, 0.2, -0.2]))
-    guard: Filter = generator.choice(KINDS)(repr(budget))
+    filter_: Filter = generator.choice(KINDS)(repr(budget))
     if generator.random() < 0.2:
-        guard = xp.ApproximateFilter(repr(budget), "1e-6")
+        filter_ = xp.ApproximateFilter(repr(budget), "1e-6")
     nodes = generator.choice([1, 20, 2000])
-    return Guarded(ranges, tuple(asked), query, guard, nodes, labels)
+    return DecisionCase(ranges, tuple(asked), query, filter_, nodes, labels)
 
 
-def complaints(case: Guarded) -> Iterator[str]:
+def complaints(case: DecisionCase) -> Iterator[str]:
     """What the box says for certain and the set contradicts."""
     effort = xp.solver.Effort(nodes=case.nodes, gap=0.01)
     box = xp.Odometer(case.transcript(case.box), effort=effort)
     points = xp.Odometer(case.transcript(case.points))
-    said = case.guard.decide(box, case.query)
-    true = case.guard.decide(points, case.flat(case.query))
+    said = case.filter.decide(box, case.query)
+    true = case.filter.decide(points, case.flat(case.query))
     if said.accepted and not true.accepted:
         yield "accepted what is over the budget"
     if not said.accepted and not said.undecided and true.accepted:
         yield "refused for certain what is within the budget"
-    if not isinstance(case.guard, xp.ApproximateFilter):
+    if not isinstance(case.filter, xp.ApproximateFilter):
         yield from _outside("the worst case", said.loss_at_worst, true.loss_at_worst)
         if said.largest_epsilon is not None:
             fits = case.query.with_epsilon(Fraction(said.largest_epsilon))
             assert fits is not None
-            if not case.guard.decide(points, case.flat(fits)).accepted:
+            if not case.filter.decide(points, case.flat(fits)).accepted:
                 yield f"said that {said.largest_epsilon} fits"
-    yield from _outside("the loss", case.guard.realized(box), points.loss)
+    yield from _outside("the loss", case.filter.realized(box), points.loss)
     yield from _outside("the peak", box.peak, points.peak)
     once = xp.replay(box.transcript, nodes=case.nodes)
     truth = xp.replay(points.transcript)
@@ -240,19 +240,19 @@ def complaints(case: Guarded) -> Iterator[str]:
         yield f"replayed as refused at {once.first_refused}"
     yield from _outside("the loss of the replay", once.loss, truth.loss)
     yield from _outside("the peak of the replay", once.peak, truth.peak)
-    if once.respected and case.guard.pure and once.peak.upper > case.guard.budget.enclosure.upper:
+    if once.respected and case.filter.pure and once.peak.upper > case.filter.budget.enclosure.upper:
         yield "an honest peak is above its budget"
 
 
 def respected_exactly(transcript: xp.Transcript) -> tuple[bool, int | None]:
     """Whether the condition holds on every prefix, by the filter alone, exchange by exchange."""
     assert transcript.filter is not None
-    guard = transcript.filter
+    filter_ = transcript.filter
     for count, exchange in enumerate(transcript.exchanges):
         prefix = xp.Odometer(transcript.first(count))
-        if guard.pure and exchange.query.approximate:
+        if filter_.pure and exchange.query.approximate:
             return False, count + 1
-        if not guard.decide(prefix, exchange.query).accepted:
+        if not filter_.decide(prefix, exchange.query).accepted:
             return False, count + 1
     return True, None
 
