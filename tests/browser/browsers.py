@@ -39,11 +39,11 @@ def browser(cache: Path) -> Browser:
     for name in _NAMES:
         if path := shutil.which(name):
             return Browser(Path(path))
-    place = cache / _PACKAGE.rpartition("@")[2]
-    if not place.exists():
-        _unpack(_packed(cache), place)
-    added = {"LD_LIBRARY_PATH": place / "al2023" / "lib", "XDG_DATA_HOME": place / "fonts"}
-    return Browser(place / "chromium", {name: str(path) for name, path in added.items()})
+    folder = cache / _PACKAGE.rpartition("@")[2]
+    if not folder.exists():
+        _unpack(_packed(cache), folder)
+    added = {"LD_LIBRARY_PATH": folder / "al2023" / "lib", "XDG_DATA_HOME": folder / "fonts"}
+    return Browser(folder / "chromium", {name: str(path) for name, path in added.items()})
 
 
 def _packed(cache: Path) -> bytes:
@@ -66,7 +66,7 @@ def _unpack(packed: bytes, place: Path) -> None:
     import brotli  # needed here only
 
     with tempfile.TemporaryDirectory(dir=place.parent) as folder:
-        whole = Path(folder) / "whole"
+        archive_bytes = Path(folder) / "whole"
         with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
 
             def content(name: str) -> bytes:
@@ -76,8 +76,8 @@ def _unpack(packed: bytes, place: Path) -> None:
 
             for name in _BESIDES:
                 with tarfile.open(fileobj=io.BytesIO(content(f"{name}.tar"))) as inner:
-                    inner.extractall(whole / name, filter="data")
-            program = whole / "chromium"
+                    inner.extractall(archive_bytes / name, filter="data")
+            program = archive_bytes / "chromium"
             program.write_bytes(content("chromium"))
             program.chmod(0o755)
-        whole.rename(place)
+        archive_bytes.rename(place)

@@ -19,11 +19,11 @@ Open = Callable[..., playwright.Page]
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[playwright.Browser]:
-    found = browser(CACHE)
+    installed = browser(CACHE)
     with playwright.sync_playwright() as started:
         launched = started.chromium.launch(
-            executable_path=found.path,
-            env={**os.environ, **found.environment},
+            executable_path=installed.path,
+            env={**os.environ, **installed.environment},
             # Pages of our own, on machines where tests run as root.
             args=["--no-sandbox"],
         )
@@ -34,14 +34,14 @@ def chromium() -> Iterator[playwright.Browser]:
 @pytest.fixture(scope="session")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """The file of a page, made when it is first asked for."""
-    made: dict[str, Path] = {}
+    written: dict[str, Path] = {}
 
     def page(name: str) -> Path:
-        if name not in made:
+        if name not in written:
             folder = tmp_path_factory.mktemp(name)
-            made[name] = folder / "page.html"
-            made[name].write_text(SAMPLES[name](folder), encoding="utf-8")
-        return made[name]
+            written[name] = folder / "page.html"
+            written[name].write_text(SAMPLES[name](folder), encoding="utf-8")
+        return written[name]
 
     return page
 

@@ -34,53 +34,55 @@ AMOUNT = xp.perturbation([0, 3, 10], range=(0, 10), epsilon="1")
 OLDER = xp.linear({"age": 1}, range=(20, 80), epsilon="0.5")
 
 
-def _of(transcript: xp.Transcript, name: str = "subject.json") -> str:
-    found = explain(transcript)
-    losses = list(found.replay.odometer.history)
-    return transcript_page(found, losses, name=name, date=DATE)
+def _page_of(transcript: xp.Transcript, name: str = "subject.json") -> str:
+    explanation = explain(transcript)
+    losses = list(explanation.replay.odometer.history)
+    return transcript_page(explanation, losses, name=name, date=DATE)
 
 
-def few(folder: Path) -> str:
+def few_exchanges(folder: Path) -> str:
     start = xp.Transcript(WORDS, xp.BayesianFilter(epsilon="2"))
-    return _of(start.add(HALF, "sometimes").add(HALF, "never").add(AMOUNT, 0).add(HALF, "often"))
+    return _page_of(
+        start.add(HALF, "sometimes").add(HALF, "never").add(AMOUNT, 0).add(HALF, "often")
+    )
 
 
-def many(folder: Path) -> str:
+def many_exchanges(folder: Path) -> str:
     """Hundreds of exchanges, long names, a long ratio for a budget."""
     transcript = xp.Transcript(LONG, xp.BayesianFilter(ratio="123456789012345/16666666666666"))
-    for number in range(700):
-        transcript = transcript.add(SMALL, LONG.values[number**2 % 12])
-    return _of(transcript, f"{'a_long_name_without_any_space_in_it_' * 3}.json")
+    for index in range(700):
+        transcript = transcript.add(SMALL, LONG.values[index**2 % 12])
+    return _page_of(transcript, f"{'a_long_name_without_any_space_in_it_' * 3}.json")
 
 
-def nothing(folder: Path) -> str:
-    return _of(xp.Transcript(WORDS, xp.BayesianFilter(epsilon="2")))
+def no_exchange(folder: Path) -> str:
+    return _page_of(xp.Transcript(WORDS, xp.BayesianFilter(epsilon="2")))
 
 
-def infinite(folder: Path) -> str:
+def infinite_loss(folder: Path) -> str:
     sure = xp.channel([[1, 0], [1, 0], ["1/2", "1/2"]])
-    return _of(xp.Transcript(WORDS).add(HALF, "never").add(sure, 1).add(HALF, "never"))
+    return _page_of(xp.Transcript(WORDS).add(HALF, "never").add(sure, 1).add(HALF, "never"))
 
 
-def tiny(folder: Path) -> str:
+def tiny_loss(folder: Path) -> str:
     least = xp.randomized_response(epsilon="0.000001")
-    return _of(xp.Transcript(WORDS, xp.BayesianFilter(epsilon="0.00001")).add(least, "never"))
+    return _page_of(xp.Transcript(WORDS, xp.BayesianFilter(epsilon="0.00001")).add(least, "never"))
 
 
 def _learned(folder: Path, transcript: xp.Transcript, counts: str, statement: str) -> str:
     prior = folder / "prior.csv"
     prior.write_text(f"age,probability\n{counts}", encoding="utf-8")
     replay = xp.replay(transcript)
-    found = confidence_change(replay, load_prior(prior, AGES), statement)
-    return learned_page(found, replay, name="subject.json", prior=prior.name, date=DATE)
+    change = confidence_change(replay, load_prior(prior, AGES), statement)
+    return learned_page(change, replay, name="subject.json", prior=prior.name, date=DATE)
 
 
-def surer(folder: Path) -> str:
+def more_confident(folder: Path) -> str:
     transcript = xp.Transcript(AGES, xp.BayesianFilter(epsilon=1)).add(OLDER, 80).add(OLDER, 80)
     return _learned(folder, transcript, "20,0.4\n40,0.37\n60,0.15\n80,0.08\n", "age >= 60")
 
 
-def hardly(folder: Path) -> str:
+def barely_confident(folder: Path) -> str:
     """At one end of the scale, with all labels at their longest."""
     transcript = xp.Transcript(AGES).add(OLDER, 80).add(OLDER, 20).add(OLDER, 80)
     rare = "20,0.9999999\n40,0.00000005\n60,0.000000025\n80,0.000000025\n"
@@ -88,7 +90,7 @@ def hardly(folder: Path) -> str:
     return _learned(folder, transcript, rare, statement)
 
 
-def surely(folder: Path) -> str:
+def almost_certain(folder: Path) -> str:
     transcript = xp.Transcript(AGES, xp.BayesianFilter(epsilon="0.1")).add(OLDER, 20)
     return _learned(folder, transcript, "20,0.999\n40,0.001\n60,0\n80,0\n", "age == 20")
 
@@ -100,14 +102,14 @@ def paper(folder: Path) -> str:
 
 def audit(folder: Path) -> str:
     """Some who respected their budgets, one with a long name who did not."""
-    guard, query = xp.BayesianFilter(epsilon="1"), xp.randomized_response(epsilon="0.25")
+    filter_, query = xp.BayesianFilter(epsilon="1"), xp.randomized_response(epsilon="0.25")
     source = xp.sampling.InsecureSource(3)
-    panel = xp.Panel(WORDS, filter=guard, subjects=range(300), source=source)
+    panel = xp.Panel(WORDS, filter=filter_, subjects=range(300), source=source)
     for _ in range(7):
         panel.ask(query, ["never", "sometimes", "often"] * 100)
     panel.record(query, ["never"] * 9, subjects=[7] * 9)
-    found = xp.audit(panel.answers(), filter=guard)
-    return audit_page(found, name=f"{'a_long_name_' * 9}.csv", date=DATE, content_id="0" * 64)
+    audit_ = xp.audit(panel.answers(), filter=filter_)
+    return audit_page(audit_, name=f"{'a_long_name_' * 9}.csv", date=DATE, content_id="0" * 64)
 
 
 def study(folder: Path) -> str:
@@ -115,14 +117,16 @@ def study(folder: Path) -> str:
 
     The rounds have keys of all lengths.
     """
-    guard, query = xp.BayesianFilter(epsilon="1"), xp.randomized_response(epsilon="0.25")
-    panel = xp.Panel(WORDS, filter=guard, subjects=range(300), source=xp.sampling.InsecureSource(3))
+    filter_, query = xp.BayesianFilter(epsilon="1"), xp.randomized_response(epsilon="0.25")
+    panel = xp.Panel(
+        WORDS, filter=filter_, subjects=range(300), source=xp.sampling.InsecureSource(3)
+    )
     rounds = []
-    for number in range(12):
+    for index in range(12):
         replies = panel.ask(query, ["never", "sometimes", "often"] * 80, subjects=range(240))
         refused = len(replies.refused)
-        key = f"{'a_long_key_' * 9}{number}" if number == 3 else f"week {number}"
-        rounds.append(Round(key, query.content_id, 240 - refused, refused, 0, number * 2))
+        key = f"{'a_long_key_' * 9}{index}" if index == 3 else f"week {index}"
+        rounds.append(Round(key, query.content_id, 240 - refused, refused, 0, index * 2))
     return _study(panel, rounds, suspended=frozenset({5, 7}), of=11)
 
 
@@ -143,15 +147,15 @@ def broken_study(folder: Path) -> str:
 def _study(
     panel: xp.Panel, rounds: list[Round], suspended: frozenset[int] = frozenset(), *, of: int | str
 ) -> str:
-    found = xp.audit(panel.answers(), filter=panel.filter) if rounds else None
-    asked = {each.query: query_in_words(HALF, WORDS) for each in rounds}
-    told = StudySummary(
+    audit_ = xp.audit(panel.answers(), filter=panel.filter) if rounds else None
+    query_texts = {round_.query: query_in_words(HALF, WORDS) for round_ in rounds}
+    summary = StudySummary(
         "Habits in the north", "1" * 64, 17, "2" * 64, False,
-        panel.filter, len(panel), found, suspended, frozenset(), rounds, asked,
+        panel.filter, len(panel), audit_, suspended, frozenset(), rounds, query_texts,
     )  # fmt: skip
     if len(suspended) > 1:
-        told = replace(
-            told,
+        summary = replace(
+            summary,
             unconfirmed=frozenset(range(20, 60)),
             quarantined=[Quarantined("another answer to exchange 3", 2)],
             held=3,
@@ -160,9 +164,9 @@ def _study(
             lost_imports=4,
             marks=["recovered at commit 9: 3 commits were lost"],
         )
-    its = explain(panel.transcript(of))
-    one = OneSubject(str(of), its, list(its.replay.odometer.history))
-    return ledger_page(told, name="study.db", date=DATE, subject=one)
+    explanation = explain(panel.transcript(of))
+    subject = OneSubject(str(of), explanation, list(explanation.replay.odometer.history))
+    return ledger_page(summary, name="study.db", date=DATE, subject=subject)
 
 
 def plan(folder: Path) -> str:
@@ -171,8 +175,8 @@ def plan(folder: Path) -> str:
     study = Study(
         xp.FiniteSet(range(12)), subjects=500, epsilon="1", goals=goals, arrival="open-ended"
     )
-    found = design_study(study, repetitions=8, budgets=["0.5", "2"])
-    return design_page(found, name=f"{'a_long_name_' * 9}.json", date=DATE, content_id="0" * 64)
+    design = design_study(study, repetitions=8, budgets=["0.5", "2"])
+    return design_page(design, name=f"{'a_long_name_' * 9}.json", date=DATE, content_id="0" * 64)
 
 
 class _Silent:
@@ -184,14 +188,14 @@ class _Silent:
 SAMPLES: dict[str, Callable[[Path], str]] = {
     sample.__name__: sample
     for sample in (
-        few,
-        many,
-        nothing,
-        infinite,
-        tiny,
-        surer,
-        hardly,
-        surely,
+        few_exchanges,
+        many_exchanges,
+        no_exchange,
+        infinite_loss,
+        tiny_loss,
+        more_confident,
+        barely_confident,
+        almost_certain,
         paper,
         audit,
         plan,
@@ -200,4 +204,4 @@ SAMPLES: dict[str, Callable[[Path], str]] = {
         broken_study,
     )
 }
-"""What makes each, given a folder to work in."""
+"""Functions that write a page, in a folder to work in."""

@@ -36,24 +36,24 @@ PAPER = 718
 
 def amiss(page: playwright.Page) -> dict[str, Any]:
     """What is wrong with how a page looks, by kind."""
-    return {kind: each for kind, each in page.evaluate(LOOK).items() if each}
+    return {kind: faults for kind, faults in page.evaluate(LOOK).items() if faults}
 
 
 def overlaps(page: playwright.Page) -> list[tuple[str, str]]:
     """Words that are printed over each other on sheets of A4."""
     edges = dict.fromkeys(("top", "bottom", "left", "right"), "1cm")
     sheets = pypdfium2.PdfDocument(page.pdf(format="A4", margin=edges))
-    found = []
+    pairs = []
     for sheet in sheets:
         text = sheet.get_textpage()
-        boxes = [text.get_rect(number) for number in range(text.count_rects())]
-        for one, other in itertools.combinations(boxes, 2):
+        boxes = [text.get_rect(index) for index in range(text.count_rects())]
+        for first, second in itertools.combinations(boxes, 2):
             # Left, bottom, right and top, in points; a T and its neighbour overlap a little.
-            across = min(one[2], other[2]) - max(one[0], other[0])
-            up = min(one[3], other[3]) - max(one[1], other[1])
+            across = min(first[2], second[2]) - max(first[0], second[0])
+            up = min(first[3], second[3]) - max(first[1], second[1])
             if across > 3 and up > 2:
-                found.append((text.get_text_bounded(*one), text.get_text_bounded(*other)))
-    return found
+                pairs.append((text.get_text_bounded(*first), text.get_text_bounded(*second)))
+    return pairs
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -96,10 +96,10 @@ def test_the_keyboard_reaches_every_control_and_shows_where_it_is(
     expected, reached = page.evaluate(CONTROLS), []
     for _ in expected:
         page.keyboard.press("Tab")
-        place, style, width = page.evaluate(FOCUSED)
+        control, style, width = page.evaluate(FOCUSED)
         assert style == "solid"
         assert width >= 2
-        reached.append(place)
+        reached.append(control)
     assert reached == expected
     for summary in page.query_selector_all("summary"):
         summary.focus()
@@ -112,12 +112,14 @@ def test_a_picture_is_told_to_those_who_do_not_see_it(
     opened: Open, pages: Pages, name: str
 ) -> None:
     page = opened(pages(name))
-    drawings = [each.get_attribute("aria-label") for each in page.query_selector_all("svg.chart")]
+    drawings = [
+        element.get_attribute("aria-label") for element in page.query_selector_all("svg.chart")
+    ]
     nodes = page.context.new_cdp_session(page).send("Accessibility.getFullAXTree")["nodes"]
-    told = [node for node in nodes if not node["ignored"]]
-    images = [node["name"]["value"] for node in told if node["role"]["value"] == "image"]
+    exposed = [node for node in nodes if not node["ignored"]]
+    images = [node["name"]["value"] for node in exposed if node["role"]["value"] == "image"]
     assert images == drawings
     assert all(len(name) > 20 for name in images)
-    headings = [node for node in told if node["role"]["value"] == "heading"]
-    levels = [each["value"]["value"] for node in headings for each in node["properties"]]
+    headings = [node for node in exposed if node["role"]["value"] == "heading"]
+    levels = [element["value"]["value"] for node in headings for element in node["properties"]]
     assert levels.count(1) == 1

@@ -24,10 +24,10 @@ def test_it_stops_where_the_basic_filter_does() -> None:
             if draw.random() < 0.05:
                 query = NORMAL
             transcript = transcript.add(query, draw.randrange(2))
-        guard, accepted = xp.BasicFilter.of(budget), 0
+        filter_, accepted = xp.BasicFilter.of(budget), 0
         while accepted < len(transcript):
-            asked = transcript.exchanges[accepted].query
-            if not guard.accepts(xp.Odometer(transcript.first(accepted)), asked):
+            query_ = transcript.exchanges[accepted].query
+            if not filter_.accepts(xp.Odometer(transcript.first(accepted)), query_):
                 break
             accepted += 1
         assert basic_prefix(xp.Odometer(transcript), budget) == accepted

@@ -42,7 +42,7 @@ def test_there_are_two_to_five_round_numbers_and_each_is_on_the_axis(
     ticks = Axis("", low, high).labelled
     assert 1 <= len(ticks) <= 5
     slack = 1e-9 * max(abs(low), abs(high))
-    assert all(low - slack <= number <= high + slack for number, _ in ticks)
+    assert all(low - slack <= tick <= high + slack for tick, _ in ticks)
     steps = {round((b - a) / width, 6) for (a, _), (b, _) in pairwise(ticks)}
     assert len(steps) <= 1
 
@@ -74,8 +74,8 @@ def test_marks_are_where_their_numbers_are() -> None:
     root = drawn(chart)
     (circle,) = root.iter("circle")
     assert (circle.attrib["cx"], circle.attrib["cy"]) == ("25%", "75%")
-    whole, half = ([r.attrib[n] for n in ("x", "y", "width", "height")] for r in root.iter("rect"))
-    assert whole == ["0%", "0%", "50%", "100%"]
+    plot, half = ([r.attrib[n] for n in ("x", "y", "width", "height")] for r in root.iter("rect"))
+    assert plot == ["0%", "0%", "50%", "100%"]
     assert half == ["50%", "50%", "50%", "50%"]
     (path,) = root.iter("path")
     assert path.attrib["d"] == "M0 1000L1000 0"
@@ -105,7 +105,7 @@ def test_only_what_has_a_label_is_in_the_legend() -> None:
 def test_a_label_is_text_and_not_part_of_the_drawing() -> None:
     hostile = "<script>&"
     axis = Axis(hostile, 0, 1, [(0, hostile)])
-    texts = [each.text for each in drawn(Chart(axis, axis, [])).iter("text")]
+    texts = [element.text for element in drawn(Chart(axis, axis, [])).iter("text")]
     assert texts == [hostile] * 4
 
 

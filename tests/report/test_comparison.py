@@ -20,8 +20,8 @@ TENTH = xp.randomized_response(epsilon="0.1")
 MILLIONTH = Fraction(1, 10**6)
 
 
-def asked(*epsilons: str, guard: xp.filters.Filter | None = None) -> xp.Transcript:
-    transcript = xp.Transcript(PAIR, guard)
+def asked(*epsilons: str, filter_: xp.filters.Filter | None = None) -> xp.Transcript:
+    transcript = xp.Transcript(PAIR, filter_)
     for index, epsilon in enumerate(epsilons):
         query = xp.randomized_response(epsilon=epsilon)
         transcript = transcript.add(query, ["no", "yes", "yes"][index % 3])
@@ -29,9 +29,9 @@ def asked(*epsilons: str, guard: xp.filters.Filter | None = None) -> xp.Transcri
 
 
 def rule_of(comparison: xp.report.Comparison, name: str) -> xp.filters.Rule:
-    guard = comparison.standings[name].filter
-    assert isinstance(guard, xp.filters.CompositionFilter)
-    return guard.rule
+    filter_ = comparison.standings[name].filter
+    assert isinstance(filter_, xp.filters.CompositionFilter)
+    return filter_.rule
 
 
 def epsilon_of(comparison: xp.report.Comparison, name: str) -> float:
@@ -89,11 +89,11 @@ def test_an_epsilon_is_the_least_budget_that_the_theorem_allows(name: str) -> No
 def test_more_is_what_the_theorem_allows(name: str) -> None:
     spent = [Fraction("0.1")] * 30
     comparison = xp.report.compare(xp.Odometer(asked(*["0.1"] * 30)), epsilon="5.08", delta="1e-6")
-    rule, more = rule_of(comparison, name), comparison.standings[name].repeats.count
+    rule, repeats = rule_of(comparison, name), comparison.standings[name].repeats.count
     expected = 0
     while accepts(name, rule, 5.08, [*spent, *[Fraction("0.1")] * (expected + 1)]):
         expected += 1
-    assert more == expected
+    assert repeats == expected
     assert expected > 0
 
 
@@ -134,14 +134,14 @@ def test_the_realized_loss_stands_beside() -> None:
 
 
 def test_the_budget_and_the_delta_are_those_of_the_filter_if_none_are_given() -> None:
-    pure = asked("0.5", guard=xp.BayesianFilter(ratio=3))
+    pure = asked("0.5", filter_=xp.BayesianFilter(ratio=3))
     assert budget_and_delta(pure, None, None) == (Nats(ratio=Fraction(3)), MILLIONTH)
-    own = xp.ApproximateFilter(4, "0.001", xp.filters.Renyi(7))
-    assert budget_and_delta(asked("0.5", guard=own), None, None) == (
+    filter_ = xp.ApproximateFilter(4, "0.001", xp.filters.Renyi(7))
+    assert budget_and_delta(asked("0.5", filter_=filter_), None, None) == (
         Nats(Fraction(4)),
         Fraction(1, 1000),
     )
-    assert budget_and_delta(asked("0.5", guard=own), "2", "0.1") == (
+    assert budget_and_delta(asked("0.5", filter_=filter_), "2", "0.1") == (
         Nats(Fraction(2)),
         Fraction(1, 10),
     )
@@ -150,11 +150,18 @@ def test_the_budget_and_the_delta_are_those_of_the_filter_if_none_are_given() ->
 
 
 def test_the_rule_of_the_filter_is_the_one_that_is_compared() -> None:
-    for own in (xp.filters.Renyi(7), xp.filters.Mixture([3], [1]), xp.filters.Whitehouse("1e-7")):
-        transcript = asked("0.5", "0.5", guard=xp.ApproximateFilter(4, "1e-6", own))
+    for filter_ in (
+        xp.filters.Renyi(7),
+        xp.filters.Mixture([3], [1]),
+        xp.filters.Whitehouse("1e-7"),
+    ):
+        transcript = asked("0.5", "0.5", filter_=xp.ApproximateFilter(4, "1e-6", filter_))
         comparison = xp.report.compare(xp.Odometer(transcript))
-        assert rule_of(comparison, own.kind) == own
-        assert rule_of(comparison, "renyi") in (own, xp.filters.Renyi.for_plan(4, "1e-6", "0.5"))
+        assert rule_of(comparison, filter_.kind) == filter_
+        assert rule_of(comparison, "renyi") in (
+            filter_,
+            xp.filters.Renyi.for_plan(4, "1e-6", "0.5"),
+        )
     # A part of delta that is larger than delta is said to be, and nothing else fails.
     smaller = xp.report.compare(xp.Odometer(transcript), delta="1e-8")
     assert smaller.missing == {"whitehouse": "must be at most delta"}
@@ -170,8 +177,8 @@ def test_a_theorem_that_does_not_allow_the_delta_is_left_out() -> None:
 
 def slip(delta: str) -> xp.queries.Query:
     """Tells the value with probability delta, and nothing else."""
-    rest = 1 - Fraction(delta)
-    return xp.channel([[rest, delta, 0], [rest, 0, delta]], delta=delta)
+    complement = 1 - Fraction(delta)
+    return xp.channel([[complement, delta, 0], [complement, 0, delta]], delta=delta)
 
 
 def test_queries_with_a_delta_get_half_of_it() -> None:
@@ -180,9 +187,9 @@ def test_queries_with_a_delta_get_half_of_it() -> None:
     half = Fraction(1, 2 * 10**6)
     for name in ("whitehouse", "renyi", "mixture"):
         assert rule_of(comparison, name).tree()["delta_prime"] == half
-    more = {name: standing.repeats.count for name, standing in comparison.standings.items()}
+    longer = {name: standing.repeats.count for name, standing in comparison.standings.items()}
     # Sums may use all of it, and a filter without delta none.
-    assert more == {"basic": 9, "rogers": 4, "whitehouse": 4, "renyi": 4, "mixture": 4,
+    assert longer == {"basic": 9, "rogers": 4, "whitehouse": 4, "renyi": 4, "mixture": 4,
                     "simplified": 0, "bayesian": 0}  # fmt: skip
     spent = xp.report.compare(xp.Odometer(transcript.add(slip("1e-6"), 0)), epsilon=2, delta="1e-6")
     assert epsilon_of(spent, "basic") == math.inf
@@ -255,9 +262,9 @@ def test_it_is_a_pure_function() -> None:
 
 
 def test_it_says_which_accounting_is_next() -> None:
-    told: list[str] = []
-    comparison = xp.report.compare(xp.Odometer(asked("0.1")), epsilon=1, stage=told.append)
-    assert told == list(comparison.standings)
+    stages: list[str] = []
+    comparison = xp.report.compare(xp.Odometer(asked("0.1")), epsilon=1, stage=stages.append)
+    assert stages == list(comparison.standings)
 
 
 def test_an_empty_transcript_has_no_last_query() -> None:
@@ -266,24 +273,24 @@ def test_an_empty_transcript_has_no_last_query() -> None:
 
 
 @pytest.mark.parametrize(
-    "guard", [xp.BasicFilter(1), xp.filters.CompositionFilter(1, "1e-6", xp.filters.Sums())]
+    "filter_", [xp.BasicFilter(1), xp.filters.CompositionFilter(1, "1e-6", xp.filters.Sums())]
 )
-def test_a_sum_of_epsilons_is_said_without_dust(guard: xp.filters.Filter) -> None:
+def test_a_sum_of_epsilons_is_said_without_dust(filter_: xp.filters.Filter) -> None:
     nine, ten = (xp.Odometer(asked(*["0.1"] * count)) for count in (9, 10))
-    decision = guard.decide(nine, TENTH)
+    decision = filter_.decide(nine, TENTH)
     assert decision.loss == Nats(Fraction(9, 10)).enclosure
     assert decision.loss_at_worst == xp.numbers.Enclosure(1.0, 1.0)
-    assert ten.spent == guard.loss(ten) == xp.numbers.Enclosure(1.0, 1.0)
-    assert guard.remaining(ten) == 0.0
+    assert ten.spent == filter_.loss(ten) == xp.numbers.Enclosure(1.0, 1.0)
+    assert filter_.remaining(ten) == 0.0
 
 
 def test_an_order_is_for_small_queries_where_sums_accept_as_many_anyway() -> None:
     """With 16 of 1/4 on a budget of 4 every order accepts 16, and which is best is by accident."""
 
     def accepted(order: Fraction, epsilon: str) -> int:
-        guard = xp.filters.CompositionFilter(4, MILLIONTH, xp.filters.Renyi(order))
+        filter_ = xp.filters.CompositionFilter(4, MILLIONTH, xp.filters.Renyi(order))
         query = xp.randomized_response(epsilon=epsilon)
-        return guard.count_repeats(xp.Odometer(xp.Transcript(PAIR)), query).count
+        return filter_.count_repeats(xp.Odometer(xp.Transcript(PAIR)), query).count
 
     chosen, by_accident = xp.filters.Renyi.for_plan(4, MILLIONTH, "0.25").order, Fraction("97.19")
     assert accepted(chosen, "0.25") == accepted(by_accident, "0.25") == 16
@@ -296,19 +303,19 @@ def test_an_order_is_for_small_queries_where_sums_accept_as_many_anyway() -> Non
 
 
 def test_parameters_are_shown_wherever_a_comparison_is() -> None:
-    found = xp.report.compare(asked("0.1", "0.2"), epsilon=5, delta="1e-6")
-    order = f"order {float(rule_of(found, 'renyi').order):.6g}"  # type: ignore[attr-defined]
-    assert found.columns()["parameters"][2:4] == ["delta' 1e-06", order]
-    assert order in repr(found)
-    assert order in found._repr_html_()
-    assert "lambdas from" in repr(found)
-    assert found.beyond == ""
-    assert "note" not in repr(found)
+    comparison = xp.report.compare(asked("0.1", "0.2"), epsilon=5, delta="1e-6")
+    order = f"order {float(rule_of(comparison, 'renyi').order):.6g}"  # type: ignore[attr-defined]
+    assert comparison.columns()["parameters"][2:4] == ["delta' 1e-06", order]
+    assert order in repr(comparison)
+    assert order in comparison._repr_html_()
+    assert "lambdas from" in repr(comparison)
+    assert comparison.beyond == ""
+    assert "note" not in repr(comparison)
 
 
 def test_rules_that_are_made_for_a_budget_say_so_beyond_it() -> None:
-    found = xp.report.compare(asked(*["0.25"] * 107), epsilon=4)
+    comparison = xp.report.compare(asked(*["0.25"] * 107), epsilon=4)
     said = "above the budget renyi and mixture say little of how good the rule is"
-    assert found.beyond.startswith(said)
-    assert f"note: {said}" in repr(found)
-    assert epsilon_of(found, "renyi") < 20  # 26.195 at the order that is best for 16 of them
+    assert comparison.beyond.startswith(said)
+    assert f"note: {said}" in repr(comparison)
+    assert epsilon_of(comparison, "renyi") < 20  # 26.195 at the order that is best for 16 of them

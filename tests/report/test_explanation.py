@@ -31,7 +31,7 @@ def told(
 
 
 @pytest.mark.parametrize(
-    ("query", "domain", "words"),
+    ("query", "domain", "text"),
     [
         (YES, DOMAIN, "the value itself, at epsilon 0.5"),
         (xp.channel([["1/3", "2/3"], ["2/3", "1/3"]], responses=["n", "y"]), DOMAIN,
@@ -65,16 +65,16 @@ def told(
          "a score from 0 to 1, lowest for c, d, e, f and 2 more, highest for a and b, "
          "at epsilon 1"),
         (xp.perturbation([1, 1, 0, 0, 0, 0], epsilon=1),
-         xp.FiniteSet([{"a": place, "b": 1} for place in range(6)]),
+         xp.FiniteSet([{"a": position, "b": 1} for position in range(6)]),
          "a score from 0 to 1, lowest for a=2, b=1 and 3 more, highest for a=0, b=1 and 1 more, "
          "at epsilon 1"),
         (xp.unary_encoding(epsilon=1), DOMAIN, "a noisy bit for each value, at epsilon 1"),
     ],
 )  # fmt: skip
 def test_queries_in_words(
-    query: xp.queries.Query, domain: xp.FiniteSet | xp.Box, words: str
+    query: xp.queries.Query, domain: xp.FiniteSet | xp.Box, text: str
 ) -> None:
-    assert query_in_words(query, domain) == words
+    assert query_in_words(query, domain) == text
 
 
 def test_lists_are_short() -> None:
@@ -88,7 +88,7 @@ def test_lists_are_short() -> None:
 
 
 @pytest.mark.parametrize(
-    ("domain", "words"),
+    ("domain", "text"),
     [
         (DOMAIN, "one of 2: no or yes"),
         (xp.FiniteSet([{"age": 1, "sex": 0}]), "one of 1 points, by age and sex"),
@@ -97,8 +97,8 @@ def test_lists_are_short() -> None:
         (xp.Box([(0, 1)]), "a point of a box: [0] from 0 to 1"),
     ],
 )  # fmt: skip
-def test_domains_in_words(domain: xp.FiniteSet | xp.Box, words: str) -> None:
-    assert explain(xp.replay(xp.Transcript(domain))).domain == words
+def test_domains_in_words(domain: xp.FiniteSet | xp.Box, text: str) -> None:
+    assert explain(xp.replay(xp.Transcript(domain))).domain == text
 
 
 def exact_ratio(transcript: xp.Transcript, count: int) -> float | Fraction:
@@ -121,11 +121,11 @@ def test_every_step_that_is_told_has_the_loss_of_its_prefix(transcript: xp.Trans
     for exchange in transcript.exchanges:
         prefix = prefix.add(exchange.query, exchange.response)
         losses.append(xp.realized_loss(prefix))
-    numbers = [step.index for step in account.steps]
-    assert numbers == sorted(numbers)
+    indices = [step.index for step in account.steps]
+    assert indices == sorted(indices)
     assert {*range(1, 6), *range(len(transcript) - 4, len(transcript) + 1)} & set(
         range(1, len(transcript) + 1)
-    ) <= set(numbers)
+    ) <= set(indices)
     for step in account.steps:
         before, after = losses[step.index - 1], losses[step.index]
         assert step.exchange == transcript.exchanges[step.index - 1]
@@ -177,11 +177,11 @@ def test_on_a_box_only_the_steps_that_are_told_are_searched_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     query = xp.logistic({"age": 0.1}, epsilon="0.1")
-    seen: list[int] = []
+    searched: list[int] = []
     search = xp.Odometer.loss_after
 
     def watched(odometer: xp.Odometer, count: int) -> xp.numbers.Enclosure:
-        seen.append(count)
+        searched.append(count)
         return search(odometer, count)
 
     transcript = told(BOX, *[(query, i % 2) for i in range(30)])
@@ -190,7 +190,7 @@ def test_on_a_box_only_the_steps_that_are_told_are_searched_for(
     account = explain(replace(replayed, odometer=xp.Odometer(transcript)))
     assert account.left_out == 20
     # The replay has the last one already.
-    assert sorted(seen) == [0, 1, 2, 3, 4, 5, 25, 26, 27, 28, 29]
+    assert sorted(searched) == [0, 1, 2, 3, 4, 5, 25, 26, 27, 28, 29]
 
 
 def test_what_the_basic_filter_holds_is_what_is_used() -> None:

@@ -164,17 +164,18 @@ def test_without_a_budget_nothing_stops() -> None:
 
 
 def test_a_long_budget_is_shortened() -> None:
-    guard = xp.BayesianFilter(ratio="123456789012345/16666666666666")
+    filter_ = xp.BayesianFilter(ratio="123456789012345/16666666666666")
     assert (
-        odometer_labels(xp.Transcript(VALUES, guard).add(HALF, "never"), 1)[-1] == "budget 2.00248"
+        odometer_labels(xp.Transcript(VALUES, filter_).add(HALF, "never"), 1)[-1]
+        == "budget 2.00248"
     )
 
 
 def test_few_responses_have_a_mark_each_and_many_have_none() -> None:
     for count, marks in ((3, 2 * 4 + 1), (60, 1)):
         transcript = xp.Transcript(VALUES)
-        for number in range(count):
-            transcript = transcript.add(HALF, VALUES.values[number % 3])
+        for index in range(count):
+            transcript = transcript.add(HALF, VALUES.values[index % 3])
         odometer = xp.Odometer(transcript)
         plot = odometer_chart(odometer, odometer.history, peak=1).plot()
         assert len(list(ElementTree.fromstring(f"<svg>{plot}</svg>").iter("circle"))) == marks
@@ -212,12 +213,12 @@ def test_marks_are_where_the_shares_are(
     lower, upper = sorted((lower, upper))
     chart = confidence_chart(before, after, lower, upper)
     root = ElementTree.fromstring(f"<svg>{chart.plot()}</svg>")
-    places = [float(each.attrib["cx"].rstrip("%")) for each in root.iter("circle")]
+    centres = [float(circle.attrib["cx"].rstrip("%")) for circle in root.iter("circle")]
     shares = [before] if after is None else [before, after]
-    assert places == pytest.approx([100 * share for share in shares], abs=1e-3)
+    assert centres == pytest.approx([100 * share for share in shares], abs=1e-3)
     (allowed,) = root.iter("rect")
-    left, width = (float(allowed.attrib[name].rstrip("%")) for name in ("x", "width"))
-    assert (left, left + width) == pytest.approx((100 * lower, 100 * upper), abs=1e-3)
+    start, width = (float(allowed.attrib[name].rstrip("%")) for name in ("x", "width"))
+    assert (start, start + width) == pytest.approx((100 * lower, 100 * upper), abs=1e-3)
     assert f"before: {format_percent(before)}" in [label for _, label in chart.legend]
 
 

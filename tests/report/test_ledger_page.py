@@ -17,44 +17,46 @@ from support.page_checks import Element, checked
 WORDS = xp.FiniteSet(["no", "yes"])
 QUERY = xp.randomized_response(epsilon="0.5")
 OTHER = xp.randomized_response(epsilon="0.25")
-GUARD = xp.BayesianFilter(epsilon="1")
-NAMES = [f"person-{number}" for number in range(8)]
+FILTER = xp.BayesianFilter(epsilon="1")
+NAMES = [f"person-{index}" for index in range(8)]
 
 
 def panel(*answers: tuple[str, str]) -> xp.Panel:
-    made = xp.Panel(WORDS, filter=GUARD, subjects=NAMES)
+    panel_ = xp.Panel(WORDS, filter=FILTER, subjects=NAMES)
     for name, response in answers:
-        made.record(QUERY, [response], subjects=[name])
-    return made
+        panel_.record(QUERY, [response], subjects=[name])
+    return panel_
 
 
-def study(made: xp.Panel, **changes: object) -> StudySummary:
-    answered = int(made.exchanges.sum())
-    told = StudySummary(
+def study(panel_: xp.Panel, **changes: object) -> StudySummary:
+    answered = int(panel_.exchanges.sum())
+    summary = StudySummary(
         title="A study",
         policy_id="1" * 64,
         commits=3,
         root="2" * 64,
         ended=False,
-        filter=GUARD,
-        people=len(made),
-        audit=xp.audit(made.answers(), filter=GUARD) if answered else None,
+        filter=FILTER,
+        people=len(panel_),
+        audit=xp.audit(panel_.answers(), filter=FILTER) if answered else None,
         suspended=frozenset(
-            name for name, shut in zip(made.subjects, made.suspended, strict=True) if shut
+            name
+            for name, is_suspended in zip(panel_.subjects, panel_.suspended, strict=True)
+            if is_suspended
         ),
         unconfirmed=frozenset(),
         rounds=[Round("week 1", QUERY.content_id, answered, 2, 1, 4)],
         query_texts={QUERY.content_id: "one", OTHER.content_id: "two"},
     )
-    return replace(told, **changes)  # type: ignore[arg-type]
+    return replace(summary, **changes)  # type: ignore[arg-type]
 
 
-def page(told: StudySummary, subject: OneSubject | None = None) -> Element:
-    return checked(ledger_page(told, name="study.db", date="2026-11-17", subject=subject))
+def page(summary: StudySummary, subject: OneSubject | None = None) -> Element:
+    return checked(ledger_page(summary, name="study.db", date="2026-11-17", subject=subject))
 
 
-def words(found: Element) -> str:
-    return found.all("body")[0].text.replace("\xa0", " ")
+def words(page_: Element) -> str:
+    return page_.all("body")[0].text.replace("\xa0", " ")
 
 
 MANY = panel(
@@ -68,8 +70,8 @@ MANY = panel(
 def test_what_remains_is_counted_as_for_each_alone() -> None:
     shares = budget_shares(study(MANY))
     remaining = [
-        0.0 if shut else share
-        for share, shut in zip(MANY.remaining.tolist(), MANY.suspended, strict=True)
+        0.0 if is_suspended else share
+        for share, is_suspended in zip(MANY.remaining.tolist(), MANY.suspended, strict=True)
     ]
     counts = (shares.used_up, shares.partly, shares.untouched, shares.unconfirmed, shares.suspended)
     assert counts == (1, 2, 4, 0, 1)
@@ -88,55 +90,55 @@ def test_a_suspended_person_without_answers_is_suspended_and_not_untouched() -> 
 
 def test_unconfirmed_people_are_counted_apart_and_their_budgets_not_at_all() -> None:
     unconfirmed = frozenset({"person-0", "person-2", "person-3", "person-7"})
-    told = study(MANY, unconfirmed=unconfirmed)
-    shares = budget_shares(told)
+    summary = study(MANY, unconfirmed=unconfirmed)
+    shares = budget_shares(summary)
     counts = (shares.used_up, shares.partly, shares.untouched, shares.unconfirmed, shares.suspended)
     assert counts == (0, 1, 3, 3, 1)  # person-3 is suspended
     assert shares.used + shares.remaining == pytest.approx(4 / 8)
-    found = page(told)
-    assert found.facts["unconfirmed"] == "4 people"
-    assert "4 people are unconfirmed: their devices have to sync before" in words(found)
+    page_ = page(summary)
+    assert page_.facts["unconfirmed"] == "4 people"
+    assert "4 people are unconfirmed: their devices have to sync before" in words(page_)
     nothing = study(panel(), unconfirmed=frozenset({"person-1"}))
     assert "1 person is unconfirmed" in words(page(nothing))
 
 
 def test_numbers_among_names_are_counted_as_names() -> None:
-    made = xp.Panel(WORDS, filter=GUARD, subjects=[7, "ann"])
-    made.record(QUERY, ["yes", "yes"], subjects=[7, "ann"])
-    shares = budget_shares(study(made, suspended=frozenset({7})))
+    mixed = xp.Panel(WORDS, filter=FILTER, subjects=[7, "ann"])
+    mixed.record(QUERY, ["yes", "yes"], subjects=[7, "ann"])
+    shares = budget_shares(study(mixed, suspended=frozenset({7})))
     assert (shares.partly, shares.suspended, shares.people) == (1, 1, 2)
 
 
 def test_a_budget_that_was_not_respected_comes_first() -> None:
-    found = page(study(MANY))
-    (first,) = found.all("p", "breach")
+    page_ = page(study(MANY))
+    (first,) = page_.all("p", "breach")
     assert first.text.startswith(
         "1 person's budget was not respected: a question was answered that had to"
     )
-    assert found.facts["respected"] == "3 people"
-    assert found.facts["not respected"] == "1 person"
-    assert "4 of 8 people have answered something." in words(found)
+    assert page_.facts["respected"] == "3 people"
+    assert page_.facts["not respected"] == "1 person"
+    assert "4 of 8 people have answered something." in words(page_)
 
 
 def test_lost_imports_come_first() -> None:
-    told = study(panel(("person-2", "no")), lost_imports=2)
-    assert not told.good
-    (first,) = page(told).all("p", "breach")
+    summary = study(panel(("person-2", "no")), lost_imports=2)
+    assert not summary.good
+    (first,) = page(summary).all("p", "breach")
     assert first.text.startswith("2 imported answers are lost: a restored backup does not have")
     assert study(panel(("person-2", "no"))).good
 
 
 def test_where_all_were_respected_it_says_so_about_people_who_answered() -> None:
-    found = page(study(panel(("person-2", "no"), ("person-4", "yes"))))
-    assert not found.all("p", "breach")
-    assert "The budgets of all 2 people who answered were respected, at every" in words(found)
-    assert "2 of 8 people have answered something." in words(found)
-    assert "within" not in words(found)
+    page_ = page(study(panel(("person-2", "no"), ("person-4", "yes"))))
+    assert not page_.all("p", "breach")
+    assert "The budgets of all 2 people who answered were respected, at every" in words(page_)
+    assert "2 of 8 people have answered something." in words(page_)
+    assert "within" not in words(page_)
 
 
 def test_what_is_out_of_the_ordinary_is_on_the_page() -> None:
     quarantined = [Quarantined("another answer to exchange 1", 2), Quarantined("nothing", 1)]
-    told = study(
+    summary = study(
         MANY,
         quarantined=quarantined,
         held=2,
@@ -144,7 +146,7 @@ def test_what_is_out_of_the_ordinary_is_on_the_page() -> None:
         two_outcomes=1,
         marks=["recovered at commit 7: 3 commits were lost"],
     )
-    found = page(told)
+    page_ = page(summary)
     for sentence in (
         "3 messages were quarantined.",
         "1 person is suspended: nothing more is asked unless an operator can resolve it.",
@@ -155,23 +157,23 @@ def test_what_is_out_of_the_ordinary_is_on_the_page() -> None:
         "A device that is itself restored from a backup can draw again what the ledger has not",
         "An answer that never reached this ledger cannot be seen here.",
     ):
-        assert sentence in words(found)
-    assert found.facts["extras"] == "1"
-    assert found.facts["answers"] == "7"  # the eighth is the extra
+        assert sentence in words(page_)
+    assert page_.facts["extras"] == "1"
+    assert page_.facts["answers"] == "7"  # the eighth is the extra
     plain = words(page(study(panel(("person-2", "no")))))
     assert "None: every message fit, and no one is suspended." in plain
     assert "What happened" not in plain
 
 
-@pytest.mark.parametrize("made", [MANY, panel()], ids=["many", "nobody"])
-def test_nobody_is_named_unless_asked_for(made: xp.Panel) -> None:
+@pytest.mark.parametrize("panel_", [MANY, panel()], ids=["many", "nobody"])
+def test_nobody_is_named_unless_asked_for(panel_: xp.Panel) -> None:
     quarantined = [Quarantined("another answer to exchange 1", 2)]
-    told = study(made, quarantined=quarantined, suspended=frozenset({"person-3"}))
-    plain = page(told)
+    summary = study(panel_, quarantined=quarantined, suspended=frozenset({"person-3"}))
+    plain = page(summary)
     assert "person-" not in words(plain)
-    its = explain(made.transcript("person-1"))
-    one = OneSubject("person-1", its, list(its.replay.odometer.history))
-    named = words(page(study(made), one))
+    explanation = explain(panel_.transcript("person-1"))
+    subject = OneSubject("person-1", explanation, list(explanation.replay.odometer.history))
+    named = words(page(study(panel_), subject))
     assert "One person: person-1" in named
     assert not any(name in named for name in NAMES if name != "person-1")
 
@@ -184,13 +186,13 @@ def test_rounds_are_added_up_by_their_queries() -> None:
     ]
     assert total_outcomes(rounds) == (12, 5, 1)
     assert total_outcomes([]) == (0, 0, 0)
-    found = page(study(MANY, rounds=rounds))
-    rows = list(itertools.chain(*(table.rows for table in found.all("table", "words"))))
+    page_ = page(study(MANY, rounds=rounds))
+    rows = list(itertools.chain(*(table.rows for table in page_.all("table", "words"))))
     assert [QUERY.content_id[:12], "one", "8", "3", "0"] in rows
     assert [OTHER.content_id[:12], "two", "4", "2", "1"] in rows
-    assert found.facts["refusals"] == "5"
-    assert found.facts["not answered yet"] == "1"
-    (drawn,) = [each for each in found.all("details") if "round" in each.rows[0]]
+    assert page_.facts["refusals"] == "5"
+    assert page_.facts["not answered yet"] == "1"
+    (drawn,) = [details for details in page_.all("details") if "round" in details.rows[0]]
     assert drawn.rows[1:] == [
         ["1", "a", QUERY.content_id[:12], "5", "1", "0"],
         ["2", "b", OTHER.content_id[:12], "4", "2", "1"],
@@ -200,10 +202,10 @@ def test_rounds_are_added_up_by_their_queries() -> None:
 
 def test_of_very_many_rounds_the_last_are_drawn() -> None:
     rounds = [Round(f"week {n}", QUERY.content_id, 1, 0, 0, 0) for n in range(100)]
-    found = page(study(MANY, rounds=rounds))
-    assert "The first 40 rounds are not drawn." in words(found)
-    (drawn,) = [each for each in found.all("details") if "round" in each.rows[0]]
-    assert [row[0] for row in drawn.rows[1:]] == [str(number) for number in range(41, 101)]
+    page_ = page(study(MANY, rounds=rounds))
+    assert "The first 40 rounds are not drawn." in words(page_)
+    (drawn,) = [details for details in page_.all("details") if "round" in details.rows[0]]
+    assert [row[0] for row in drawn.rows[1:]] == [str(index) for index in range(41, 101)]
 
 
 def test_a_study_without_anybody_is_a_page_too() -> None:

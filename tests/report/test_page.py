@@ -41,23 +41,23 @@ def test_every_page_is_complete_and_needs_nothing_else(name: str, tmp_path: Path
 
 
 def test_a_page_starts_with_what_it_is_about() -> None:
-    found = checked(page(HEADER, paragraph("Body.")))
-    assert found.facts == {
+    parsed = checked(page(HEADER, paragraph("Body.")))
+    assert parsed.facts == {
         "file": "study.json",
         "date": "2026-11-17",
         "content id": "0" * 64,
         "budget": "2 (bayesian filter)",
         "subjects": "12",
     }
-    assert found.all("header")[0].all("p")[0].text == "In a few sentences."
-    assert found.all("main")[0].text.strip() == "Body."
+    assert parsed.all("header")[0].all("p")[0].text == "In a few sentences."
+    assert parsed.all("main")[0].text.strip() == "Body."
 
 
 def test_the_policy_allows_the_style_sheet_and_nothing_else() -> None:
-    found = checked(page(HEADER))
-    (style,) = found.all("style")
+    parsed = checked(page(HEADER))
+    (style,) = parsed.all("style")
     digest = base64.b64encode(hashlib.sha256(style.text.encode()).digest()).decode()
-    (policy,) = (m for m in found.all("meta") if "http-equiv" in m.attributes)
+    (policy,) = (m for m in parsed.all("meta") if "http-equiv" in m.attributes)
     assert policy.attributes["content"] == (
         f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     )
@@ -77,18 +77,18 @@ def test_text_is_never_part_of_the_page() -> None:
     assert not tree.all("script")
     shown = hostile.replace("ε = ", "ε\xa0=\xa0").replace(" %", "\xa0%")
     for tag in ("h1", "h2", "p", "li", "td", "figcaption"):
-        assert shown in [each.text for each in tree.all(tag)]
+        assert shown in [element.text for element in tree.all(tag)]
     assert tree.all("svg", "chart")[0].attributes["aria-label"] == hostile
     assert tree.all("title")[0].text == hostile
 
 
 def test_a_figure_has_its_legend_words_and_numbers() -> None:
-    words = "One dot at the top of the left side."
-    numbers = table(["x", "y"], [[0, 1]])
-    found = checked(page(HEADER, figure(CHART, alt=words, caption="A dot.", data_table=numbers)))
-    (drawn,) = found.all("figure", "drawn")
-    assert [each.text for each in drawn.all("li")] == ["a dot"]
-    assert found.alts == [words]
+    alt_text = "One dot at the top of the left side."
+    data = table(["x", "y"], [[0, 1]])
+    parsed = checked(page(HEADER, figure(CHART, alt=alt_text, caption="A dot.", data_table=data)))
+    (drawn,) = parsed.all("figure", "drawn")
+    assert [item.text for item in drawn.all("li")] == ["a dot"]
+    assert parsed.alts == [alt_text]
     assert drawn.all("details")[0].rows == [["x", "y"], ["0", "1"]]
 
 

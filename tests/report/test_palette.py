@@ -32,8 +32,10 @@ def linear(colour: str) -> NDArray[np.float64]:
     return np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
 
 
-def contrast(one: str, other: str) -> float:
-    low, high = sorted(float(linear(each) @ [0.2126, 0.7152, 0.0722]) for each in (one, other))
+def contrast(first: str, other: str) -> float:
+    low, high = sorted(
+        float(linear(colour) @ [0.2126, 0.7152, 0.0722]) for colour in (first, other)
+    )
     return (high + 0.05) / (low + 0.05)
 
 
@@ -69,9 +71,9 @@ def test_eyes_without_one_kind_of_cone_tell_colours_apart(
     colours: dict[str, str], cone: str
 ) -> None:
     names = ("realized", "basic", "allowed", "ink", "paper")
-    seen = {name: np.array(LACKING[cone]) @ linear(colours[name]) for name in names}
-    for one, other in itertools.combinations(names, 2):
-        assert apart(seen[one], seen[other]) >= 12, (one, other)
+    perceived = {name: np.array(LACKING[cone]) @ linear(colours[name]) for name in names}
+    for first, second in itertools.combinations(names, 2):
+        assert apart(perceived[first], perceived[second]) >= 12, (first, second)
 
 
 def test_no_other_module_names_a_colour() -> None:

@@ -35,8 +35,8 @@ def _asked() -> xp.Session:
 
 
 def _losses() -> xp.audits.Losses:
-    given = np.random.default_rng(1).choice(DOMAIN.values, 400)
-    table = {"subject": np.repeat(np.arange(100), 4), "query": ["q"] * 400, "response": given}
+    responses = np.random.default_rng(1).choice(DOMAIN.values, 400)
+    table = {"subject": np.repeat(np.arange(100), 4), "query": ["q"] * 400, "response": responses}
     return xp.realized_losses(xp.Answers(DOMAIN, {"q": QUERY}, table))
 
 
@@ -104,34 +104,36 @@ def labels(axes: Axes) -> list[Any]:
 def test_no_label_is_over_another_or_outside_the_picture(
     name: str, size: tuple[float, float] | None
 ) -> None:
-    thing = THINGS[name]()
+    result = THINGS[name]()
     if size is None:
-        axes = xp.plot(thing)
+        axes = xp.plot(result)
     else:
-        _, given = pyplot.subplots(figsize=size, layout="constrained")
-        axes = xp.plot(thing, given)
-        assert axes is given
+        _, given_axes = pyplot.subplots(figsize=size, layout="constrained")
+        axes = xp.plot(result, given_axes)
+        assert axes is given_axes
     figure: Any = axes.figure
     figure.canvas.draw()
-    seen = [(text.get_text(), text.get_window_extent()) for text in labels(axes)]
-    assert seen
-    for text, box in seen:
+    boxes = [(text.get_text(), text.get_window_extent()) for text in labels(axes)]
+    assert boxes
+    for text, box in boxes:
         assert figure.bbox.x0 - 1 <= box.x0, text
         assert box.x1 <= figure.bbox.x1 + 1, text
         assert figure.bbox.y0 - 1 <= box.y0, text
         assert box.y1 <= figure.bbox.y1 + 1, text
-    for (one, first), (other, second) in itertools.combinations(seen, 2):
-        assert not first.overlaps(second), (one, other)
+    for (text_of_first, first), (text_of_second, second) in itertools.combinations(boxes, 2):
+        assert not first.overlaps(second), (text_of_first, text_of_second)
 
 
 def test_an_estimate_is_drawn_with_its_interval_and_says_what_it_used() -> None:
-    found = _frequencies(3)
-    axes = xp.plot(found)
+    estimate = _frequencies(3)
+    axes = xp.plot(estimate)
     bars: list[Any] = list(axes.patches)
     ends = [(bar.get_x(), bar.get_x() + bar.get_width()) for bar in bars]
-    assert ends == [pytest.approx(pair) for pair in zip(found.lower, found.upper, strict=True)]
+    assert ends == [
+        pytest.approx(pair) for pair in zip(estimate.lower, estimate.upper, strict=True)
+    ]
     points, hollow = axes.lines[:2]
-    assert list(np.asarray(points.get_xdata())) == found.frequency.tolist()
+    assert list(np.asarray(points.get_xdata())) == estimate.frequency.tolist()
     assert len(np.asarray(hollow.get_xdata())) == 0
     assert axes.get_xlabel().splitlines() == ["share, 95 % intervals", "3 responses of 3 subjects"]
 
@@ -151,10 +153,10 @@ def test_an_estimate_that_can_be_biased_says_so() -> None:
 
 
 def test_a_comparison_has_a_bar_for_each_accounting_and_its_numbers_beside_it() -> None:
-    found = xp.report.compare(SESSION)
-    axes = xp.plot(found)
-    assert len(axes.patches) == len(axes.texts) == len(found.standings)
-    count = found.standings["bayesian"].repeats.count
+    comparison = xp.report.compare(SESSION)
+    axes = xp.plot(comparison)
+    assert len(axes.patches) == len(axes.texts) == len(comparison.standings)
+    count = comparison.standings["bayesian"].repeats.count
     assert axes.texts[-1].get_text().endswith(f"; accepts {count} more")
 
 
@@ -166,8 +168,8 @@ def test_a_comparison_names_its_delta_and_the_parameters_of_rules() -> None:
 
 
 def test_an_odometer_is_drawn_beside_composition_rules_if_there_is_a_delta() -> None:
-    def names(thing: object, delta: str | None = None) -> list[str]:
-        return [text.get_text().split(":")[0] for text in labels(xp.plot(thing, delta=delta))]
+    def names(result: object, delta: str | None = None) -> list[str]:
+        return [text.get_text().split(":")[0] for text in labels(xp.plot(result, delta=delta))]
 
     plain, rules = names(SESSION), names(SESSION, "1e-6")
     assert set(rules) - set(plain) >= {"Whitehouse", "Rényi", "mixture"}
@@ -191,8 +193,8 @@ def _grey(color: str) -> float:
 
 
 def test_the_two_colours_differ_in_grey_print_and_from_paper() -> None:
-    def contrast(one: float, other: float) -> float:
-        return (max(one, other) + 0.05) / (min(one, other) + 0.05)
+    def contrast(first: float, second: float) -> float:
+        return (max(first, second) + 0.05) / (min(first, second) + 0.05)
 
     assert contrast(_grey(REALIZED), _grey(BASIC)) > 2
     assert min(contrast(1.0, _grey(color)) for color in (REALIZED, BASIC)) > 3
@@ -218,9 +220,9 @@ except xp.InvalidInput as error:
 
 
 def test_values_of_several_attributes_are_labelled_without_their_names() -> None:
-    found = _together()
-    for thing in (found, found.intervals(repetitions=50)):
-        texts = [tick.get_text() for tick in xp.plot(thing).get_yticklabels()]
+    distribution = _together()
+    for estimate in (distribution, distribution.intervals(repetitions=50)):
+        texts = [tick.get_text() for tick in xp.plot(estimate).get_yticklabels()]
         assert texts == ["no, north", "no, south", "yes, north", "yes, south"]
 
 

@@ -32,8 +32,8 @@ def test_a_record_is_told_by_its_attributes_and_how_they_change() -> None:
         "age an integer from 18 to 99; dose one of 1, 2 or 3.5, changing by at most 1.5 a step; "
         "minutes an integer from 0 to 9, changing freely from step to step"
     )
-    many = xp.Attributes({f"a{i}": [0, 1] for i in range(30)})
-    assert domain_in_words(many).endswith("a3 one of 0 or 1; and 26 more attributes")
+    large = xp.Attributes({f"a{i}": [0, 1] for i in range(30)})
+    assert domain_in_words(large).endswith("a3 one of 0 or 1; and 26 more attributes")
 
 
 def test_an_explanation_names_attributes_and_steps() -> None:
@@ -54,9 +54,9 @@ def test_an_explanation_names_attributes_and_steps() -> None:
 
 def test_answers_about_different_attributes_add_up_in_words() -> None:
     person = xp.Attributes(region=["n", "s"], smokes=["no", "yes"], drinks=["no", "yes"])
-    one = xp.Transcript(person).add(TRUTH.about("region"), "n")
-    assert not any("add up" in line for line in words(one))
-    two = one.add(TRUTH.about("smokes", "drinks"), ("no", "no")).add(TRUTH.about("drinks"), "no")
+    single = xp.Transcript(person).add(TRUTH.about("region"), "n")
+    assert not any("add up" in line for line in words(single))
+    two = single.add(TRUTH.about("smokes", "drinks"), ("no", "no")).add(TRUTH.about("drinks"), "no")
     assert (
         "Answers about different attributes do not cancel, and their losses add up: "
         "smokes with drinks 1, region 0.5."
@@ -79,22 +79,27 @@ def test_what_is_explained_of_records_is_true_of_all_listed() -> None:
     for seed in range(30):
         case = random_record_case(random.Random(seed))
         records = list_records(case.domain, case.steps)
-        guard = xp.BayesianFilter(epsilon=3)
-        transcript = xp.Transcript(case.domain, guard)
+        filter_ = xp.BayesianFilter(epsilon=3)
+        transcript = xp.Transcript(case.domain, filter_)
         losses = [Fraction(1)]
         for exchange in case.transcript.exchanges:
             transcript = transcript.add_position(exchange.query, exchange.position)
             weights = likelihoods(transcript, records)
             losses.append(Fraction(max(weights), min(weights)))
-        found = explain(xp.replay(transcript))
+        explanation = explain(xp.replay(transcript))
         peak = Nats(ratio=max(losses)).enclosure
-        assert found.replay.peak.lower <= peak.lower <= peak.upper <= found.replay.peak.upper
-        for step in found.steps:
+        assert (
+            explanation.replay.peak.lower
+            <= peak.lower
+            <= peak.upper
+            <= explanation.replay.peak.upper
+        )
+        for step in explanation.steps:
             around = Nats(ratio=losses[step.index]).enclosure
             assert step.loss.lower <= around.lower <= around.upper <= step.loss.upper + 1e-12
             rise = losses[step.index] - losses[step.index - 1]
             assert step.change == ("same" if rise == 0 else "up" if rise > 0 else "down")
-        assert all(isinstance(line, str) for line in explanation_sentences(found))
+        assert all(isinstance(line, str) for line in explanation_sentences(explanation))
 
 
 def test_long_differences_are_cut_and_runs_of_steps_are_joined() -> None:
