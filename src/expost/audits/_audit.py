@@ -174,13 +174,17 @@ def is_transcript_folder(path: Path) -> bool:
 def _files_read(loaded: LoadedTranscripts, filter_: Filter) -> FilesRead:
     """Collect what an auditor should know about the transcripts of a folder."""
     transcripts = loaded.transcripts
-    with_exchanges = {name: row_ for name, row_ in transcripts.items() if len(row_)}
+    with_exchanges = {
+        name: transcript for name, transcript in transcripts.items() if len(transcript)
+    }
     return FilesRead(
         len(transcripts),
         unasked=loaded.unasked,
         identical=group_identical(with_exchanges),
         other_filters=tuple(
-            (name, row_.filter) for name, row_ in transcripts.items() if row_.filter != filter_
+            (name, transcript.filter)
+            for name, transcript in transcripts.items()
+            if transcript.filter != filter_
         ),
     )
 
@@ -410,14 +414,14 @@ class Audit(ResultTable):
 
     def _view(self) -> View:
         def row(index: int) -> tuple[object, ...]:
-            row_ = self.frame.row(index, named=True)
+            record = self.frame.row(index, named=True)
             return (
-                row_["subject"],
-                row_["exchanges"],
-                Enclosure(row_["lower"], row_["upper"]).shown(),
-                format_nats(row_["peak"]),
-                respected_cell(row_["budget_respected"], row_["first_refused"]),
-                format_nats(row_["remaining"]) if row_["remaining"] > _NOTHING else "0",
+                record["subject"],
+                record["exchanges"],
+                Enclosure(record["lower"], record["upper"]).shown(),
+                format_nats(record["peak"]),
+                respected_cell(record["budget_respected"], record["first_refused"]),
+                format_nats(record["remaining"]) if record["remaining"] > _NOTHING else "0",
             )
 
         title = (

@@ -105,7 +105,7 @@ def load_folder(
             {**named_queries, **_by_short_id(transcripts, named_queries)},
             complete=complete,
         )
-    filters = dict.fromkeys(transcript_.filter for transcript_ in transcripts.values())
+    filters = dict.fromkeys(transcript.filter for transcript in transcripts.values())
     return LoadedTranscripts(answers, len(transcripts) - len(answers), tuple(filters), transcripts)
 
 
@@ -203,7 +203,7 @@ def _pair_marked_names(names: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Pair each name that is another one with copy marks, or in other case, with that name."""
     originals: dict[str, str] = {}
     for name in names:
-        without = [transcript_ for transcript_ in _without_marks(name) if transcript_ in originals]
+        without = [stem for stem in _without_marks(name) if stem in originals]
         if without:
             yield name, originals[without[0]]
         originals.setdefault(_folded(name), name)

@@ -217,8 +217,8 @@ def _listed(column: Expr) -> Expr:
     """A list as the text of a JSON list."""
     import polars
 
-    json_text_ = polars.struct(r=column).struct.json_encode()
-    return polars.when(column.is_not_null()).then(json_text_.str.slice(5).str.strip_suffix("}"))
+    encoded = polars.struct(r=column).struct.json_encode()
+    return polars.when(column.is_not_null()).then(encoded.str.slice(5).str.strip_suffix("}"))
 
 
 def require_polars() -> Any:

@@ -297,7 +297,7 @@ class AgainstBudget(ResultTable):
 
     def columns(self) -> dict[str, Any]:
         """The columns of the losses, and whether each is over the budget, in words."""
-        return {**self.losses.lists(), "over": [_WORDS[verdict_] for verdict_ in self.over]}
+        return {**self.losses.lists(), "over": [_WORDS[is_over] for is_over in self.over]}
 
     def _view(self) -> View:
         first = {True: 0, None: 1, False: 2}

@@ -94,8 +94,8 @@ def whole_subjects(frames: Iterable[DataFrame], row_limit: int = HELD) -> Iterat
         if index:
             buckets.store(polars.concat(pending).lazy(), all_buckets)
         del pending
-        for index_ in all_buckets:
-            rows = buckets.load(index_)
+        for bucket_index in all_buckets:
+            rows = buckets.load(bucket_index)
             if rows is not None:
                 yield rows
 

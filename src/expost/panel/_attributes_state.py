@@ -69,13 +69,13 @@ class AttributesState(FiniteState):
         return self._scopes[compiled.index]
 
     def _open_table(self, query_scope: _QueryScope) -> None:
-        """Have a table for what a question is about."""
+        """Have a table for what a query is about."""
         if query_scope.scope not in self._tables:
             self._check(query_scope)
             self._tables[query_scope.scope] = np.zeros((query_scope.size, self.count))
 
     def _check(self, query_scope: _QueryScope) -> None:
-        """If all questions tie too much together, take subjects apart by what they were asked."""
+        """If all queries tie too much together, take subjects apart by what they were asked."""
         if self._by_scope_set:
             return
         try:
@@ -111,7 +111,7 @@ class AttributesState(FiniteState):
         self._tables[query_scope.scope] += np.einsum("ij,jk->ik", logs, counts)
 
     def _prepared(self, compiled: CompiledFiniteQuery, selection: Selection) -> _QueryScope:
-        """Have a table for a question, unless it ties too much together for one of the subjects."""
+        """Have a table for a query, unless it ties too much together for one of the subjects."""
         query_scope = self._scope_of(compiled)
         self._open_table(query_scope)
         if self._by_scope_set:
@@ -173,7 +173,7 @@ class AttributesState(FiniteState):
         return TieComparison(no_subjects, no_subjects)
 
     def _spread_before(self, query_scope: _QueryScope, selection: Selection) -> Floats:
-        """max - min over all that a question is tied to, before it is asked."""
+        """max - min over all that a query is tied to, before it is asked."""
         result = np.zeros(len(selection))
         if not self._by_scope_set:
             for rows, highs, lows in self._marginal_extremes(query_scope, selection):
@@ -188,7 +188,7 @@ class AttributesState(FiniteState):
     def _marginal_extremes(
         self, query_scope: _QueryScope, selection: Selection
     ) -> Iterator[tuple[Indices, Floats, Floats]]:
-        """ℓ as a question sees it, for some subjects at a time: the largest and the smallest."""
+        """ℓ as a query sees it, for some subjects at a time: the largest and the smallest."""
         for scopes, row_indices in self._by_scopes(selection):
             yield from self._blocks(self._tied_scopes(query_scope, scopes), row_indices, selection)
 
@@ -276,7 +276,7 @@ class _QueryScope:
 
 @dataclass(frozen=True, eq=False)
 class _TiedScopes:
-    """Scopes that are tied together, and the one that a question is about."""
+    """Scopes that are tied together, and the one that a query is about."""
 
     domain: Attributes
     scopes: tuple[Scope, ...]
@@ -311,7 +311,7 @@ class _TiedScopes:
         return tuple(len(self.domain[name].values) for name, _ in scope)
 
     def extremes(self, tables: Sequence[Floats]) -> tuple[Floats, Floats]:
-        """The largest and the smallest sums for what the question sees, a column per subject."""
+        """The largest and the smallest sums for what the query sees, a column per subject."""
         if self.alone:
             (table,) = tables or [np.zeros((self.scope_set.size, 1))]
             seen = table[self.scope_set.sorted]

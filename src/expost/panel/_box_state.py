@@ -217,8 +217,7 @@ def _searched_bounds(lower: Floats, upper: Floats) -> LossBounds:
 
     def settle(rows: Indices, budget: Nats) -> BudgetComparison:
         cases = [
-            WorstCase(Enclosure(float(lower[place]), float(upper[place])))
-            for place in rows.tolist()
+            WorstCase(Enclosure(float(lower[row]), float(upper[row]))) for row in rows.tolist()
         ]
         return _compare_cases(cases, budget)
 
@@ -304,6 +303,6 @@ class Search:
 
 @lru_cache(maxsize=1)
 def _pool(processes: int) -> ProcessPoolExecutor:
-    """Processes that stay for the next question, for each takes seconds to start."""
+    """Processes that stay for the next query, for each takes seconds to start."""
     # A forked process would have the locks of threads that are not there.
     return ProcessPoolExecutor(processes, get_context("spawn"))

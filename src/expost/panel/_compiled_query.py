@@ -111,7 +111,7 @@ class CompiledQuery:
             self.response_indices = np.append(self.response_indices, indices)
 
     def draw(self, value_indices: Any, source: Source) -> NDArray[Any]:
-        """Positions of fresh responses, one for each place of a value."""
+        """Draw positions of fresh responses, one for each value index."""
         return draw_each(self.likelihood, value_indices, source)
 
 
@@ -217,7 +217,7 @@ class QueryRegistry:
         return self._entries[index][0]
 
     def of(self, query: Query) -> CompiledQuery:
-        """The question with this query; equal queries are one."""
+        """Return the compiled form of a query; equal queries share one."""
         compiled = self._by_identity.get(id(query))
         if compiled is not None and compiled.query is query:
             return compiled

@@ -180,7 +180,7 @@ class FiniteAccounts(Accounts):
     def subset(self, mask: Bools) -> FiniteAccounts:
         return FiniteAccounts(self.state, self.selection.subset(np.flatnonzero(mask)))
 
-    def _question(self, query: Query) -> CompiledFiniteQuery:
+    def _compile(self, query: Query) -> CompiledFiniteQuery:
         compiled = self.state.registry.of(query)
         assert isinstance(compiled, CompiledFiniteQuery)
         return compiled
@@ -194,7 +194,7 @@ class FiniteAccounts(Accounts):
         return LossBounds(lower, upper, self._settled(None, False, exact))
 
     def worst_after(self, query: Query, budget: Nats) -> LossBounds:
-        compiled, state = self._question(query), self.state
+        compiled, state = self._compile(query), self.state
         slack = state.slack(self.selection, compiled.size)
         lower, upper = state.around(state.worst(compiled, self.selection), slack, self.selection)
 
@@ -206,7 +206,7 @@ class FiniteAccounts(Accounts):
         return LossBounds(lower, upper, self._settled(compiled, False, exact))
 
     def plus_epsilon(self, query: Query, budget: Nats) -> LossBounds:
-        compiled, state = self._question(query), self.state
+        compiled, state = self._compile(query), self.state
         epsilon = compiled.likelihood.epsilon.enclosure.upper
         amounts = state.spread[self.selection.subscript] + epsilon
         slack = state.slack(self.selection, compiled.size)

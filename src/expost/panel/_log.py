@@ -28,12 +28,12 @@ _BYTE = 255
 _MANY_ROUNDS = 32
 _MANY_SUBJECTS = 64
 _ALL_SUBJECTS = 2**32 - 1
-"""A place that nobody has."""
+"""An index that no subject has."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResponseRound:
-    """The responses of some subjects to one question, by their codes."""
+    """The responses of some subjects to one query, by their codes."""
 
     compiled: CompiledQuery
     codes: NDArray[np.unsignedinteger]
@@ -41,9 +41,7 @@ class ResponseRound:
     indices: NDArray[np.unsignedinteger] | None
 
     @classmethod
-    def responses_of(
-        cls, compiled: CompiledQuery, codes: Indices, selection: Selection
-    ) -> ResponseRound:
+    def build(cls, compiled: CompiledQuery, codes: Indices, selection: Selection) -> ResponseRound:
         """Return the round of some subjects' responses."""
         least = np.min_scalar_type(len(compiled.positions))  # one number is free
         if selection.indices is None:
@@ -82,13 +80,13 @@ class Counted:
     """Counts of the responses that subjects gave, in no order."""
 
     compiled_queries: Sequence[CompiledQuery]
-    """For each distinct response, its question."""
+    """For each distinct response, its query."""
     codes: Indices
     """For each distinct response, its code."""
     responses: Codes
     """For each row, the index of a distinct response."""
     owners: Indices
-    """For each row, the place of a subject, ascending."""
+    """For each row, the index of a subject, ascending."""
     times: Ints | None
     """For each row, how often; None if always once."""
 
@@ -113,7 +111,7 @@ class Counted:
         return counts.astype(np.float64).reshape(-1, count)
 
     def responses_of(self, subject_index: int) -> Iterator[tuple[CompiledQuery, int, int]]:
-        """Return the questions, codes and counts of one subject."""
+        """Return the queries, codes and counts of one subject."""
         start, end = np.searchsorted(self.owners, [subject_index, subject_index + 1]).tolist()
         for row in range(start, end):
             response = int(self.responses[row])
@@ -137,33 +135,35 @@ class ResponseLog:
         """One response of some subjects after the other: to what, who gave one, and which."""
         if self.counted is not None:
             yield from self.counted.single_responses
-        for round_ in self.rounds:
-            yield round_.compiled, *round_.all_answers
+        for response_round in self.rounds:
+            yield response_round.compiled, *response_round.all_answers
 
     def add(self, compiled: CompiledQuery, codes: Indices, selection: Selection) -> None:
         """One more round."""
         if len(selection):
-            self.rounds.append(ResponseRound.responses_of(compiled, codes, selection))
+            self.rounds.append(ResponseRound.build(compiled, codes, selection))
 
     def tallies(self, indices: Indices) -> dict[CompiledQuery, NDArray[np.int64]]:
         """Count the responses of some subjects to each query: a row for each code."""
-        by_question: dict[tuple[CompiledQuery, int], list[NDArray[np.unsignedinteger]]] = {}
-        for round_ in self._rounds_of(indices):
-            by_question.setdefault((round_.compiled, round_.none), []).append(round_.at(indices))
+        by_query: dict[tuple[CompiledQuery, int], list[NDArray[np.unsignedinteger]]] = {}
+        for response_round in self._rounds_of(indices):
+            by_query.setdefault((response_round.compiled, response_round.none), []).append(
+                response_round.at(indices)
+            )
         counts_by_query: dict[CompiledQuery, NDArray[np.int64]] = {}
         for column, subject_index in enumerate(indices.tolist() if self.counted else ()):
             assert self.counted is not None
             for compiled, code, times in self.counted.responses_of(subject_index):
                 counts = counts_by_query.setdefault(compiled, _nothing(compiled, indices))
                 counts[code, column] += times
-        for (compiled, none), rows in by_question.items():
+        for (compiled, none), rows in by_query.items():
             counts = counts_by_query.setdefault(compiled, _nothing(compiled, indices))
             # There may be more codes by now than there were.
             _count(rows, counts[: min(none, len(counts))])
         return counts_by_query
 
     def exchanges(self, subject_index: int) -> list[tuple[CompiledQuery, int]]:
-        """The questions that one subject answered, in order, and the positions of responses."""
+        """The queries that one subject answered, in order, and the positions of responses."""
         row = np.array([subject_index])
         answered: list[tuple[CompiledQuery, int]] = []
         for compiled, code, times in (
@@ -171,9 +171,9 @@ class ResponseLog:
         ):
             answered += [(compiled, code)] * times
         answered += [
-            (round_.compiled, code)
-            for round_ in self._rounds_of(row)
-            if (code := int(round_.at(row)[0])) != round_.none
+            (response_round.compiled, code)
+            for response_round in self._rounds_of(row)
+            if (code := int(response_round.at(row)[0])) != response_round.none
         ]
         return [(compiled, compiled.positions[code]) for compiled, code in answered]
 
@@ -182,7 +182,7 @@ class ResponseLog:
         if len(self.rounds) <= _MANY_ROUNDS or len(indices) > _MANY_SUBJECTS:
             return self.rounds
         if self._round_index.upto != len(self.rounds):
-            self._round_index = _RoundIndex.responses_of(self.rounds)
+            self._round_index = _RoundIndex.build(self.rounds)
         return [self.rounds[row_count] for row_count in self._round_index.rounds_of(indices)]
 
 
@@ -194,15 +194,18 @@ class _RoundIndex:
     indices: NDArray[np.uint32]
     """Of all rounds that list some, ascending."""
     rounds: NDArray[np.uint32]
-    """The round of each. A round of everybody has a place that nobody has."""
+    """The round of each. A round of all subjects has an index that no subject has."""
 
     @classmethod
-    def responses_of(cls, rounds: Sequence[ResponseRound]) -> _RoundIndex:
+    def build(cls, rounds: Sequence[ResponseRound]) -> _RoundIndex:
         all_answers = np.array([_ALL_SUBJECTS], dtype=np.uint32)
-        indices = [all_answers if round_.indices is None else round_.indices for round_ in rounds]
+        indices = [
+            all_answers if response_round.indices is None else response_round.indices
+            for response_round in rounds
+        ]
         subject_indices = np.concatenate(indices).astype(np.uint32)
         round_indices = np.repeat(
-            np.arange(len(rounds), dtype=np.uint32), [len(round_) for round_ in indices]
+            np.arange(len(rounds), dtype=np.uint32), [len(listed) for listed in indices]
         )
         order = np.argsort(subject_indices, kind="stable")
         return cls(len(rounds), subject_indices[order], round_indices[order])

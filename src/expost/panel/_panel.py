@@ -276,7 +276,7 @@ class Panel:
 
     @contextmanager
     def _exclusively(self) -> Iterator[None]:
-        """Decide and record one question while all others wait."""
+        """Decide and record one request while all others wait."""
         if os.getpid() != self._process:
             raise InvalidInput("this panel was started in another process, and only works there")
         with self._lock:
@@ -333,7 +333,7 @@ class Panel:
     def _draw(
         self, request: QueryRequest, values_by_query: dict[int, Values], accepted: NDArray[np.bool_]
     ) -> list[tuple[int, Indices, NDArray[Any]]]:
-        """Fresh responses that nobody has seen yet: to which question, whose, and which."""
+        """Draw fresh responses: query index, entries of subjects, and positions, for each query."""
         try:
             return [
                 (

@@ -228,7 +228,7 @@ T = TypeVar("T", bound=np.generic)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QueryRequest:
-    """Entries with a subject and a question each, in the order of the subjects' places."""
+    """Entries with a subject and a query each, in the order of subject indices."""
 
     names: tuple[Subject, ...]
     """The subjects as the caller gives them."""
@@ -237,7 +237,7 @@ class QueryRequest:
     order: Indices | None
     """For each entry its row as the caller gives it; None if that is the same order."""
     query_indices: int | NDArray[np.intp]
-    """The number of the question for all of them, or for each; -1 for who is asked nothing."""
+    """The index of the query for all of them, or for each; -1 for who is asked nothing."""
 
     def __len__(self) -> int:
         return len(self.names)
@@ -247,7 +247,7 @@ class QueryRequest:
         return entries if self.order is None else self.order[entries]
 
     def at(self, entries: Indices) -> Indices:
-        """The places of some entries."""
+        """Return the subject indices of some entries."""
         return entries if self.subject_indices is None else self.subject_indices[entries]
 
     def in_caller_order(self, column: NDArray[T]) -> NDArray[T]:
@@ -260,7 +260,7 @@ class QueryRequest:
 
     @property
     def distinct(self) -> list[int]:
-        """The numbers of the questions that are asked."""
+        """The indices of the queries that are asked."""
         if isinstance(self.query_indices, int):
             return [self.query_indices]
         compiled_queries: list[int] = np.unique(

@@ -28,7 +28,7 @@ class Selection:
         return slice(None) if self.indices is None else self.indices
 
     def indices_of(self, rows: Indices) -> Indices:
-        """The places of some of them by their rows."""
+        """Return the indices of some of them, by their rows."""
         return rows if self.indices is None else self.indices[rows]
 
     def subset(self, rows: Indices) -> Selection:

@@ -130,10 +130,10 @@ class State(ABC):
         """Add the tallies of all subjects to a state that has no answers yet.
 
         Args:
-            numbers: For each distinct response, the number of its question.
+            numbers: For each distinct response, the number of its query.
             positions: For each distinct response, its position.
             responses: For each row, the index of a distinct response.
-            owners: For each row, the place of the subject who gave it, ascending.
+            owners: For each row, the index of the subject who gave it, ascending.
             times: For each row, how often; by default once.
         """
         assert not self.log.rounds, "tallies come before anything else"

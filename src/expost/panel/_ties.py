@@ -153,7 +153,7 @@ def _powers(
 
 
 _Tallies = dict[CompiledFiniteQuery, tuple[NDArray[np.intp], NDArray[np.int64]]]
-"""For each question the codes that occur, and how often each subject gave each of them."""
+"""For each query the codes that occur, and how often each subject gave each of them."""
 
 
 def _tallies(log: ResponseLog, indices: Indices) -> _Tallies:

@@ -19,12 +19,10 @@ from expost.files.tables import as_array, column_names, is_frame
 from expost.queries import Query
 from expost.session._history import locate_record
 from expost.session._secret import NotCopyable, Secret, scrub_traceback
+from expost.tally import distinct_integers
 
 __all__ = ["Values", "values_of"]
 
-
-# Integers as close together as this are counted rather than sorted.
-_SMALL = 1 << 16
 
 _OUTSIDE = "the value is outside the domain (and is not shown here)"
 
@@ -45,7 +43,7 @@ class Values(NotCopyable):
 
     @staticmethod
     def joined(parts: Sequence[Values]) -> Any:
-        """The places of all, for the draw of their responses."""
+        """Return the value indices of all, for the draw of their responses."""
         joined_parts = [columns._value_indices for columns in parts]
         if len(joined_parts) == 1:
             return joined_parts[0]
@@ -179,7 +177,7 @@ def _located(domain: FiniteSet, column: Any, count: int) -> NDArray[np.intp]:
     """Locate values in a finite set; equal ones are looked up once."""
     _check_count(len(column), count)
     if isinstance(column, np.ndarray) and column.ndim == 1 and column.dtype.kind in "iu":
-        values, place_of = _distinct(column)
+        values, place_of = distinct_integers(column)
         value_indices = np.array(
             [_value_index(domain, value) for value in values.tolist()], dtype=np.intp
         )
@@ -201,18 +199,6 @@ def _located(domain: FiniteSet, column: Any, count: int) -> NDArray[np.intp]:
         indices = np.array(listed, dtype=np.intp)
     _check_inside(indices < 0)
     return indices
-
-
-def _distinct(column: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    """The different integers of a column, and which is where; small ones need no sorting."""
-    first, last = int(column.min(initial=0)), int(column.max(initial=0))
-    if last - first >= _SMALL:
-        return np.unique(column, return_inverse=True)
-    above = np.subtract(column, first, dtype=np.intp)
-    values = np.flatnonzero(np.bincount(above))
-    rows = np.zeros(last - first + 1, dtype=np.intp)
-    rows[values] = np.arange(len(values))
-    return values + first, rows.take(above)
 
 
 def _value_index(domain: FiniteSet, value: Any) -> int:
