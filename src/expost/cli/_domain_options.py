@@ -70,7 +70,7 @@ _CHOICES = [
 
 
 def domain_options(command: Command) -> Callable[..., None]:
-    """Options for a domain and a budget; the command gets ``read_domain_and_filter``.
+    """Add options for a domain and a budget; the command gets ``read_domain_and_filter``.
 
     That reads them, or prompts for what is missing. It is given the
     domain for the case that no option names one.
@@ -109,7 +109,7 @@ def domain_options(command: Command) -> Callable[..., None]:
 def _domain_from_options(
     values: str | None, coordinates: Sequence[str], file: Path | None
 ) -> Domain | None:
-    """The domain that options name; None if none does."""
+    """Return the domain that options name; None if none does."""
     if values is not None:
         with at("--values"):
             return _finite_domain(values)
@@ -123,7 +123,7 @@ def _domain_from_options(
 
 
 def _finite_domain(text: str) -> Domain:
-    """The finite domain that was typed; of one value there is nothing to ask."""
+    """Parse a finite domain; refuse one with a single value, which cannot be asked about."""
     try:
         domain = domain_from_json(parse_values(text))
     except InvalidInput as error:
@@ -134,7 +134,7 @@ def _finite_domain(text: str) -> Domain:
 
 
 def _number_note(domain: Domain) -> str:
-    """What to say of values that were taken for numbers, unless it goes without saying: 0, 1, …"""
+    """Return a note on values read as numbers; none if they count up, as 0, 1, … do."""
     numeric = [value for value in domain.values if isinstance(value, (int, float))]
     plain = all(value == numeric[0] + offset for offset, value in enumerate(numeric))
     if not numeric or (plain and len(numeric) == len(domain.values)):
@@ -160,7 +160,7 @@ Value: """
 
 
 def _domain_from_text(text: str) -> Domain:
-    """What was typed: coordinates if there is a name before an equals sign, values otherwise."""
+    """Parse coordinates if there is a name before an equals sign, values otherwise."""
     if "=" not in text:
         return _finite_domain(text)
     import shlex

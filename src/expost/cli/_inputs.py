@@ -45,7 +45,7 @@ __all__ = [
 
 
 def read_query(path: Path, domain: Domain) -> Query:
-    """The query that a file holds, or that one of a file of queries has as its id."""
+    """Read the query in a file, or the one with an id in a file of queries."""
     file, key = path, None
     if not path.exists() and "#" in path.name:
         name, _, key = path.name.partition("#")
@@ -79,7 +79,7 @@ def show_bad_files(error: BadFiles) -> None:
 
 
 def read_answers(data: Path, queries: Path | None, line: Line) -> LoadedTranscripts:
-    """What a folder of transcripts holds, or a table, which names no filter."""
+    """Load the answers in a folder of transcripts, or in a table, which names no filter."""
     # One subject needs none of it.
     from expost.audits._bad_files import BadFiles
     from expost.audits._folder import LoadedTranscripts, load_folder
@@ -101,26 +101,26 @@ def read_answers(data: Path, queries: Path | None, line: Line) -> LoadedTranscri
 
 
 def read_value(file: Path | None) -> Any:
-    """The value as JSON: a label, a number, or an object or a list of coordinates."""
+    """Read the value as JSON: a label, a number, or an object or a list of coordinates."""
     return _read_secret(file, "secret", "The subject's value", '"yes", 34 or {"age": 34}')
 
 
 def read_record(file: Path | None) -> Any:
-    """The record at the first step, as JSON."""
+    """Read the record at the first step, as JSON."""
     return _read_secret(
         file, "changes", "The record at the first step", '{"age": 34, "smokes": "no"}'
     )
 
 
 def read_changes(file: Path | None) -> Any:
-    """What changed since the step before, as JSON."""
+    """Read the changes since the step before, as JSON."""
     return _read_secret(
         file, "changes", "What changed", '{"smokes": "yes"}, or {} if nothing changed'
     )
 
 
 def open_history(file: Path, line: Line) -> HistoryFile:
-    """The records of a subject whose attributes change; others must not write to the file."""
+    """Open the records of a subject whose attributes change; others must not write to the file."""
     return HistoryFile(file, waiting=lambda: line.waits_for(file), warn=warn)
 
 
@@ -181,7 +181,7 @@ _ABOUT_OPTIONS = {"about": "--about", "at": "--at"}
 
 
 def read_attributes(text: str) -> tuple[str, ...]:
-    """What was typed after ``--about``."""
+    """Parse the attributes after ``--about``."""
     with at("--about"):
         return tuple(parse_labels(text))
 
@@ -189,7 +189,7 @@ def read_attributes(text: str) -> tuple[str, ...]:
 def find_attributes(
     answers: Answers, text: str | None, step: int | None, *, key: str | None
 ) -> tuple[tuple[str, ...], int | None] | None:
-    """The attributes that an estimate is about, and the step; None on a set, or a whole box.
+    """Return the attributes that an estimate is about, and the step; None on a set or a whole box.
 
     By default it is the only attribute that was asked about, or what the query ``key`` is about,
     and the only step.
@@ -260,7 +260,7 @@ def _find_step(
 
 
 def read_domain(path: Path) -> Domain:
-    """The domain in a file: of a transcript, of a file of queries, or nothing else than one."""
+    """Read a domain from its own file, a transcript or a file of queries."""
     tree = parse(read_text(path))
     if isinstance(tree, dict) and "version" in tree and "domain" in tree:
         with at("domain"):

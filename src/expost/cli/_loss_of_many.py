@@ -99,7 +99,7 @@ def show_losses(
 
 
 def _megabytes(data: Path, queries: Path | None) -> float:
-    """How large the files are, and at least one: larger ones may ask for more work."""
+    """Return the size of the files, at least one: larger files may ask for more work."""
     files = list(data.iterdir()) if data.is_dir() else [data]
     files += [] if queries is None else [queries]
     return max(1.0, sum(file.stat().st_size for file in files) / 1e6)
@@ -127,7 +127,7 @@ def _unasked(count: int) -> str:
 
 
 def _budget(against: AgainstBudget) -> Iterator[tuple[str, str]]:
-    """A verdict about the end, which says that it is none about the way there."""
+    """Yield the verdict about the end, which says nothing about the exchanges before."""
     yield "budget", budget_text(against.filter)
     over = against.over_budget
     yield "over it at the end", f"{over:,} subject{'' if over == 1 else 's'}"

@@ -18,6 +18,7 @@ __all__ = [
     "next_query",
     "page_date",
     "path",
+    "queries_file",
     "search_options",
     "step",
     "transcript_file",
@@ -33,6 +34,12 @@ next_query = click.option(
     required=True,
     metavar="QUERY",
     help="The next query (JSON); of a file of queries, one by its id: QUERIES#ID.",
+)
+queries_file = click.option(
+    "--queries",
+    type=path,
+    metavar="QUERIES",
+    help="All queries about their value (JSON); a folder of transcripts or a ledger needs none.",
 )
 composition_delta = click.option(
     "--delta", metavar="D", help="For composition; that of the file's filter by default."
@@ -62,7 +69,7 @@ _threads = click.option(
 
 
 def search_options(*, threads: bool = True) -> Callable[[Command], Callable[..., None]]:
-    """Options for how hard to search on a box; the command gets them as one ``effort``."""
+    """Add options for the effort of searches on a box; the command gets ``effort``."""
 
     def decorate(command: Command) -> Callable[..., None]:
         @functools.wraps(command)

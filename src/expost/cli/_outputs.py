@@ -85,14 +85,14 @@ _BAR = 30
 
 @contextmanager
 def with_progress(effort: Effort) -> Iterator[tuple[Effort, Line]]:
-    """The effort of a command with a progress line, and that line."""
+    """Show a progress line; yield the effort of a command that reports to it, and the line."""
     with progress_line() as line:
         yield replace(effort.with_work_limit(), progress=line), line
 
 
 @contextmanager
 def progress_line() -> Iterator[Line]:
-    """A line about searches; on a terminal it is erased at the end."""
+    """Show a line about searches; on a terminal it is erased at the end."""
     line = Line(live=sys.stderr.isatty())
     try:
         yield line
@@ -111,12 +111,12 @@ class Line:
         self._stage = ""
 
     def stage(self, text: str) -> None:
-        """Which of several searches is next."""
+        """Show which of several searches is next."""
         self._stage = f"{text}  "
         self._show(text)
 
     def exchanges(self, exchange: int, total: int) -> None:
-        """Which exchange is decided again, of how many."""
+        """Show which exchange is decided again, and how many there are."""
         self.stage(f"exchange {exchange:,} of {total:,}")
 
     def losses_along(self, odometer: Odometer) -> list[Enclosure]:
@@ -128,7 +128,7 @@ class Line:
         return losses
 
     def waits_for(self, file: Path) -> None:
-        """Which file another process has."""
+        """Show which file another process has locked."""
         self._show(f"waiting for another process to let go of {file}")
 
     def __call__(self, progress: Progress) -> None:
@@ -139,7 +139,7 @@ class Line:
         )
 
     def count(self, done: int, total: int, unit: str, seconds: float | None = None) -> None:
-        """How many are done, as a bar, and about how many seconds are left."""
+        """Show a bar of the share that is done, and about how many seconds remain."""
         full = _BAR * done // total
         text = f"[{'#' * full}{'.' * (_BAR - full)}] {done:,} of {total:,} {unit}"
         self._show(text if seconds is None else f"{text}, about {_duration(seconds)} left")
@@ -193,12 +193,12 @@ def check_picture(picture: Path, *read: Path | None) -> None:
 
 
 def picture_line(picture: Path) -> str:
-    """The line that says where it is."""
+    """Return the line that says where the picture is."""
     return make_printable(f"The picture is in {picture}.")
 
 
 def modification_date(file: Path) -> str:
-    """When a file was last written: the same file has the same page, whenever that is made."""
+    """Return when a file was last written, so that the same file always gives the same page."""
     time = datetime.fromtimestamp(file.stat().st_mtime, tz=UTC)
     return f"{time:%Y-%m-%d}, when the file was last written"
 

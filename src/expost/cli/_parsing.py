@@ -24,12 +24,12 @@ _INTEGER = re.compile(r"0|-?[1-9]\d*")
 _CELL = re.compile(r"""\s*(?:"((?:[^"]|"")*)"|([^,"]*))\s*(?=,|$)""")
 _INTEGERS = "integers:"
 
-# More than that nobody types as a range by mistake; a file may list them.
+# A longer range is a typing mistake; a file may list its values.
 _MOST = 1_000_000
 
 
 def parse_values(text: str) -> dict[str, Any]:
-    """A finite domain in its JSON shape.
+    """Parse a finite domain into its JSON shape.
 
     >>> parse_values("no, yes"), parse_values("1..3")
     ({'values': ['no', 'yes']}, {'values': ['1', '2', '3']})
@@ -45,7 +45,7 @@ def parse_values(text: str) -> dict[str, Any]:
 
 
 def parse_side(text: str) -> Any:
-    """A coordinate of a box in its JSON shape: real numbers, integers or categories.
+    """Parse a side of a box into its JSON shape: real numbers, integers or categories.
 
     >>> parse_side("10..100"), parse_side("integers:0..1"), parse_side("n,s")
     (['10', '100'], {'integers': ['0', '1']}, {'categories': ['n', 's']})
@@ -56,7 +56,7 @@ def parse_side(text: str) -> Any:
 
 
 def parse_definition(text: str, *, example: str) -> tuple[str, str]:
-    """What a text says of what: ``age=10..100``."""
+    """Split a name from its definition: ``age=10..100``."""
     name, equals, definition = text.partition("=")
     if not (equals and name.strip() and definition.strip()):
         raise InvalidInput(f"must be a name and what it is, such as {example}")
@@ -64,7 +64,7 @@ def parse_definition(text: str, *, example: str) -> tuple[str, str]:
 
 
 def parse_range(text: str) -> list[NumberText]:
-    """The two ends of a range, ``0..12``."""
+    """Parse the two ends of a range, ``0..12``."""
     lower, dots, upper = text.partition("..")
     if not dots:
         raise InvalidInput("must be two numbers with two dots between them, such as 0..12")
@@ -72,7 +72,7 @@ def parse_range(text: str) -> list[NumberText]:
 
 
 def parse_number(text: str) -> NumberText:
-    """A number as it was typed, exact: the reader of a field says what it becomes."""
+    """Check that a text is a number, and keep its digits: the reader of a field converts it."""
     if not _DECIMAL.fullmatch(text.strip()):
         raise InvalidInput("must be a number" + (", with a point: 1.5" if "," in text else ""))
     return NumberText(text.strip())
@@ -103,7 +103,7 @@ def parse_entries(text: str) -> list[Any]:
 
 
 def parse_numbers(text: str) -> list[NumberText]:
-    """Numbers between commas."""
+    """Parse numbers between commas."""
     return [parse_number(label) for label in parse_labels(text)]
 
 
@@ -113,7 +113,7 @@ def parse_labels(text: str) -> list[str]:
 
 
 def _split_cells(text: str) -> list[tuple[str, bool]]:
-    """What is between commas, and whether it was in quotes."""
+    """Split a text at commas; return each cell and whether it was in quotes."""
     example = "must be a list such as never,sometimes,often"
     cells, end = [], -1
     while end < len(text):

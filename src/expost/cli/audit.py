@@ -1,4 +1,4 @@
-"""``expost audit``: whether everybody's budget was respected at every exchange."""
+"""``expost audit``: whether every subject's budget was respected at every exchange."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from expost.audits._log import LogFiles
 from expost.audits._partitions import Parts
 from expost.audits._plan import filter_file_to_json, load_filter
 from expost.cli._inputs import show_bad_files
-from expost.cli._options import as_json, page_date, path, search_options
+from expost.cli._options import as_json, page_date, path, queries_file, search_options
 from expost.cli._outputs import (
     check_output,
     fail_if,
@@ -48,12 +48,7 @@ _UNIT = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 @click.command("audit")
 @click.argument("answers", type=path, metavar="ANSWERS")
-@click.option(
-    "--queries",
-    type=path,
-    metavar="QUERIES",
-    help="All queries about their value (JSON); a folder of transcripts needs none.",
-)
+@queries_file
 @click.option(
     "--filter",
     "filter_file",
@@ -203,7 +198,7 @@ def _write_results(
 
 
 def _content_id(result: Audit, answers: Path, queries: Path | None) -> str:
-    """Of everything that the result depends on: log, queries and filter."""
+    """Return a digest of everything that the result depends on: log, queries and filter."""
     digest = hashlib.sha256()
     if is_transcript_folder(answers):
         for file in transcript_files(answers):
@@ -218,7 +213,7 @@ def _content_id(result: Audit, answers: Path, queries: Path | None) -> str:
 
 
 def audit_lines(result: Audit) -> Iterator[tuple[str, str]]:
-    """What an audit found, by name."""
+    """Yield the labels and results of an audit."""
     summary = result.summary()
     if result.files is not None:
         yield from _file_lines(result.files)
@@ -263,7 +258,7 @@ def _file_lines(read: FilesRead) -> Iterator[tuple[str, str]]:
 
 
 def _name_subjects(names: list[str]) -> str:
-    """How many subjects, and the first of them."""
+    """Return how many subjects there are, and the first names."""
     ellipsis = ", …" if len(names) > _NAMED else ""
     first = ", ".join(names[:_NAMED])
     return f"{_count_subjects(len(names))}: {make_printable(first)}{ellipsis}"

@@ -35,11 +35,11 @@ _RETRY_FACTOR = 10
 @search_options(threads=False)
 @as_json
 def command(file: Path, out: Path, effort: Effort, as_json: bool) -> None:
-    """Write a proof of an upper bound on the realized loss, for anybody to check."""
+    """Write a proof of an upper bound on the realized loss, for anyone to check."""
     check_output(out, PROOF, file)
     transcript = load_transcript(file)
     with with_progress(effort) as (watched_effort, line):
-        # It shares its work with nobody, so that it is the proof that Python gives.
+        # It has a limit of its own, so that Python gives the same proof.
         proof = certified(transcript, effort, lambda leaves: line.stage(f"leaves: {leaves:,}"))
         replay = replay_with_effort(transcript, watched_effort.with_share(0.5), line.exchanges)
     size = proof.save(out)
@@ -56,7 +56,7 @@ def command(file: Path, out: Path, effort: Effort, as_json: bool) -> None:
 
 
 def _retry_hint(proof: Certificate, replay: Replay, effort: Effort) -> str:
-    """What to try if the proof does not show that the loss is within the budget, and may do so."""
+    """Return what to try if the proof does not show that the loss is within the budget but may."""
     within = proof.verdict.shows_end_within_budget
     if within is not False or replay.filter is None or not replay.odometer.searched:
         return ""

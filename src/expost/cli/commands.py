@@ -109,7 +109,7 @@ def run() -> None:
 
 
 def _internal_error_text(error: Exception) -> str:
-    """The message about a bug in this program: its kind and its place.
+    """Return the message about a bug in this program: its kind and its place.
 
     It never includes the error's own message, which may contain anything, or local variables.
     """

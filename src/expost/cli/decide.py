@@ -23,7 +23,7 @@ __all__ = ["command", "read_dry_run"]
 
 
 def read_dry_run(file: Path, query_file: Path) -> tuple[Transcript, Filter, Query]:
-    """A transcript, the filter that it names, and a query that its domain allows."""
+    """Read a transcript, the filter that it names, and a query that its domain allows."""
     transcript = load_transcript(file)
     with at(str(file)):
         filter_ = transcript.required_filter

@@ -150,7 +150,7 @@ def _example_lines(steps: Sequence[ExampleStep]) -> Iterator[str]:
 
 
 def _simulate_strategies(seed: int) -> tuple[dict[str, StrategyOutcome], Odometer]:
-    """All four ways, and the odometer of one person under the filter."""
+    """Simulate the four strategies; also return the odometer of one person under the filter."""
     guarded = _simulate_subjects(BayesianFilter.of(BUDGET), EPSILON, seed)
     ways = {
         "basic": _measure(_simulate_subjects(BasicFilter.of(BUDGET), EPSILON, seed)),
@@ -201,7 +201,7 @@ def _share_right(probabilities: NDArray[np.float64]) -> float:
 
 
 def _ask_once() -> StrategyOutcome:
-    """All three facts at once, by randomized response at the full budget."""
+    """Ask about all three facts at once, by randomized response at the full budget."""
     # By symmetry every answer is equally telling.
     once = Odometer(Transcript(VALUES)).add(randomized_response(epsilon="2"), VALUES.values[0])
     return _measure([once])
@@ -209,7 +209,7 @@ def _ask_once() -> StrategyOutcome:
 
 def _strategy_lines(ways: dict[str, StrategyOutcome], odometer: Odometer) -> Iterator[str]:
     basic = basic_prefix(odometer, BUDGET)
-    yield "2. Questions that nobody knew beforehand"
+    yield "2. Questions that were not known in advance"
     yield ""
     yield "Somebody smokes or not, drinks or not, exercises or not. Analysts come one"
     yield "after the other and ask for scores that weigh these facts, each in another"
@@ -228,6 +228,6 @@ def _strategy_lines(ways: dict[str, StrategyOutcome], odometer: Odometer) -> Ite
     yield ""
     yield "More answers are not more knowledge: basic composition does better with one"
     yield "answer at epsilon 2 than with five at 0.4. The filter tells more than either."
-    yield "Still, whoever knows beforehand that the facts themselves are wanted should ask"
+    yield "Still, if it is known in advance that the facts themselves are wanted, ask"
     yield "for them once. The filter is for questions that come up on the way. And one"
     yield "yes/no question, asked again and again, gains nothing over asking it once."

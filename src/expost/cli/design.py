@@ -88,7 +88,7 @@ def command(
 
 
 def _other_budgets(epsilon: Fraction) -> list[Fraction]:
-    """Those of the figure that a study can have."""
+    """Return the other budgets of the figure that a study can have."""
     budgets = [epsilon * factor for factor in _BUDGETS]
     return [budget for budget in budgets if LEAST_EPSILON <= budget <= LARGEST_EPSILON]
 

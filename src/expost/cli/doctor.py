@@ -73,7 +73,7 @@ class Kernels:
 
     @property
     def problems(self) -> Iterator[Problem]:
-        """What makes boxes slow, or lets others change what is run."""
+        """Find what makes boxes slow, or lets others change the code that is run."""
         if self.compiled_file is None and not self.writable and not self.jit_disabled:
             where = " or ".join(map(str, self.directories))
             text = f"kernels cannot be kept in {where}, so every process compiles them for a minute"
@@ -86,7 +86,7 @@ class Kernels:
 
 
 def check_packages() -> Iterator[Package]:
-    """What the metadata of expost asks for on this platform, each imported to see if it works."""
+    """Import each package that the metadata of expost requires on this platform."""
     for requirement in metadata.requires("expost") or ():
         parts = _REQUIREMENT.match(requirement)
         if parts is not None and f"sys_platform != '{sys.platform}'" not in parts["marker"]:
@@ -119,7 +119,7 @@ def _version_parts(version: str) -> list[int]:
 
 
 def find_kernels() -> Kernels | None:
-    """The kernels as they are kept on disk; None if what loads them does not work."""
+    """Return the kernels that are stored on disk; None if what loads them does not work."""
     try:
         from expost.solver.kernels import compiled
 
@@ -132,7 +132,7 @@ def find_kernels() -> Kernels | None:
 
 
 def transcript_problems(path: Path) -> Iterator[Problem]:
-    """What keeps a transcript from being used, or lets others give its budget back."""
+    """Find what keeps a transcript from being used, or lets others restore its budget."""
     try:
         from expost.transcript import load_transcript
 
@@ -155,7 +155,7 @@ def transcript_problems(path: Path) -> Iterator[Problem]:
 
 
 def secret_problems(path: Path) -> Iterator[Problem]:
-    """Who else may read a subject's value, which is not looked at."""
+    """Find who else may read a subject's value, without reading it."""
     try:
         with open_for_reading(path) as file:
             status = os.fstat(file.fileno())

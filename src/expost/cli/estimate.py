@@ -12,7 +12,7 @@ import click
 from expost._format import format_count
 from expost.answers import Answers
 from expost.cli._inputs import about_options, find_attributes, read_answers
-from expost.cli._options import about, as_json, path, step
+from expost.cli._options import about, as_json, path, queries_file, step
 from expost.cli._outputs import (
     Line,
     check_picture,
@@ -45,12 +45,7 @@ _DUST = 1e-5
 
 @click.command("estimate")
 @click.argument("data", type=path, metavar="DATA")
-@click.option(
-    "--queries",
-    type=path,
-    metavar="QUERIES",
-    help="All queries about their value (JSON); a folder of transcripts needs none.",
-)
+@queries_file
 @click.option("--mean", "key", metavar="ID", help="The mean of the score that a query is about.")
 @click.option("--frequencies", "naive", is_flag=True, help="The share of each value, unbiased.")
 @about
@@ -181,7 +176,7 @@ def _count_repetitions(line: Line) -> Callable[[int, int], None]:
 
 
 def _show_table(result: EstimateReport) -> None:
-    """The estimates in columns; the largest, where there are very many."""
+    """Print the estimates in columns; only the largest if there are very many."""
     rows = result.estimates
     if len(rows) > _MOST:
         least = sorted((row.estimate for row in rows), reverse=True)[_MOST - 1]
@@ -203,7 +198,7 @@ def _show_table(result: EstimateReport) -> None:
 
 
 def _format_estimate(estimate: float, ends: tuple[float, float]) -> str:
-    """Four digits; what a search leaves where the likeliest is zero is zero."""
+    """Format four digits; what a search leaves of an estimate of zero is zero."""
     return "0" if abs(estimate) < _DUST * (ends[1] - ends[0]) else f"{estimate:.4g}"
 
 

@@ -11,7 +11,7 @@ import click
 from expost.audits._folder import LoadedTranscripts
 from expost.audits._plan import load_filter
 from expost.cli._inputs import read_answers, read_query
-from expost.cli._options import as_json, next_query, path
+from expost.cli._options import as_json, next_query, path, queries_file
 from expost.cli._outputs import progress_line, show_json, show_lines
 from expost.cli.ledger._options import checkpoint_file, find_query
 from expost.designs import Forecast, forecast
@@ -29,12 +29,7 @@ _DATABASE = b"SQLite format 3\0"
 
 @click.command("forecast")
 @click.argument("data", metavar="DATA")
-@click.option(
-    "--queries",
-    type=path,
-    metavar="QUERIES",
-    help="All queries about their value (JSON); a folder or a ledger needs none.",
-)
+@queries_file
 @click.option(
     "--filter",
     "filter_file",
@@ -105,7 +100,7 @@ def _is_ledger(location: Path) -> bool:
 def _from_ledger(
     location: str, checkpoint: Path | None, query: Path
 ) -> tuple[LoadedTranscripts, Query, int]:
-    """What a ledger holds, a query, and how many of those who have answered it would ask now."""
+    """Read a ledger's answers and a query; count the subjects that it would ask again now."""
     with Ledger(location, checkpoint=checkpoint) as ledger:
         answers = ledger.answers()
         asked_next = find_query(ledger, str(query))

@@ -48,7 +48,7 @@ def _constructor(kind: str) -> Callable[..., Query]:
 
 @cache
 def _parameters(kind: str) -> dict[str, bool]:
-    """What a family takes, and whether it has to be given: as its function in Python says."""
+    """Return a family's parameters, and whether each is required, from its Python function."""
     parameters = inspect.signature(_constructor(kind)).parameters.values()
     return {p.name: p.default is p.empty for p in parameters}
 
@@ -182,7 +182,7 @@ def _check_fits(query: Query, domain: Domain) -> None:
 
 
 def _build_query(kind: str, values: dict[str, Any]) -> Query:
-    """The query of a kind, from what was typed."""
+    """Build a query of a kind from the values of options."""
     parameters = _parameters(kind)
     for name in values:
         if name not in parameters:

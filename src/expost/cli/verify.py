@@ -63,7 +63,7 @@ def command(file: Path, proof: Path, as_json: bool) -> None:
 
 
 def proof_lines(verdict: Verdict, replay: Replay, hint: str = "") -> list[tuple[str, str]]:
-    """What a proof proves, and how the budget was respected on the way, for people."""
+    """Return what a proof proves, and whether the budget was respected at every exchange."""
     lines = [("proved", f"the realized loss is at most {rounded_up(verdict.loss)}")]
     if verdict.about_budget:
         lines.append(("budget", verdict.about_budget + hint))

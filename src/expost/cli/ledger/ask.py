@@ -38,7 +38,7 @@ _ALONE = "value"
 
 
 class SecretRows(NotCopyable):
-    """The values of some subjects, which nobody but the ledger looks at."""
+    """The values of some subjects, which only the ledger reads."""
 
     __slots__ = ("_rows",)
 
@@ -47,12 +47,12 @@ class SecretRows(NotCopyable):
 
     @property
     def rows(self) -> Sequence[Any]:
-        """All of them."""
+        """Return all values."""
         return self._rows
 
 
 def read_values(file: Path, domain: Domain) -> tuple[list[Subject], SecretRows]:
-    """Who is in a table, and their values, in the same order."""
+    """Read the subjects of a table and their values, in the same order."""
     check_name(file, "values")
     if others_may_read(file.stat()):
         warn(f"others may read {file}; chmod 600 leaves it to its owner")
@@ -83,7 +83,7 @@ def read_values(file: Path, domain: Domain) -> tuple[list[Subject], SecretRows]:
 
 
 def _records_by_step(row_index: int, row: Any, changing: Collection[str]) -> list[dict[str, Any]]:
-    """A record for each step, where a column of what changes has a list of the values so far."""
+    """Return a record for each step; columns that change have a list of the values so far."""
     lists = [row[name] for name in changing]
     lengths = {0 if isinstance(cell, str) or not hasattr(cell, "__len__") else len(cell)
                for cell in lists}  # fmt: skip
@@ -122,7 +122,7 @@ def _columns_of(domain: Domain) -> tuple[dict[str, Read], list[str]]:
 
 
 def _cell_reader(domain: FiniteSet) -> Read:
-    """A label of a set, or one of its numbers."""
+    """Return a reader of the labels and numbers of a set."""
 
     def read(text: str) -> Any:
         as_number = _parse_cell(text)
@@ -136,7 +136,7 @@ def _cell_reader(domain: FiniteSet) -> Read:
 
 
 def _parse_cell(text: str) -> Any:
-    """What is a number as one; else the text, which is outside of the domain then."""
+    """Return a cell as a number if it is one, else as it is, which no domain contains."""
     for kind in (int, float):
         try:
             return kind(text)
