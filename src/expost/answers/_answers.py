@@ -175,18 +175,11 @@ class Answers:
     ) -> None:
         for array in (codes, starts):
             array.setflags(write=False)
-        object.__setattr__(self, "domain", domain)
-        object.__setattr__(self, "queries", MappingProxyType(dict(queries)))
-        object.__setattr__(self, "subjects", subjects)
-        object.__setattr__(self, "responses", responses)
-        object.__setattr__(self, "codes", codes)
-        object.__setattr__(self, "starts", starts)
-        object.__setattr__(self, "complete", complete)
-        object.__setattr__(self, "filters", filters)
-        object.__setattr__(self, "refused", refused)
-        object.__setattr__(
-            self, "_all_subjects", complete if all_subjects is None else all_subjects
-        )
+        vars(self).update(
+            domain=domain, queries=MappingProxyType(dict(queries)), subjects=subjects,
+            responses=responses, codes=codes, starts=starts, complete=complete, filters=filters,
+            refused=refused, _all_subjects=complete if all_subjects is None else all_subjects,
+        )  # fmt: skip
 
     @classmethod
     def of_pairs(cls, domain: Domain, pairs: Any) -> Answers:

@@ -9,6 +9,7 @@ often it has changed so far. Proof: docs/theory/knowledge.md.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -78,7 +79,7 @@ class RecordBelief:
         with at("tables"):
             expect(tables, Mapping | None, "a mapping from names to probabilities")
             read = _read(domain, tables or {})
-        _set(self, domain, read, step_numbers, ())
+        vars(self).update(domain=domain, tables=read, steps=step_numbers, _answered=())
 
     def __repr__(self) -> str:
         return f"RecordBelief({join_names(self.domain.names)})"
@@ -97,13 +98,18 @@ class RecordBelief:
             clauses.append(f"at {steps} all histories of {format_list(histories)} that are allowed")
         return f"The prior takes as equally likely {', and '.join(clauses)}." if clauses else ""
 
+    def _with(self, **fields: Any) -> RecordBelief:
+        belief = copy(self)
+        vars(belief).update(fields)
+        return belief
+
     def _limited(self, name: str) -> bool:
         change = self.domain[name].change
         return change is not None and change.limited
 
     def over(self, steps: Iterable[int]) -> RecordBelief:
         """Return this prior with histories over these steps, before any response."""
-        return _with_fields(self.domain, self.tables, tuple(sorted(set(steps))), ())
+        return self._with(steps=tuple(sorted(set(steps))), _answered=())
 
     def updated(self, transcript: Transcript) -> RecordBelief:
         """Return the belief after the responses of a transcript, by Bayes' rule, exactly."""
@@ -119,7 +125,7 @@ class RecordBelief:
         answered = [
             self._factor(variables, tally) for variables, tally in tally_by_variables.items()
         ]
-        after = _with_fields(self.domain, self.tables, self.steps, (*self._answered, *answered))
+        after = self._with(_answered=(*self._answered, *answered))
         if not after._sums(after._factors([]), ()):
             raise InvalidInput("no value that is held possible can have given these responses")
         return after
@@ -198,30 +204,6 @@ class RecordBelief:
                 joint = integer_array(belief.weights, self.domain.part(names).sizes)
                 factors.append(Factor.of([(name, None) for name in names], joint))
         return factors
-
-
-def _with_fields(
-    domain: Attributes,
-    tables: Mapping[tuple[str, ...], Belief],
-    steps: tuple[int, ...],
-    answered: tuple[Factor, ...],
-) -> RecordBelief:
-    belief = RecordBelief.__new__(RecordBelief)
-    _set(belief, domain, tables, steps, answered)
-    return belief
-
-
-def _set(
-    belief: RecordBelief,
-    domain: Attributes,
-    tables: Mapping[tuple[str, ...], Belief],
-    steps: tuple[int, ...],
-    answered: tuple[Factor, ...],
-) -> None:
-    object.__setattr__(belief, "domain", domain)
-    object.__setattr__(belief, "tables", tables)
-    object.__setattr__(belief, "steps", steps)
-    object.__setattr__(belief, "_answered", answered)
 
 
 def _read(

@@ -52,9 +52,8 @@ class Samples:
             points.append(point)
         if len(points) < 2:
             raise InvalidInput("at least two points are needed", "rows")
-        object.__setattr__(self, "box", box)
-        object.__setattr__(self, "points", tuple(map(box.value, points)))
-        object.__setattr__(self, "columns", np.array(points, dtype=np.float64).T)
+        columns = np.array(points, dtype=np.float64).T
+        vars(self).update(box=box, points=tuple(map(box.value, points)), columns=columns)
 
     @classmethod
     def uniform(cls, box: Box, count: int, *, seed: int = 0) -> Samples:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
@@ -57,9 +58,10 @@ class Statement:
         expect(domain, FiniteSet | Attributes, "a FiniteSet or Attributes")
         with at("statement", " " if isinstance(definition, str) else "."):
             if isinstance(domain, Attributes):
-                _set(self, domain, *_about(domain, definition))
+                variables, probabilities = _about(domain, definition)
             else:
-                _set(self, domain, (), _probabilities(domain, definition))
+                variables, probabilities = (), _probabilities(domain, definition)
+        vars(self).update(domain=domain, variables=variables, probabilities=tuple(probabilities))
 
     def __repr__(self) -> str:
         size = len(self.probabilities)
@@ -80,25 +82,14 @@ class Statement:
         return self._with([p * q for p, q in pairs])
 
     def _with(self, probabilities: Sequence[Fraction]) -> Statement:
-        result = Statement.__new__(Statement)
-        _set(result, self.domain, self.variables, probabilities)
+        result = copy(self)
+        vars(result).update(probabilities=tuple(probabilities))
         return result
 
     @property
     def is_predicate(self) -> bool:
         """True if it is certainly true or certainly false at every value."""
         return all(p in (0, 1) for p in self.probabilities)
-
-
-def _set(
-    statement: Statement,
-    domain: FiniteSet | Attributes,
-    variables: tuple[Variable, ...],
-    probabilities: Sequence[Fraction],
-) -> None:
-    object.__setattr__(statement, "domain", domain)
-    object.__setattr__(statement, "variables", variables)
-    object.__setattr__(statement, "probabilities", tuple(probabilities))
 
 
 def _about(domain: Attributes, definition: Any) -> tuple[tuple[Variable, ...], list[Fraction]]:
