@@ -1,6 +1,6 @@
 """Torture ledgers: thousands of small studies in which everything fails, each from a seed.
 
-    python tests/torture.py [--seeds 10000] [--first 0] [--kind disk|vault|file|server] [--mutants]
+    python tests/torture.py [--seeds 10000] [--first 0] [--kind disk|memory|file|server] [--mutants]
 
 One seed in 200 is also played on a PostgreSQL that is killed.
 

@@ -33,7 +33,7 @@ from support.scripted_devices import (
     OTHER,
     QUARTER,
     SMOKES,
-    Phone,
+    ScriptedDevice,
     a_ledger,
     reserved,
     restore,
@@ -232,7 +232,7 @@ class TestTwoDatabases:
         place, copy = place_of(tmp_path), tmp_path / "copy.db"
         with a_ledger(tmp_path) as worker:
             worker.register(["ann"])
-            phone = Phone(worker)
+            phone = ScriptedDevice(worker)
             worker.backup(copy)
             with (
                 Ledger(copy, checkpoint=f"{place}.checkpoint") as other,
@@ -300,12 +300,12 @@ class TestFailingServer:
 
     def test_a_ledger_of_devices_draws_nothing_whatever_fails(self, tmp_path: Path) -> None:
         a_ledger(tmp_path).close()
-        phone: Phone | None = None
+        phone: ScriptedDevice | None = None
         seen: set[str] = set()
         for attempt in range(5):
             with Ledger(place_of(tmp_path), source=_NoDraws()) as ledger:
                 ledger.register(["ann"])
-                phone = phone or Phone(ledger)
+                phone = phone or ScriptedDevice(ledger)
                 assert reserved(ledger, HALF, key="k") == ["reserved"]
                 backend = ledger._engine.backend
                 write = backend.commit
@@ -349,7 +349,10 @@ class TestRows:
         with a_ledger(tmp_path) as ledger:
             ledger.register(["ann", "bob"])
             ledger.receive(
-                [Phone(ledger, name).declined(_made_up(ledger, name)) for name in ("ann", "bob")]
+                [
+                    ScriptedDevice(ledger, name).declined(_made_up(ledger, name))
+                    for name in ("ann", "bob")
+                ]
             )
             assert list(ledger.status().suspended) == [True, True]
         connection = apsw.Connection(str(place))
@@ -375,7 +378,7 @@ class TestRows:
             ledger.register(["ann"])
             (fresh_row,) = ledger._engine.backend.scan(SubjectRow)
             ledger.reserve(WHOLE, key="k")
-            Phone(ledger).send(ledger, WHOLE)
+            ScriptedDevice(ledger).send(ledger, WHOLE)
         connection = apsw.Connection(str(place))
         _drop_triggers(connection)
         connection.execute("DELETE FROM exchanges; DELETE FROM requests")
@@ -392,14 +395,14 @@ class TestRows:
             ledger.register(["ann"])
             ledger.backup(tmp_path / "backup.db")
             ledger.reserve(WHOLE, key="k")
-            Phone(ledger).send(ledger, WHOLE)
+            ScriptedDevice(ledger).send(ledger, WHOLE)
         checkpoint = Path(f"{place}.checkpoint")
         lines = checkpoint.read_bytes()
         restore(tmp_path / "backup.db", place)
         checkpoint.write_bytes(b"".join(lines.splitlines(keepends=True)[:2]))
         with Ledger(place) as ledger:  # the attacker writes as many commits as there were
             ledger.reserve(OTHER, key="other")
-            Phone(ledger).send(ledger, OTHER)
+            ScriptedDevice(ledger).send(ledger, OTHER)
             assert ledger.verify().good
         checkpoint.write_bytes(lines)
         with pytest.raises(LedgerBehind, match="the database is a fork"):
@@ -431,12 +434,12 @@ class TestRollbacks:
             ledger.backup(tmp_path / "backup.db")
             ledger.register(["eve"])
             for name in ("ann", "eve"):
-                ledger.receive([Phone(ledger, name).message(_made_up(ledger, name))])
+                ledger.receive([ScriptedDevice(ledger, name).message(_made_up(ledger, name))])
         put_back(tmp_path)
         with Ledger(place_of(tmp_path)) as ledger:
-            eve = Phone(ledger, "eve")
+            eve = ScriptedDevice(ledger, "eve")
             for name in ("ann", "bob", "eve"):  # eve's registration comes back with her device
-                Phone(ledger, name).sync(ledger)
+                ScriptedDevice(ledger, name).sync(ledger)
             assert dict(zip(ledger.subjects, ledger.status().states, strict=True)) == {
                 "ann": "suspended", "bob": "active", "eve": "suspended",
             }  # fmt: skip
@@ -452,7 +455,7 @@ class TestRollbacks:
         with a_ledger(tmp_path) as ledger:
             ledger.register(["ann"])
             ledger.reserve(HALF, key="k")
-            ann = Phone(ledger)
+            ann = ScriptedDevice(ledger)
             reservation = ann.reservation(ledger)
             ledger.receive([ann.message(reservation, head="0" * 64)])
             ledger.backup(tmp_path / "backup.db")
@@ -498,7 +501,7 @@ class TestRollbacks:
             ledger.backup(tmp_path / "backup.db")
             ledger.register(["ann"])
             ledger.reserve(WHOLE, key="k")
-            ann = Phone(ledger)
+            ann = ScriptedDevice(ledger)
             ann.send(ledger, WHOLE)
         put_back(tmp_path)
         with Ledger(place_of(tmp_path)) as ledger:
@@ -522,7 +525,7 @@ class TestRollbacks:
             ledger.backup(tmp_path / "backup.db")
             lines = Path(f"{place}.checkpoint").read_bytes()
             ledger.reserve(WHOLE, key="k")
-            ann, bob = Phone(ledger, "ann"), Phone(ledger, "bob")
+            ann, bob = ScriptedDevice(ledger, "ann"), ScriptedDevice(ledger, "bob")
             ann.send(ledger, WHOLE)
         restore(tmp_path / "backup.db", place)
         Path(f"{place}.checkpoint").write_bytes(lines)
@@ -546,7 +549,7 @@ class TestRollbacks:
             ledger.backup(tmp_path / "backup.db")
             ledger.register(["eve"], kind="imported")
             ledger.reserve(WHOLE, ["ann"], key="k")
-            ann = Phone(ledger)
+            ann = ScriptedDevice(ledger)
             ann.send(ledger, WHOLE)
             ledger.receive([ann.message(_made_up(ledger, "ann"), OTHER)])
         for lost in range(3):
@@ -588,7 +591,7 @@ class TestRollbacks:
         """An old request is sent again after a rollback, and confirms what the device is past."""
         with a_ledger(tmp_path) as ledger:
             ledger.register(["ann"])
-            ann = Phone(ledger)
+            ann = ScriptedDevice(ledger)
             stale = ann.request()
             ledger.backup(tmp_path / "backup.db")
             ledger.reserve(WHOLE, key="k")
@@ -614,7 +617,7 @@ class TestJunk:
         ledger.reserve(HALF, names, key="k")
         second = []
         for name in names:
-            phone = Phone(ledger, name)
+            phone = ScriptedDevice(ledger, name)
             reservation = phone.reservation(ledger)
             ledger.receive([phone.message(reservation, response="yes")])
             second.append(phone.message(reservation, response="no"))
@@ -626,7 +629,7 @@ class TestJunk:
         with a_ledger(tmp_path) as ledger:
             (second,) = self.cheating(ledger, ["ann"])
             ledger.register(["bob"])
-            ledger.sync([Phone(ledger, "bob").request([second])])
+            ledger.sync([ScriptedDevice(ledger, "bob").request([second])])
             assert ledger.status(["ann"]).states == ("active",)
             ledger.receive([second])
             assert ledger.status(["ann"]).states == ("suspended",)
@@ -637,7 +640,7 @@ class TestJunk:
         self, tmp_path: Path
     ) -> None:
         with a_ledger(tmp_path) as ledger:
-            forged = Phone(ledger, "eve").message(_made_up(ledger, "eve"))
+            forged = ScriptedDevice(ledger, "eve").message(_made_up(ledger, "eve"))
             ledger.receive([forged])
             ledger.register(["eve"])
             ledger.receive([forged])
@@ -648,7 +651,7 @@ class TestJunk:
         with a_ledger(tmp_path) as ledger:
             second = self.cheating(ledger, ["ann", "bob", "carl"])
             strangers = [
-                Phone(ledger, name).message(_made_up(ledger, name))
+                ScriptedDevice(ledger, name).message(_made_up(ledger, name))
                 for name in (f"stranger {number}" for number in range(150))
             ]
             ledger.receive([*strangers, *second])
@@ -660,7 +663,7 @@ class TestJunk:
             second = self.cheating(ledger, ["ann", "bob", "carl"])
             ledger.register(range(150))
             ledger.reserve(HALF, range(150), key="k")
-            messages = [Phone(ledger, number).answer(ledger) for number in range(150)]
+            messages = [ScriptedDevice(ledger, number).answer(ledger) for number in range(150)]
             ledger.receive(messages)
             ledger.receive([*messages, *second])
             assert ledger.status(["ann", "bob", "carl"]).states == ("suspended",) * 3
@@ -689,7 +692,7 @@ def test_no_tool_can_change_rows_while_the_triggers_are_there(tmp_path: Path) ->
     with a_ledger(tmp_path) as ledger:
         ledger.register(["ann"])
         ledger.reserve(HALF, key="k")
-        Phone(ledger).send(ledger)
+        ScriptedDevice(ledger).send(ledger)
     connection = apsw.Connection(str(place_of(tmp_path)))
     tables = [table.name for table in TABLES.values()]
     with_rows = [

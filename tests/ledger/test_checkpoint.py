@@ -29,7 +29,7 @@ from expost.ledger import (
 )
 from expost.ledger._checkpoint import Checkpoint
 from expost.ledger._sqlite import Sqlite
-from support.scripted_devices import HALF, QUARTER, Phone, a_ledger, reserved, restore
+from support.scripted_devices import HALF, QUARTER, ScriptedDevice, a_ledger, reserved, restore
 from support.unprivileged_user import without_privileges
 
 Run = Callable[..., tuple[int, str, str]]
@@ -41,7 +41,7 @@ def place(tmp_path: Path) -> Path:
     with a_ledger(tmp_path) as ledger:
         ledger.register(["ann"])
         ledger.reserve(HALF, key="one")
-        Phone(ledger).send(ledger)
+        ScriptedDevice(ledger).send(ledger)
     return tmp_path / "study.db"
 
 
@@ -81,7 +81,7 @@ class TestLines:
             ledger.register(["Annabelle"])
             ledger.register(["Bartholomew"], kind="imported")
             ledger.record(HALF, ["yes"], ["Bartholomew"], key="secret key")
-            phone = Phone(ledger, "Annabelle")
+            phone = ScriptedDevice(ledger, "Annabelle")
             ledger.reserve(HALF, ["Annabelle"], key="another key")
             ledger.receive([phone.message(phone.reservation(ledger), head="0" * 64)])
         content = checkpoint_of(tmp_path / "study.db").read_text("utf-8")
@@ -504,7 +504,7 @@ def started(folder: Path, suffixes: tuple[str, ...] | None) -> None:
     with a_ledger(folder.parent / "killed") as ledger:
         ledger.register(["ann"])
         ledger.reserve(HALF, key="one")
-        Phone(ledger).send(ledger)
+        ScriptedDevice(ledger).send(ledger)
         assert ledger.audit().good  # which imports everything that only root may be able to read
         if suffixes is None:
             ledger.close()

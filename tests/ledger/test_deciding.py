@@ -22,7 +22,7 @@ from expost.panel._kernel import Kernel
 from expost.sampling import InsecureSource
 from expost.tally import add_response, pack_counts, unpack_counts
 from support.oracles import odds
-from support.scripted_devices import HALF, QUARTER, SMOKES, Phone, a_ledger, reserved
+from support.scripted_devices import HALF, QUARTER, SMOKES, ScriptedDevice, a_ledger, reserved
 
 QUERIES = [QUARTER, HALF]
 RATIOS = [odds(Fraction(1, 4)), odds(Fraction(1, 2))]
@@ -135,7 +135,7 @@ class TestExtras:
     def test_they_are_counted_in_what_remains_and_in_the_loss(self, tmp_path: Path) -> None:
         with a_ledger(tmp_path) as ledger:
             ledger.register(["ann"])
-            ann = Phone(ledger)
+            ann = ScriptedDevice(ledger)
             ledger.reserve(QUARTER, key="k")
             ann.send(ledger, QUARTER, "yes")
             second = {**_fields(ann, 1), "response": "no"}
@@ -157,14 +157,14 @@ class TestExtras:
             assert ledger.verify().good
 
 
-def _fields(phone: Phone, number: int) -> dict[str, Any]:
+def _fields(phone: ScriptedDevice, number: int) -> dict[str, Any]:
     import json
 
     found: dict[str, Any] = json.loads(phone.sent[number - 1])
     return found
 
 
-def _changed(phone: Phone, fields: dict[str, Any]) -> str:
+def _changed(phone: ScriptedDevice, fields: dict[str, Any]) -> str:
     reservation = {name: fields[name] for name in fields if name not in ("response", "head")}
     return phone.message(reservation, QUARTER, fields["response"])
 
@@ -189,7 +189,7 @@ def test_decisions_equal_those_of_sessions_and_panels(
     seen = set[bool]()
     with Ledger.create(tmp_path / "s.db", SMOKES, filter=guard) as ledger:
         ledger.register(names)
-        phones = [Phone(ledger, name) for name in names]
+        phones = [ScriptedDevice(ledger, name) for name in names]
         for turn in range(10):
             query = chance.choice(queries)
             due = panel.decide(query).accepted.tolist()

@@ -16,7 +16,15 @@ from expost.ledger import Ledger, Outcome, Round
 from expost.sampling import InsecureSource
 from expost.saturation import equal_caps
 from expost.saturation._saturating import saturating_query
-from support.scripted_devices import HALF, OTHER, QUARTER, SMOKES, Phone, a_ledger, reserved
+from support.scripted_devices import (
+    HALF,
+    OTHER,
+    QUARTER,
+    SMOKES,
+    ScriptedDevice,
+    a_ledger,
+    reserved,
+)
 
 WHOLE = xp.randomized_response(epsilon=1)
 TOO_MUCH = xp.randomized_response(epsilon=3)
@@ -37,7 +45,7 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 def test_a_study_from_its_first_query_to_its_end(tmp_path: Path) -> None:
     with a_ledger(tmp_path, study="Smoking in the north") as ledger:
         assert ledger.register(["ann", "bob"]) == 2
-        phones = [Phone(ledger, name) for name in ("ann", "bob")]
+        phones = [ScriptedDevice(ledger, name) for name in ("ann", "bob")]
         for week in range(3):
             outcomes = ledger.reserve(HALF, key=f"week {week}")
             for phone, outcome in zip(phones, outcomes, strict=True):
@@ -77,7 +85,7 @@ class TestNames:
         with a_ledger(tmp_path) as ledger:
             assert ledger.register([1, "1", "01"]) == 3
             ledger.reserve(WHOLE, [1], key="k")
-            Phone(ledger, 1).send(ledger, WHOLE)
+            ScriptedDevice(ledger, 1).send(ledger, WHOLE)
             assert ledger.status().exchanges.tolist() == [1, 0, 0]
             assert ledger.decide(WHOLE).accepted.tolist() == [False, True, True]
             assert reserved(ledger, WHOLE, ["1"], "k") == ["reserved"]
@@ -130,9 +138,9 @@ class TestNames:
     def test_a_message_cannot_answer_for_a_simulated_subject(self, ledger: Ledger) -> None:
         forged = {
             "ledger": ledger.policy.content_id, "subject": "sim", "sequence": 1,
-            "previous": Phone(ledger, "sim").heads[0], "key": "k", "ticket": "0" * 64,
+            "previous": ScriptedDevice(ledger, "sim").heads[0], "key": "k", "ticket": "0" * 64,
         }  # fmt: skip
-        (receipt,) = ledger.receive([Phone(ledger, "sim").message(forged)])
+        (receipt,) = ledger.receive([ScriptedDevice(ledger, "sim").message(forged)])
         assert receipt.outcome == "quarantined"
 
 
@@ -186,7 +194,7 @@ class TestKeys:
     ) -> None:
         with a_ledger(tmp_path) as ledger:
             ledger.register(["ann"])
-            ann = Phone(ledger)
+            ann = ScriptedDevice(ledger)
             ledger.reserve(HALF, key="first")
             ann.send(ledger, response="yes")
             assert reserved(ledger, WHOLE, key="large") == ["refused"]
@@ -217,13 +225,13 @@ class TestOutcomes:
         found = ledger.decide(QUARTER, ["ann", "bob"])
         assert found.accepted.tolist() == [False, True]
         assert not found.undecided.any()
-        Phone(ledger).send(ledger)
+        ScriptedDevice(ledger).send(ledger)
         assert reserved(ledger, QUARTER, ["ann"], "week 2") == ["reserved"]
 
     def test_one_call_has_an_outcome_for_each_subject(self, ledger: Ledger) -> None:
         ledger.register(["waits", "spent", "cheats", "recorded", "declined"])
         ledger.reserve(HALF, ["waits"], key="before")
-        phones = {name: Phone(ledger, name) for name in ledger.subjects}
+        phones = {name: ScriptedDevice(ledger, name) for name in ledger.subjects}
         ledger.reserve(WHOLE, ["spent"], key="before")
         phones["spent"].send(ledger, WHOLE)
         ledger.reserve(HALF, ["cheats"], key="before")
@@ -242,8 +250,8 @@ class TestOutcomes:
 
     def test_the_response_of_a_recorded_outcome_is_a_number(self, ledger: Ledger) -> None:
         ledger.reserve(HALF, ["ann", "bob"], key="k")
-        Phone(ledger, "ann").send(ledger, response="yes")
-        Phone(ledger, "bob").send(ledger, response="no")
+        ScriptedDevice(ledger, "ann").send(ledger, response="yes")
+        ScriptedDevice(ledger, "bob").send(ledger, response="no")
         one, other = ledger.reserve(HALF, ["ann", "bob"], key="k")
         assert one.response != other.response
         assert min(one.response, other.response) >= 1
@@ -259,7 +267,9 @@ class TestColumns:
             outcomes = ledger.reserve(["half", None, "quarter", "half"], key="k")
             assert [each.outcome for each in outcomes] == ["reserved", "", "reserved", "reserved"]
             assert ledger.status().reserved.tolist() == [True, False, True, True]
-            found = [Phone(ledger, number).sync(ledger)["reservation"] for number in range(4)]
+            found = [
+                ScriptedDevice(ledger, number).sync(ledger)["reservation"] for number in range(4)
+            ]
             assert [each and each["query"]["epsilon"] for each in found] == [
                 "0.5", None, "0.25", "0.5",
             ]  # fmt: skip
@@ -496,7 +506,7 @@ class TestReading:
 
     def test_a_status_shows_itself_and_is_a_table(self, ledger: Ledger) -> None:
         ledger.reserve(HALF, ["ann"], key="k")
-        Phone(ledger).send(ledger)
+        ScriptedDevice(ledger).send(ledger)
         status = ledger.status()
         assert str(status).startswith("Status(5 subjects, 1 answers, 0 suspended)")
         frame = status.to_polars()
@@ -511,12 +521,12 @@ class TestReading:
         assert ledger.status(["ann"]).remaining[0] == 1
         assert ledger.audit().reserved == ("ann",)
         assert ledger.audit().audit is None
-        Phone(ledger).send(ledger)
+        ScriptedDevice(ledger).send(ledger)
         assert ledger.status(["ann"]).remaining[0] == pytest.approx(0.5)
 
     def test_every_request_is_in_one_round(self, ledger: Ledger) -> None:
         ledger.register(range(4))
-        phones = {number: Phone(ledger, number) for number in range(4)}
+        phones = {number: ScriptedDevice(ledger, number) for number in range(4)}
         ledger.reserve(HALF, range(4), key="k")
         phones[0].send(ledger)
         ledger.receive([phones[1].declined(phones[1].reservation(ledger))])
@@ -548,7 +558,7 @@ class TestEnd:
 
     def test_it_asks_nothing_more_and_records_what_was_drawn(self, ledger: Ledger) -> None:
         ledger.reserve(HALF, ["ann"], key="k")
-        ann, bob = Phone(ledger, "ann"), Phone(ledger, "bob")
+        ann, bob = ScriptedDevice(ledger, "ann"), ScriptedDevice(ledger, "bob")
         drawn = ann.answer(ledger)
         first = ledger.ask(HALF, ["no", "no"], key="k").responses
         ledger.end()
@@ -653,7 +663,9 @@ class TestSaturating:
             names = ledger.saturating('region == "n"', cap=["2", "1", "2"])
             assert names[0] == names[2] != names[1]
             assert reserved(ledger, names, key="k") == ["reserved"] * 3
-            found = [Phone(ledger, name).sync(ledger)["reservation"] for name in ledger.subjects]
+            found = [
+                ScriptedDevice(ledger, name).sync(ledger)["reservation"] for name in ledger.subjects
+            ]
             sent = [each["query"] for each in found]
             assert sent[0] == sent[2] != sent[1]
 

@@ -12,7 +12,15 @@ import pytest
 
 import expost as xp
 from expost.ledger import Ledger
-from support.scripted_devices import HALF, OTHER, QUARTER, Phone, a_ledger, reserved, restore
+from support.scripted_devices import (
+    HALF,
+    OTHER,
+    QUARTER,
+    ScriptedDevice,
+    a_ledger,
+    reserved,
+    restore,
+)
 
 KEY = "week 1"
 
@@ -28,8 +36,8 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 
 
 @pytest.fixture
-def ann(ledger: Ledger) -> Phone:
-    return Phone(ledger, "ann")
+def ann(ledger: Ledger) -> ScriptedDevice:
+    return ScriptedDevice(ledger, "ann")
 
 
 def states(ledger: Ledger) -> dict[Any, str]:
@@ -37,7 +45,7 @@ def states(ledger: Ledger) -> dict[Any, str]:
     return dict(zip(status.subjects, status.states, strict=True))
 
 
-def test_a_message_that_fits_is_recorded(ledger: Ledger, ann: Phone) -> None:
+def test_a_message_that_fits_is_recorded(ledger: Ledger, ann: ScriptedDevice) -> None:
     message = ann.answer(ledger)
     (receipt,) = ledger.receive([message])
     assert json.loads(receipt.to_json()) == {
@@ -56,13 +64,13 @@ def test_a_message_that_fits_is_recorded(ledger: Ledger, ann: Phone) -> None:
 
 def test_subjects_may_be_integers(ledger: Ledger) -> None:
     ledger.reserve(HALF, [7], key=KEY)
-    receipt = Phone(ledger, 7).send(ledger)
+    receipt = ScriptedDevice(ledger, 7).send(ledger)
     assert (receipt.subject, receipt.sequence) == (7, 1)
     assert json.loads(receipt.to_json())["subject"] == 7
 
 
 def test_a_repeated_message_gets_the_same_receipt_and_writes_nothing(
-    ledger: Ledger, ann: Phone
+    ledger: Ledger, ann: ScriptedDevice
 ) -> None:
     message = ann.answer(ledger)
     first = ledger.receive([message])
@@ -75,7 +83,7 @@ def test_a_repeated_message_gets_the_same_receipt_and_writes_nothing(
 
 
 def test_a_message_that_comes_twice_in_one_call_is_recorded_once(
-    ledger: Ledger, ann: Phone
+    ledger: Ledger, ann: ScriptedDevice
 ) -> None:
     message = ann.answer(ledger)
     first, second = ledger.receive([message, message])
@@ -84,7 +92,9 @@ def test_a_message_that_comes_twice_in_one_call_is_recorded_once(
     assert len(ledger.transcript("ann")) == 1
 
 
-def test_messages_of_several_exchanges_come_in_one_call(ledger: Ledger, ann: Phone) -> None:
+def test_messages_of_several_exchanges_come_in_one_call(
+    ledger: Ledger, ann: ScriptedDevice
+) -> None:
     ann.send(ledger)
     ledger.reserve(HALF, ["ann"], key="week 2")
     message = ann.answer(ledger, response="no")
@@ -95,7 +105,7 @@ def test_messages_of_several_exchanges_come_in_one_call(ledger: Ledger, ann: Pho
 def test_many_messages_are_one_commit(ledger: Ledger) -> None:
     ledger.register(range(100, 140))
     ledger.reserve(HALF, range(100, 140), key="round")
-    messages = [Phone(ledger, number).answer(ledger) for number in range(100, 140)]
+    messages = [ScriptedDevice(ledger, number).answer(ledger) for number in range(100, 140)]
     before = ledger.tip.commit_number
     receipts = ledger.receive([*messages, *messages])
     assert {receipt.outcome for receipt in receipts} == {"recorded"}
@@ -104,7 +114,7 @@ def test_many_messages_are_one_commit(ledger: Ledger) -> None:
 
 
 def test_a_declined_reservation_is_released_and_its_key_stays_declined(
-    ledger: Ledger, ann: Phone
+    ledger: Ledger, ann: ScriptedDevice
 ) -> None:
     message = ann.declined(ann.reservation(ledger))
     (receipt,) = ledger.receive([message])
@@ -118,7 +128,7 @@ def test_a_declined_reservation_is_released_and_its_key_stays_declined(
     assert states(ledger) == {"ann": "active", 7: "active"}
 
 
-def test_an_answer_after_a_decline_is_quarantined(ledger: Ledger, ann: Phone) -> None:
+def test_an_answer_after_a_decline_is_quarantined(ledger: Ledger, ann: ScriptedDevice) -> None:
     """A device that declines has drawn nothing, so this one has lied once."""
     reservation = ann.reservation(ledger)
     ledger.receive([ann.declined(reservation)])
@@ -130,7 +140,7 @@ def test_an_answer_after_a_decline_is_quarantined(ledger: Ledger, ann: Phone) ->
 
 
 def test_another_answer_to_a_recorded_exchange_is_quarantined_and_counts(
-    ledger: Ledger, ann: Phone
+    ledger: Ledger, ann: ScriptedDevice
 ) -> None:
     """A device that was restored from a backup has drawn again."""
     reservation = ann.reservation(ledger)
@@ -171,7 +181,7 @@ MISFITS: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("changed", "reason"), MISFITS)
 def test_a_message_that_does_not_fit_is_quarantined_and_its_subject_suspended(
-    ledger: Ledger, ann: Phone, changed: dict[str, Any], reason: str
+    ledger: Ledger, ann: ScriptedDevice, changed: dict[str, Any], reason: str
 ) -> None:
     reservation = ann.reservation(ledger)
     message = ann.message(reservation, **changed)
@@ -186,10 +196,10 @@ def test_a_message_that_does_not_fit_is_quarantined_and_its_subject_suspended(
     assert len(ledger.audit().quarantined) == 1
 
 
-def test_nothing_is_recorded_that_was_not_reserved(ledger: Ledger, ann: Phone) -> None:
+def test_nothing_is_recorded_that_was_not_reserved(ledger: Ledger, ann: ScriptedDevice) -> None:
     """Whatever the ticket of such a message is, except the right one."""
     reservation = ann.reservation(ledger)
-    phone = Phone(ledger, 7)
+    phone = ScriptedDevice(ledger, 7)
     forged = {**reservation, "subject": 7, "previous": phone.heads[0]}
     for ticket in (reservation["ticket"], "0" * 64, "", "é"):
         (receipt,) = ledger.receive([phone.message({**forged, "ticket": ticket})])
@@ -199,10 +209,10 @@ def test_nothing_is_recorded_that_was_not_reserved(ledger: Ledger, ann: Phone) -
 
 
 def test_a_decline_of_something_that_was_never_reserved_is_quarantined(
-    ledger: Ledger, ann: Phone
+    ledger: Ledger, ann: ScriptedDevice
 ) -> None:
     reservation = ann.reservation(ledger)
-    message = Phone(ledger, 7).declined({**reservation, "subject": 7})
+    message = ScriptedDevice(ledger, 7).declined({**reservation, "subject": 7})
     (receipt,) = ledger.receive([message])
     assert (receipt.outcome, receipt.reason) == (
         "quarantined", "declines a reservation that was never made",
@@ -264,7 +274,7 @@ def test_junk_is_quarantined_and_suspends_no_one(
     ],
 )
 def test_a_message_about_no_subject_of_this_ledger_suspends_no_one(
-    ledger: Ledger, ann: Phone, changed: dict[str, Any]
+    ledger: Ledger, ann: ScriptedDevice, changed: dict[str, Any]
 ) -> None:
     message = ann.message(ann.reservation(ledger), **changed)
     good = ann.answer(ledger)
@@ -274,7 +284,7 @@ def test_a_message_about_no_subject_of_this_ledger_suspends_no_one(
 
 
 def test_junk_of_one_call_is_one_commit_and_does_not_stop_the_rest(
-    ledger: Ledger, ann: Phone
+    ledger: Ledger, ann: ScriptedDevice
 ) -> None:
     before = ledger.tip.commit_number
     junk = [b"junk %d" % number for number in range(300)]
@@ -285,14 +295,14 @@ def test_junk_of_one_call_is_one_commit_and_does_not_stop_the_rest(
     assert len(ledger.audit().quarantined) == 300
 
 
-def test_a_message_of_one_mebibyte_is_read(ledger: Ledger, ann: Phone) -> None:
+def test_a_message_of_one_mebibyte_is_read(ledger: Ledger, ann: ScriptedDevice) -> None:
     message = ann.answer(ledger)
     (receipt,) = ledger.receive([message + " " * ((1 << 20) - len(message))])
     assert receipt.outcome == "recorded"
 
 
 def test_a_response_that_an_exchange_then_records_stops_counting_as_an_extra(
-    ledger: Ledger, ann: Phone
+    ledger: Ledger, ann: ScriptedDevice
 ) -> None:
     reservation = ann.reservation(ledger)
     ledger.receive([ann.message(reservation, head="0" * 64)])
@@ -307,7 +317,7 @@ def test_a_response_that_an_exchange_then_records_stops_counting_as_an_extra(
 
 
 def test_an_extra_with_another_response_or_number_is_not_absorbed(
-    ledger: Ledger, ann: Phone
+    ledger: Ledger, ann: ScriptedDevice
 ) -> None:
     reservation = ann.reservation(ledger)
     ledger.receive([ann.message(reservation, response="no", head="0" * 64)])
@@ -321,7 +331,9 @@ def test_an_extra_with_another_response_or_number_is_not_absorbed(
 class TestDryRun:
     """A dry run returns what would happen, and changes nothing."""
 
-    def test_it_returns_the_receipts_of_the_real_call(self, ledger: Ledger, ann: Phone) -> None:
+    def test_it_returns_the_receipts_of_the_real_call(
+        self, ledger: Ledger, ann: ScriptedDevice
+    ) -> None:
         reservation = ann.reservation(ledger)
         messages = [
             ann.message(reservation),
@@ -336,7 +348,7 @@ class TestDryRun:
         assert len({each.outcome for each in found}) > 1
         assert ledger.receive(messages) == found
 
-    def test_it_needs_no_lock(self, ledger: Ledger, ann: Phone, tmp_path: Path) -> None:
+    def test_it_needs_no_lock(self, ledger: Ledger, ann: ScriptedDevice, tmp_path: Path) -> None:
         message = ann.answer(ledger)
         with Ledger(tmp_path / "study.db") as other:
             (receipt,) = other.receive([message], dry_run=True)
@@ -355,11 +367,11 @@ class TestHeld:
         ledger = Ledger.create(tmp_path / "numbers.db", self.NUMBERS, filter=guard)
         ledger.register(range(count))
         ledger.reserve(HALF, key="round")
-        answers = ledger.sync([Phone(ledger, number).request() for number in range(count)])
+        answers = ledger.sync([ScriptedDevice(ledger, number).request() for number in range(count)])
         good, bad = list[str](), list[str]()
         for number, answer in enumerate(answers):
             reservation = json.loads(answer.to_json())["reservation"]
-            phone = Phone(ledger, number)
+            phone = ScriptedDevice(ledger, number)
             for messages, written in ((good, "0x0.0p+0"), (bad, "0")):
                 message = json.loads(phone.message(reservation, HALF, written))
                 messages.append(json.dumps({**message, "response": 0}))
@@ -422,12 +434,12 @@ class TestResolve:
     """A suspension ends with a device whose chain extends the recorded one."""
 
     @pytest.fixture
-    def suspended(self, ledger: Ledger, ann: Phone) -> Phone:
+    def suspended(self, ledger: Ledger, ann: ScriptedDevice) -> ScriptedDevice:
         ledger.receive([ann.message(ann.reservation(ledger), response="no", head="0" * 64)])
         return ann
 
     def test_a_resolved_subject_is_unconfirmed_until_its_device_syncs(
-        self, ledger: Ledger, suspended: Phone
+        self, ledger: Ledger, suspended: ScriptedDevice
     ) -> None:
         assert suspended.sync(ledger)["state"] == "suspended"
         assert ledger.resolve(["ann", 7]) == ("ann",)
@@ -439,7 +451,7 @@ class TestResolve:
         assert ledger.resolve(["ann"]) == ()
 
     def test_what_a_resolved_subject_revealed_still_counts(
-        self, ledger: Ledger, suspended: Phone
+        self, ledger: Ledger, suspended: ScriptedDevice
     ) -> None:
         ledger.resolve(["ann"])
         suspended.sync(ledger)
@@ -449,10 +461,10 @@ class TestResolve:
         assert ledger.status(["ann"]).remaining[0] == pytest.approx(0)
 
     def test_an_old_copy_of_a_device_confirms_nothing(
-        self, ledger: Ledger, suspended: Phone
+        self, ledger: Ledger, suspended: ScriptedDevice
     ) -> None:
         """Its chain is a part of the recorded one, and does not extend it."""
-        old = Phone(ledger)
+        old = ScriptedDevice(ledger)
         ledger.resolve(["ann"])
         suspended.sync(ledger)
         suspended.send(ledger)
@@ -464,7 +476,7 @@ class TestResolve:
         assert suspended.sync(ledger)["state"] == "active"
 
     def test_a_device_with_another_chain_is_suspended_again(
-        self, ledger: Ledger, suspended: Phone
+        self, ledger: Ledger, suspended: ScriptedDevice
     ) -> None:
         ledger.resolve(["ann"])
         assert suspended.sync(ledger, head="0" * 64)["state"] == "suspended"
@@ -481,7 +493,9 @@ class TestResolve:
 class TestForgotten:
     """A message whose exchange a restored database has forgotten."""
 
-    def forgetful(self, tmp_path: Path, ledger: Ledger, phone: Phone, rounds: int) -> Ledger:
+    def forgetful(
+        self, tmp_path: Path, ledger: Ledger, phone: ScriptedDevice, rounds: int
+    ) -> Ledger:
         """Return the ledger after some rounds of a phone were lost, and it was recovered."""
         place = tmp_path / "study.db"
         ledger.backup(tmp_path / "backup.db")
@@ -496,7 +510,7 @@ class TestForgotten:
     def test_its_ticket_restores_it(self, tmp_path: Path) -> None:
         first = a_ledger(tmp_path)
         first.register([7])
-        phone = Phone(first, 7)
+        phone = ScriptedDevice(first, 7)
         with self.forgetful(tmp_path, first, phone, 2) as ledger:
             assert len(ledger.transcript(7)) == 0
             answer = phone.sync(ledger, phone.sent)
@@ -507,7 +521,7 @@ class TestForgotten:
     def test_a_gap_is_incomplete_and_suspends_no_one(self, tmp_path: Path) -> None:
         first = a_ledger(tmp_path)
         first.register([7])
-        phone = Phone(first, 7)
+        phone = ScriptedDevice(first, 7)
         with self.forgetful(tmp_path, first, phone, 2) as ledger:
             before = ledger.tip
             (receipt,) = ledger.receive([phone.sent[1]])
@@ -524,7 +538,7 @@ class TestForgotten:
     def test_a_document_that_is_not_the_query_does_not_count(self, tmp_path: Path) -> None:
         first = a_ledger(tmp_path)
         first.register([7])
-        phone = Phone(first, 7)
+        phone = ScriptedDevice(first, 7)
         with self.forgetful(tmp_path, first, phone, 1) as ledger:
             document = phone.documents[OTHER.content_id]
             wrongs: list[Any] = [{**document, "epsilon": "3"}, "junk", None, [], {}]
@@ -537,7 +551,7 @@ class TestForgotten:
     def test_a_message_changed_under_its_ticket_is_quarantined(self, tmp_path: Path) -> None:
         first = a_ledger(tmp_path)
         first.register([7])
-        phone = Phone(first, 7)
+        phone = ScriptedDevice(first, 7)
         with self.forgetful(tmp_path, first, phone, 1) as ledger:
             fields = json.loads(phone.sent[0])
             for name in ("sequence", "previous", "key", "query", "ticket", "head"):

@@ -20,7 +20,7 @@ from support.scripted_devices import HALF, OTHER, QUARTER, SMOKES, reserved, res
 Run = Callable[..., tuple[int, str, str]]
 
 
-class OnFile:
+class FileSite:
     """A ledger in a file."""
 
     count = 500
@@ -36,7 +36,7 @@ class OnFile:
         restore(self._backup, Path(self.place))
 
 
-class OnServer:
+class PostgresSite:
     """A ledger in a schema of a PostgreSQL server."""
 
     count = 60
@@ -67,10 +67,10 @@ class OnServer:
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> OnFile | OnServer:
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> FileSite | PostgresSite:
     if request.param == "sqlite":
-        return OnFile(tmp_path)
-    return OnServer(tmp_path, request.getfixturevalue("postgres"))
+        return FileSite(tmp_path)
+    return PostgresSite(tmp_path, request.getfixturevalue("postgres"))
 
 
 class Fleet:
@@ -128,7 +128,7 @@ def fleet_of(tmp_path: Path) -> Iterator[Callable[[Ledger], Fleet]]:
 
 
 def test_nothing_is_lost_and_only_the_suspended_subject_is_suspended(
-    store: OnFile | OnServer,
+    store: FileSite | PostgresSite,
     fleet_of: Callable[[Ledger], Fleet],
     tmp_path: Path,
     run: Run,
@@ -227,7 +227,7 @@ def test_nothing_is_lost_and_only_the_suspended_subject_is_suspended(
 
 
 def test_every_budget_is_what_it_was(
-    store: OnFile | OnServer, fleet_of: Callable[[Ledger], Fleet]
+    store: FileSite | PostgresSite, fleet_of: Callable[[Ledger], Fleet]
 ) -> None:
     """The same queries are asked again after the restore, under new keys: no one answers."""
     whole = xp.randomized_response(epsilon=1)

@@ -13,7 +13,15 @@ import pytest
 import expost as xp
 from expost.device.device import Device, Refused
 from expost.ledger import Ledger, Receipt
-from support.scripted_devices import HALF, OTHER, QUARTER, Phone, a_ledger, reserved, restore
+from support.scripted_devices import (
+    HALF,
+    OTHER,
+    QUARTER,
+    ScriptedDevice,
+    a_ledger,
+    reserved,
+    restore,
+)
 
 WHOLE = xp.randomized_response(epsilon=1)
 
@@ -101,7 +109,7 @@ def test_a_ticket_is_what_the_protocol_says(study: Study) -> None:
     import hmac
 
     study.ledger.reserve(HALF, ["ann"], key="größe")
-    reservation = Phone(study.ledger).reservation(study.ledger)
+    reservation = ScriptedDevice(study.ledger).reservation(study.ledger)
     key = bytes.fromhex(Path(f"{study.place}.checkpoint.key").read_text("utf-8"))
     said = (
         f'{{"amendment":null,"key":"größe","ledger":"{study.ledger.policy.content_id}",'
@@ -114,10 +122,10 @@ def test_a_ticket_is_what_the_protocol_says(study: Study) -> None:
 def test_nobody_else_gets_a_reservation(study: Study) -> None:
     """Not at another number, not with another head, and not for another subject."""
     study.ledger.reserve(HALF, ["ann"], key="k")
-    ann = Phone(study.ledger)
+    ann = ScriptedDevice(study.ledger)
     assert ann.sync(study.ledger, sequence=1)["reservation"] is None
     assert ann.sync(study.ledger, sequence=-1)["reservation"] is None
-    assert Phone(study.ledger, 7).sync(study.ledger)["reservation"] is None
+    assert ScriptedDevice(study.ledger, 7).sync(study.ledger)["reservation"] is None
     assert ann.sync(study.ledger)["reservation"]["key"] == "k"
     # A head that no device of this subject can have is a second device.
     assert ann.sync(study.ledger, head="0" * 64)["reservation"] is None
@@ -238,7 +246,7 @@ class TestOldCopies:
         self.copied(study, "ann")
         study.ledger.reserve(HALF, ["ann"], key="k")
         study.sync("ann")
-        fork = Phone(study.ledger)
+        fork = ScriptedDevice(study.ledger)
         fork.sent, fork.heads = ["made up"], [*fork.heads, "1" * 64]
         answer = fork.sync(study.ledger)
         assert (answer["state"], answer["confirmed"]) == ("suspended", 1)
@@ -275,7 +283,7 @@ class TestAfterARollback:
         study.ledger.reserve(HALF, ["ann"], key="k")
         study.sync("ann")
         study.roll_back()
-        Phone(study.ledger).sync(study.ledger)  # a stale sync confirms too early
+        ScriptedDevice(study.ledger).sync(study.ledger)  # a stale sync confirms too early
         assert reserved(study.ledger, QUARTER, ["ann"], "other") == ["reserved"]
         answers = study.sync("ann")
         assert [each["confirmed"] for each in answers] == [0, 1]
@@ -301,7 +309,7 @@ class TestStates:
     """What a device is told about its subject."""
 
     def test_an_unknown_subject_is_unknown(self, study: Study) -> None:
-        stranger = Phone(study.ledger, "eve")
+        stranger = ScriptedDevice(study.ledger, "eve")
         before = study.ledger.tip
         answer = stranger.sync(study.ledger)
         assert (answer["state"], answer["confirmed"], answer["reservation"]) == (
@@ -313,7 +321,7 @@ class TestStates:
 
     def test_a_suspended_subject_gets_no_reservation(self, study: Study) -> None:
         study.ledger.reserve(HALF, ["ann"], key="k")
-        phone = Phone(study.ledger)
+        phone = ScriptedDevice(study.ledger)
         study.ledger.receive([phone.message(phone.reservation(study.ledger), head="0" * 64)])
         (answer,) = study.sync("ann")
         assert (answer["state"], answer["reservation"]) == ("suspended", None)
@@ -333,7 +341,7 @@ class TestStates:
     def test_subjects_of_other_kinds_get_no_reservation(self, study: Study) -> None:
         study.ledger.register(["sim"], kind="simulated")
         study.ledger.ask(HALF, ["no"], ["sim"], key="k")
-        assert Phone(study.ledger, "sim").sync(study.ledger)["reservation"] is None
+        assert ScriptedDevice(study.ledger, "sim").sync(study.ledger)["reservation"] is None
 
 
 class TestJunk:
@@ -355,7 +363,7 @@ class TestJunk:
     def test_they_are_quarantined_and_answered_by_a_receipt(
         self, study: Study, changed: dict[str, Any]
     ) -> None:
-        phone = Phone(study.ledger)
+        phone = ScriptedDevice(study.ledger)
         request = json.dumps({**json.loads(phone.request()), **changed})
         junk, good = study.ledger.sync([request, phone.request()])
         assert isinstance(junk, Receipt)
@@ -367,16 +375,16 @@ class TestJunk:
 
     def test_a_sender_speaks_for_itself_only(self, study: Study) -> None:
         study.ledger.reserve(HALF, key="k")
-        ann = Phone(study.ledger)
+        ann = ScriptedDevice(study.ledger)
         message = ann.answer(study.ledger)
-        answer = Phone(study.ledger, 7).sync(study.ledger, [message])
+        answer = ScriptedDevice(study.ledger, 7).sync(study.ledger, [message])
         assert answer["receipts"][0]["outcome"] == "quarantined"
         assert recorded(study, "ann") == 0
         assert study.ledger.status().states == ("active", "active")
         assert ann.sync(study.ledger, [message])["confirmed"] == 1
 
     def test_a_request_may_have_many_messages_and_not_four_mebibytes(self, study: Study) -> None:
-        phone = Phone(study.ledger)
+        phone = ScriptedDevice(study.ledger)
         (found,) = study.ledger.sync([phone.request(["x" * (1 << 20)] * 5)])
         assert isinstance(found, Receipt)
         assert "has more than 4,194,304 bytes" in found.reason
@@ -398,7 +406,7 @@ def test_hundreds_of_syncs_are_one_commit(tmp_path: Path) -> None:
     with a_ledger(tmp_path) as ledger:
         ledger.register(range(200))
         ledger.reserve(HALF, key="k")
-        phones = [Phone(ledger, number) for number in range(200)]
+        phones = [ScriptedDevice(ledger, number) for number in range(200)]
         answers = ledger.sync([phone.request() for phone in phones])
         requests = []
         for phone, answer in zip(phones, answers, strict=True):

@@ -18,7 +18,7 @@ import pytest
 
 import expost as xp
 from expost.ledger import Ledger, LedgerBroken, _engine
-from support.scripted_devices import HALF, OTHER, Phone, a_ledger, reserved
+from support.scripted_devices import HALF, OTHER, ScriptedDevice, a_ledger, reserved
 from support.stack_frames import text_with_locals
 
 _PATIENCE = 30
@@ -98,7 +98,7 @@ def test_many_threads_make_fewer_commits_than_calls(tmp_path: Path) -> None:
 def test_threads_that_ask_the_same_subject_record_everything_once(tmp_path: Path) -> None:
     with a_ledger(tmp_path, budget=20) as ledger:
         ledger.register(["ann"])
-        ann = Phone(ledger)
+        ann = ScriptedDevice(ledger)
         calls = [lambda: reserved(ledger, OTHER, ["ann"], "same")] * 6
         assert queued(ledger, calls) == [["reserved"]] * 6
         message = ann.answer(ledger, OTHER)
@@ -337,7 +337,7 @@ def test_random_calls_of_many_threads_are_one_history(tmp_path: Path) -> None:
         ledger.register(names)
 
         def live(number: int) -> int:
-            chance, phone = random.Random(number), Phone(ledger, number)
+            chance, phone = random.Random(number), ScriptedDevice(ledger, number)
             for turn in range(6):
                 if reserved(ledger, query, [number], f"{turn}") == ["reserved"]:
                     message = phone.answer(ledger, query, chance.choice(["no", "yes"]))

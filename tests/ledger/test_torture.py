@@ -9,8 +9,8 @@ import pytest
 from expost.errors import InvalidInput
 from expost.ledger import Ledger, LedgerBehind
 from support.ledger_mutants import MUTANTS, caught
-from support.ledger_sites import InVault
-from support.simulated_studies import World, play
+from support.ledger_sites import MemorySite
+from support.simulated_studies import SimulatedStudy, play
 
 
 @pytest.mark.parametrize("first", range(0, 40, 20))
@@ -30,7 +30,7 @@ def test_a_ledger_with_a_fault_is_noticed(name: str) -> None:
 def test_a_seed_is_always_the_same_world() -> None:
     drawn = []
     for _ in range(2):
-        world = World(17, "disk")
+        world = SimulatedStudy(17, "disk")
         world.run()
         drawn.append((world.drawn, world.kinds))
     assert drawn[0] == drawn[1]
@@ -38,20 +38,20 @@ def test_a_seed_is_always_the_same_world() -> None:
 
 
 def test_restored_devices_draw_again_in_some_worlds() -> None:
-    assert sum(play(seed, "vault").redraws for seed in range(20)) > 0
+    assert sum(play(seed, "memory").redraws for seed in range(20)) > 0
 
 
-def _open(site: InVault) -> Ledger:
+def _open(site: MemorySite) -> Ledger:
     return Ledger.on_backend(site.backend(), site.store())
 
 
-def _recover(site: InVault, *, lost: bool = False) -> None:
+def _recover(site: MemorySite, *, lost: bool = False) -> None:
     with pytest.raises(LedgerBehind):
         _open(site)
     Ledger.recover_on_backend(site.backend(), site.store(), lost=lost)
 
 
-def _check_that_dora_is_known(site: InVault) -> None:
+def _check_that_dora_is_known(site: MemorySite) -> None:
     with _open(site) as ledger:
         assert "dora" not in ledger.subjects
         with pytest.raises(InvalidInput, match="was registered as device"):
@@ -61,7 +61,7 @@ def _check_that_dora_is_known(site: InVault) -> None:
 
 
 def test_a_registration_is_known_after_two_rollbacks_if_only_a_fork_had_it() -> None:
-    site = InVault(random.Random(0))
+    site = MemorySite(random.Random(0))
     first = site.backup()
     with _open(site) as ledger:
         ledger.register(["dora"])
@@ -77,7 +77,7 @@ def test_a_registration_is_known_after_two_rollbacks_if_only_a_fork_had_it() -> 
 
 
 def test_a_registration_is_known_after_a_rollback_if_the_checkpoint_was_lost_before() -> None:
-    site = InVault(random.Random(0))
+    site = MemorySite(random.Random(0))
     first = site.backup()
     with _open(site) as ledger:
         ledger.register(["dora"])

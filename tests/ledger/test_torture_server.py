@@ -12,7 +12,7 @@ ON_SERVERS = [name for name in MUTANTS if name.endswith("in PostgreSQL")]
 
 
 def test_there_is_such_a_world() -> None:
-    assert KINDS["server"] is postgres_sites.OnServer
+    assert KINDS["server"] is postgres_sites.PostgresSite
     assert len(ON_SERVERS) == 2
 
 

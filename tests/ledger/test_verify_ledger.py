@@ -16,7 +16,15 @@ from expost.device.checks import check_export
 from expost.ledger import Ledger, LedgerBehind, Verification, _tallies, _verification
 from expost.ledger.errors import LedgerStopped
 from expost.ledger.tables import TABLES, SubjectRow, check_seal, seal
-from support.scripted_devices import HALF, OTHER, QUARTER, Phone, a_ledger, reserved, restore
+from support.scripted_devices import (
+    HALF,
+    OTHER,
+    QUARTER,
+    ScriptedDevice,
+    a_ledger,
+    reserved,
+    restore,
+)
 
 TOO_MUCH = xp.randomized_response(epsilon=3)
 
@@ -35,7 +43,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     restore(folder / "backup.db", place)
     Ledger.recover(place)
     with Ledger(place) as ledger:
-        phones = {name: Phone(ledger, name) for name in ("ann", "bob", 3)}
+        phones = {name: ScriptedDevice(ledger, name) for name in ("ann", "bob", 3)}
         for name, phone in phones.items():
             assert phone.sync(ledger)["state"] == "active"
             ledger.reserve(HALF, [name], key="one")
@@ -256,7 +264,7 @@ class TestDecisions:
                 assert reserved(ledger, TOO_MUCH) == ["reserved"]
             problem = '"ann": a reservation was not within the budget'
             assert ledger.verify().problems == (problem,)
-            Phone(ledger).send(ledger, TOO_MUCH)
+            ScriptedDevice(ledger).send(ledger, TOO_MUCH)
             problems = ledger.verify().problems
             assert set(problems) == {problem, '"ann": exchange 1 is not within the budget'}
             assert not ledger.audit().good

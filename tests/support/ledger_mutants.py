@@ -28,9 +28,9 @@ from expost.ledger.backend import Commit
 from expost.ledger.errors import LedgerBroken
 from expost.ledger.tables import ExchangeRow, RequestRow, SubjectRow
 from support.ledger_sites import template, template_records
-from support.memory_backend import Vault
+from support.memory_backend import MemoryBackend
 from support.model_device import ModelDevice
-from support.simulated_studies import KINDS, Violation, World
+from support.simulated_studies import KINDS, SimulatedStudy, Violation
 
 __all__ = ["MUTANTS", "caught"]
 
@@ -97,7 +97,7 @@ def key_not_permanent() -> Iterator[None]:
     statement = _sqlite._INSERT[RequestRow].replace("INSERT", "INSERT OR IGNORE")
     with (
         patch.object(_requests.ReserveJob, "request", lambda self, batch, place: None),
-        patch.object(Vault, "_insert", staticmethod(insert)),
+        patch.object(MemoryBackend, "_insert", staticmethod(insert)),
         patch.dict(_sqlite._INSERT, {RequestRow: statement}),
     ):
         yield
@@ -179,7 +179,7 @@ def epoch_not_compared() -> Iterator[None]:
 
     with (
         patch.object(_sqlite.Sqlite, "commit", commit),
-        patch.object(Vault, "compares_epoch", False),
+        patch.object(MemoryBackend, "compares_epoch", False),
     ):
         yield
 
@@ -299,35 +299,35 @@ def accepts_stale_answers() -> Any:
 
 
 def _in(kinds: Sequence[str], name: str, mutant: Mutant) -> dict[str, tuple[Mutant, str]]:
-    where = {"disk": "in SQLite", "file": "in SQLite", "vault": "in memory"}
+    where = {"disk": "in SQLite", "file": "in SQLite", "memory": "in memory"}
     return {f"{name}, {where[kind]}": (mutant, kind) for kind in kinds}
 
 
 MUTANTS: dict[str, tuple[Mutant, str]] = {
     "NORMAL instead of FULL": (normal_instead_of_full, "disk"),
-    **_in(("disk", "vault"), "release before commit", release_before_commit),
-    **_in(("disk", "vault"), "writes the line before the commit", line_before_commit),
-    **_in(("disk", "vault"), "key not permanent", key_not_permanent),
-    **_in(("disk", "vault"), "refusal not recorded", refusal_not_recorded),
-    **_in(("disk", "vault"), "checkpoint ignored", checkpoint_ignored),
-    **_in(("disk", "vault"), "readers compare numbers and not roots", numbers_compared_only),
+    **_in(("disk", "memory"), "release before commit", release_before_commit),
+    **_in(("disk", "memory"), "writes the line before the commit", line_before_commit),
+    **_in(("disk", "memory"), "key not permanent", key_not_permanent),
+    **_in(("disk", "memory"), "refusal not recorded", refusal_not_recorded),
+    **_in(("disk", "memory"), "checkpoint ignored", checkpoint_ignored),
+    **_in(("disk", "memory"), "readers compare numbers and not roots", numbers_compared_only),
     "subjects outside of the transaction": (subjects_outside_of_the_transaction, "disk"),
-    **_in(("disk", "vault"), "answers unchecked", answers_unchecked),
-    **_in(("file", "vault"), "epoch not compared", epoch_not_compared),
-    "appends without a ticket": (appends_without_a_ticket, "vault"),
-    "forgets tickets of confirmed subjects": (forgets_tickets_of_confirmed_subjects, "vault"),
-    "confirms a subject before its device did": (confirms_too_early, "vault"),
-    "recover confirms everyone": (recovers_without_confirming, "vault"),
-    "recover forgets suspensions": (recover_without("suspended", "extra"), "vault"),
-    "recover forgets registrations": (recover_without("registered"), "vault"),
-    "recover forgets imports": (recover_without("imported"), "vault"),
-    "recover forgets the end": (recover_without("ended"), "vault"),
-    "a repeated message is recorded twice": (repeated_message_recorded_twice, "vault"),
-    "extras not counted": (extras_not_counted, "vault"),
-    "quarantine without suspension": (quarantine_without_suspension, "vault"),
-    "a rollback is not marked": (rollback_not_marked, "vault"),
-    "a device draws although the ledger is ahead": (draws_although_the_ledger_is_ahead, "vault"),
-    "a device accepts stale answers": (accepts_stale_answers, "vault"),
+    **_in(("disk", "memory"), "answers unchecked", answers_unchecked),
+    **_in(("file", "memory"), "epoch not compared", epoch_not_compared),
+    "appends without a ticket": (appends_without_a_ticket, "memory"),
+    "forgets tickets of confirmed subjects": (forgets_tickets_of_confirmed_subjects, "memory"),
+    "confirms a subject before its device did": (confirms_too_early, "memory"),
+    "recover confirms everyone": (recovers_without_confirming, "memory"),
+    "recover forgets suspensions": (recover_without("suspended", "extra"), "memory"),
+    "recover forgets registrations": (recover_without("registered"), "memory"),
+    "recover forgets imports": (recover_without("imported"), "memory"),
+    "recover forgets the end": (recover_without("ended"), "memory"),
+    "a repeated message is recorded twice": (repeated_message_recorded_twice, "memory"),
+    "extras not counted": (extras_not_counted, "memory"),
+    "quarantine without suspension": (quarantine_without_suspension, "memory"),
+    "a rollback is not marked": (rollback_not_marked, "memory"),
+    "a device draws although the ledger is ahead": (draws_although_the_ledger_is_ahead, "memory"),
+    "a device accepts stale answers": (accepts_stale_answers, "memory"),
 }
 """Every mutant, with the kind of world in which it is looked for."""
 
@@ -340,7 +340,7 @@ def caught(name: str, most: int) -> tuple[int, str] | None:
     with mutant():
         for seed in range(most):
             try:
-                World(seed, kind).run()
+                SimulatedStudy(seed, kind).run()
             except Violation as violation:
                 return seed, str(violation)
             except (ExpostError, apsw.Error) as error:

@@ -18,7 +18,7 @@ from expost.ledger._digests import first_root
 from expost.ledger._opening import create_checkpoint
 from expost.ledger._sqlite import Sqlite
 from expost.ledger.tables import ExchangeRow, RequestRow, SubjectRow
-from support.memory_backend import Records, Vault
+from support.memory_backend import MemoryBackend, MemoryRecords
 from support.model_device import QUERIES, VALUES
 from support.simulated_disk import Content, Disk, DiskStore, Killed, mounted
 
@@ -60,10 +60,10 @@ def template() -> Disk:
 
 
 @lru_cache(maxsize=1)
-def template_records() -> tuple[Records, Disk]:
+def template_records() -> tuple[MemoryRecords, Disk]:
     """Return the records of a new ledger, and a disk with its checkpoint."""
-    records, disk = Records.create(POLICY.to_json(), first_root(POLICY.content_id)), Disk()
-    create_on(Vault(records), DiskStore(disk))
+    records, disk = MemoryRecords.create(POLICY.to_json(), first_root(POLICY.content_id)), Disk()
+    create_on(MemoryBackend(records), DiskStore(disk))
     return records, disk
 
 
@@ -154,7 +154,7 @@ def damage_checkpoint(content: Content, chance: random.Random) -> None:
     content.sync()
 
 
-class OnDisk(Site):
+class DiskSite(Site):
     """SQLite over a VFS that fails."""
 
     shared = False
@@ -179,7 +179,7 @@ class OnDisk(Site):
         del self.disk.files[_CHECKPOINT]
 
     def clone(self) -> Site:
-        return OnDisk(random.Random(0), self.disk.copy())
+        return DiskSite(random.Random(0), self.disk.copy())
 
     def kill(self) -> None:
         self.disk.kill()
@@ -234,13 +234,13 @@ class OnDisk(Site):
         self._mounted.close()
 
 
-class InVault(Site):
-    """Records in memory, with a checkpoint on a disk that fails."""
+class MemorySite(Site):
+    """MemoryRecords in memory, with a checkpoint on a disk that fails."""
 
-    vault = Vault
+    backend_class = MemoryBackend
 
     def __init__(
-        self, chance: random.Random, records: Records | None = None, disk: Disk | None = None
+        self, chance: random.Random, records: MemoryRecords | None = None, disk: Disk | None = None
     ) -> None:
         first, its_disk = template_records()
         self.records = records or first.copy()
@@ -251,7 +251,7 @@ class InVault(Site):
         return DiskStore(self.disk)
 
     def backend(self) -> Backend:
-        return self.vault(self.records, self._end_commit)
+        return self.backend_class(self.records, self._end_commit)
 
     def _end_commit(self, moment: str) -> str:
         """Let a commit fail, or kill the process, before or after it is written."""
@@ -332,7 +332,7 @@ def _changed(value: Any) -> Any:
     return value + 1 if isinstance(value, int) else f"{value}x"
 
 
-class OnFile(Site):
+class FileSite(Site):
     """SQLite and a checkpoint in real files, which several processes may open."""
 
     def __init__(self, chance: random.Random, files: dict[str, bytes] | None = None) -> None:
@@ -381,7 +381,7 @@ class OnFile(Site):
         (self.folder / _CHECKPOINT).unlink()
 
     def clone(self) -> Site:
-        return OnFile(random.Random(0), self._files())
+        return FileSite(random.Random(0), self._files())
 
     def steal_lock(self, holder: CheckpointStore) -> None:
         assert isinstance(holder, CheckpointFile)
@@ -393,6 +393,6 @@ class OnFile(Site):
 
 
 KINDS: dict[str, Callable[[random.Random], Site]] = {
-    "disk": OnDisk, "vault": InVault, "file": OnFile,
+    "disk": DiskSite, "memory": MemorySite, "file": FileSite,
 }  # fmt: skip
 """The kinds of sites, by name; support.servers adds "server"."""

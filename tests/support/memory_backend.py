@@ -14,14 +14,14 @@ from expost.ledger.backend import Commit
 from expost.ledger.errors import LedgerBroken, LedgerDamaged
 from expost.ledger.tables import TABLES, CommitRow, SubjectRow
 
-__all__ = ["Records", "Vault"]
+__all__ = ["MemoryBackend", "MemoryRecords"]
 
 R = TypeVar("R", bound=tuple[Any, ...])
 Rows = dict[tuple[Any, ...], Any]
 
 
 @dataclass
-class Records:
+class MemoryRecords:
     """Everything that is durable."""
 
     document: str
@@ -29,29 +29,31 @@ class Records:
     epoch: int = 0
 
     @classmethod
-    def create(cls, document: str, root: bytes) -> Records:
+    def create(cls, document: str, root: bytes) -> MemoryRecords:
         """Make a new ledger."""
         tables: dict[type[Any], Rows] = {row: {} for row in TABLES}
         tables[CommitRow][0,] = CommitRow(0, root, "[]")
         return cls(document, tables)
 
-    def copy(self) -> Records:
+    def copy(self) -> MemoryRecords:
         """Return a backup."""
         tables = {row: dict(rows) for row, rows in self.tables.items()}
-        return Records(self.document, tables, self.epoch)
+        return MemoryRecords(self.document, tables, self.epoch)
 
-    def restore(self, backup: Records) -> None:
+    def restore(self, backup: MemoryRecords) -> None:
         """Put a backup in place, under every process that has this ledger open."""
         self.tables, self.epoch = backup.copy().tables, backup.epoch
 
 
-class Vault(Backend):
+class MemoryBackend(Backend):
     """A backend on records in memory."""
 
     compares_epoch = True
-    """A vault that does not is a mutant."""
+    """A backend that does not is a mutant."""
 
-    def __init__(self, records: Records, ending: Callable[[str], str] = lambda moment: "") -> None:
+    def __init__(
+        self, records: MemoryRecords, ending: Callable[[str], str] = lambda moment: ""
+    ) -> None:
         self.records = records
         self._ending = ending
         """Called "before" and "after" a commit; anything it returns is why that fails."""

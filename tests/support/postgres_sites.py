@@ -25,7 +25,7 @@ from support.ledger_sites import KINDS, POLICY, Backup, Site, create_on
 from support.postgres_server import fresh, shared_server
 from support.simulated_disk import Content, Disk, DiskStore
 
-__all__ = ["MOMENTS", "OnServer"]
+__all__ = ["MOMENTS", "PostgresSite"]
 
 MOMENTS = ("before", "during", "during", "after")
 _TABLES = (*(table.name for table in TABLES.values()), "study")
@@ -33,7 +33,7 @@ _RESTARTS = 0.15
 """How often the server ends with the process."""
 
 
-class OnServer(Site):
+class PostgresSite(Site):
     """A schema of a server of our own, with a checkpoint on a disk that can lose power."""
 
     def __init__(self, chance: random.Random, copied: Backup | None = None) -> None:
@@ -117,7 +117,7 @@ class OnServer(Site):
         del self._disk.files["checkpoint"]
 
     def clone(self) -> Site:
-        return OnServer(self._chance, self.backup())
+        return PostgresSite(self._chance, self.backup())
 
     def kill(self) -> None:
         self._disk.kill()
@@ -154,7 +154,7 @@ def _read_table(connection: psycopg.Connection[Any], table: str) -> bytes:
         return b"".join(map(bytes, copy))
 
 
-KINDS["server"] = OnServer
+KINDS["server"] = PostgresSite
 
 
 @contextmanager

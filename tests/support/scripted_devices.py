@@ -14,7 +14,16 @@ from typing import Any
 import expost as xp
 from expost.ledger import Ledger, Receipt
 
-__all__ = ["HALF", "OTHER", "QUARTER", "SMOKES", "Phone", "a_ledger", "reserved", "restore"]
+__all__ = [
+    "HALF",
+    "OTHER",
+    "QUARTER",
+    "SMOKES",
+    "ScriptedDevice",
+    "a_ledger",
+    "reserved",
+    "restore",
+]
 
 SMOKES = xp.FiniteSet(["no", "yes"])
 HALF = xp.randomized_response(epsilon="1/2")
@@ -40,7 +49,7 @@ def restore(backup: Path, place: Path) -> None:
     shutil.copyfile(backup, place)
 
 
-class Phone:
+class ScriptedDevice:
     """A device: the messages it has sent, and the head after each of them."""
 
     def __init__(self, ledger: Ledger, subject: Any = "ann") -> None:

@@ -69,7 +69,7 @@ from support.model_device import (
 )
 from support.simulated_disk import Killed
 
-__all__ = ["KINDS", "Violation", "World", "play"]
+__all__ = ["KINDS", "SimulatedStudy", "Violation", "play"]
 
 LATER = {"dora": "device", "eve": "device", "ilse": "imported"}
 """Subjects that are registered later, if at all."""
@@ -105,7 +105,7 @@ class _Before(NamedTuple):
     """The idempotency keys of its requests."""
 
 
-class World:
+class SimulatedStudy:
     """One study, from a seed."""
 
     def __init__(self, seed: int, kind: str = "disk", steps: int = 26) -> None:
@@ -1259,11 +1259,11 @@ class World:
         }
 
 
-def play(seed: int, kind: str | None = None) -> World:
+def play(seed: int, kind: str | None = None) -> SimulatedStudy:
     """Play a seed; return its world."""
     names = list(KINDS)
     # Six of ten on the disk that fails, three in memory, one on a real file.
     kind = kind or names[(0, 0, 0, 0, 0, 0, 1, 1, 1, 2)[seed % 10]]
-    world = World(seed, kind)
+    world = SimulatedStudy(seed, kind)
     world.run()
     return world
