@@ -134,7 +134,7 @@ def two_points(transcript: Transcript) -> TwoPoints:
     """Return the two points of the search, for real coordinates in [-1, 1]^d."""
     box = transcript.domain
     assert isinstance(box, Box)
-    points = BoxLogLikelihood.of(box, transcript.exchanges).found(Effort())
+    points = BoxLogLikelihood.of(box, transcript.exchanges).searched_points(Effort())
     likelier, unlikelier = (tuple(round(float(x), 2) for x in point) for point in points)
     ratio = exact_ratio(transcript.tally, box, likelier, unlikelier)
     return TwoPoints(likelier, unlikelier, Nats(ratio=ratio).enclosure.lower)

@@ -49,9 +49,9 @@ def test_on_a_finite_domain_they_are_the_extremes_of_the_likelihood(
     assert math.isclose(above, max(exact), rel_tol=1e-12)
     assert math.isclose(below, min(exact), rel_tol=1e-12)
     assert math.isclose(math.exp(apart.difference), above / below, rel_tol=1e-9)
-    assert apart.others is not None
-    assert apart.others[0] + 1 >= exact.count(max(exact))
-    assert apart.others[1] + 1 >= exact.count(min(exact))
+    assert apart.tied_values is not None
+    assert apart.tied_values[0] + 1 >= exact.count(max(exact))
+    assert apart.tied_values[1] + 1 >= exact.count(min(exact))
 
 
 def test_a_value_that_is_ruled_out_is_infinitely_far() -> None:
@@ -59,7 +59,7 @@ def test_a_value_that_is_ruled_out_is_infinitely_far() -> None:
     query = xp.channel([["1/2", "1/2"], ["1/4", "3/4"], [0, 1], [0, 1]])
     apart = extreme_pair(xp.Odometer(xp.Transcript(domain).add(query, 0)))
     assert apart is not None
-    assert (apart.likeliest, apart.unlikeliest, apart.others) == ("a", "c", (0, 1))
+    assert (apart.likeliest, apart.unlikeliest, apart.tied_values) == ("a", "c", (0, 1))
     assert apart.difference == math.inf
 
 
@@ -104,7 +104,7 @@ def test_on_a_box_the_example_is_a_good_one() -> None:
         loss = xp.realized_loss(transcript, gap=0.001)
         apart = extreme_pair(xp.Odometer(transcript))
         assert apart is not None
-        assert apart.others is None
+        assert apart.tied_values is None
         assert loss.lower - 0.002 <= apart.difference <= loss.upper
 
 

@@ -274,7 +274,7 @@ def _between_records(transcript: Transcript, domain: Attributes, allowed: Fracti
 
 def _between_points(transcript: Transcript, box: Box, allowed: Fraction) -> Witness:
     """Return a witness on the two points that the search found, with their exact weights."""
-    above, below = BoxLogLikelihood.of(box, transcript.exchanges).found(Effort())
+    above, below = BoxLogLikelihood.of(box, transcript.exchanges).searched_points(Effort())
     ratio = exact_ratio(transcript.tally, box, above, below)
     if ratio < 1:
         above, below, ratio = below, above, 1 / ratio

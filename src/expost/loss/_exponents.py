@@ -56,14 +56,14 @@ class DistinctLikelihoods(NamedTuple):
 class ExactTable(Protocol):
     """What is known exactly at every combination of some variables, which are in their order."""
 
-    def powers(self, places: Indices, sign: int) -> DistinctLikelihoods:
+    def powers(self, indices: Indices, sign: int) -> DistinctLikelihoods:
         """The exact likelihoods at some combinations.
 
         Where they are themselves extremes, the sign says which.
         """
         ...
 
-    def trace(self, place: int, sign: int) -> Combination:
+    def trace(self, index: int, sign: int) -> Combination:
         """One combination, and if a number is itself an extreme, a combination of all variables
         that attains it."""
         ...
@@ -142,19 +142,19 @@ class Products:
         self._exponents = exponents
         self._signs: dict[tuple[int, int], int] = {}
 
-    def best(self, numbers: Iterable[int], sign: int) -> int:
-        """Of the products with these numbers, one that is largest (or smallest)."""
-        best, *others = numbers
-        for other in others:
-            if self._compared(other, best) == sign:
-                best = other
+    def best(self, products: Iterable[int], sign: int) -> int:
+        """Return the largest of some products (or the smallest), all by their indices."""
+        best, *challengers = products
+        for challenger in challengers:
+            if self._compared(challenger, best) == sign:
+                best = challenger
         return best
 
     def _compared(self, first: int, second: int) -> int:
         if (first, second) not in self._signs:
             difference = self._exponents[:, first] - self._exponents[:, second]
-            places = difference.nonzero()[0].tolist()
-            powers = {self._bases[k]: int(difference[k]) for k in places}
+            indices = difference.nonzero()[0].tolist()
+            powers = {self._bases[k]: int(difference[k]) for k in indices}
             self._signs[first, second] = sign_of(powers)
         return self._signs[first, second]
 

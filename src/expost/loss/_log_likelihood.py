@@ -90,7 +90,7 @@ class ExtremePair:
     unlikeliest: Value | Record
     difference: float
     """The difference of their log-likelihoods, about; infinite if the second is ruled out."""
-    others: tuple[int, int] | None
+    tied_values: tuple[int, int] | None
     """How many other values tie with either, as far as doubles show; None on boxes and records."""
     example: bool = False
     """Whether other values may differ more, because a search found these."""

@@ -48,14 +48,14 @@ _MOST_WORK = 100_000
 
 _ANY = 10
 
-Given = list[tuple[BoxLikelihood, int, int]]
+ResponseCounts = list[tuple[BoxLikelihood, int, int]]
 """Responses by their positions, and how often each was given."""
 
 
 def exact_ratio(tally: Tally, box: Box, above: Point, below: Point) -> Fraction:
     """How much likelier the responses are at one point of a box than at another, exactly."""
     ratio = Fraction(1)
-    for likelihood, position, times in _given(tally, box):
+    for likelihood, position, times in _response_counts(tally, box):
         high, low = (likelihood.pmf(point).weight(position) for point in (above, below))
         ratio *= Fraction(high, low) ** times
     return ratio
@@ -63,28 +63,28 @@ def exact_ratio(tally: Tally, box: Box, above: Point, below: Point) -> Fraction:
 
 def apart_on_box(tally: Tally, box: Box, above: Point, below: Point) -> ExtremePair | None:
     """Two points as values of a box; None if nothing tells them apart."""
-    given = _given(tally, box)
-    high, low = _logs(given, above, below)
+    counts = _response_counts(tally, box)
+    high, low = _logs(counts, above, below)
     if not high > low:
         return None
-    work = len(given) * (_ANY + len(box.columns))
-    for place in box.column_slices[: _MOST_WORK // max(1, work)]:
+    work = len(counts) * (_ANY + len(box.columns))
+    for columns in box.column_slices[: _MOST_WORK // max(1, work)]:
         # Coordinates that make no difference get the same value in both.
-        closer = tuple(above[j] if j in place else x for j, x in enumerate(below))
-        (log,) = _logs(given, closer)
+        closer = tuple(above[j] if j in columns else x for j, x in enumerate(below))
+        (log,) = _logs(counts, closer)
         if log <= low:
             below, low = closer, log
     return ExtremePair(box.value(above), box.value(below), high - low, None, example=True)
 
 
-def _given(tally: Tally, box: Box) -> Given:
+def _response_counts(tally: Tally, box: Box) -> ResponseCounts:
     return [(part.query.on(box), part.position, part.times) for part in tally.summands]
 
 
-def _logs(given: Given, *points: Point) -> list[float]:
+def _logs(counts: ResponseCounts, *points: Point) -> list[float]:
     """The log-likelihoods of points, up to a constant."""
     columns = [np.array(column, dtype=float) for column in zip(*points, strict=True)]
-    logs = [times * likelihood.logs(position, columns) for likelihood, position, times in given]
+    logs = [times * likelihood.logs(position, columns) for likelihood, position, times in counts]
     return [math.fsum(column) for column in np.array(logs).reshape(-1, len(points)).T.tolist()]
 
 
@@ -216,8 +216,8 @@ def _together(partitions: Sequence[Parts]) -> Enclosure:
     return Enclosure(lower, max(lower, upper))
 
 
-def _times(n: int, number: float) -> float:
-    return number if n == 1 else up(n * number)
+def _times(n: int, amount: float) -> float:
+    return amount if n == 1 else up(n * amount)
 
 
 # What doubles lose of a sum of epsilons is far less.
@@ -389,17 +389,17 @@ class BoxLogLikelihood(TalliedLogLikelihood[Box]):
         worst = next(i for i, loss in zip(tried, losses, strict=True) if loss.upper == upper)
         return WorstCase(Enclosure(lower, upper), response=likelihood.responses[worst])
 
-    def found(self, effort: Effort) -> tuple[Point, Point]:
+    def searched_points(self, effort: Effort) -> tuple[Point, Point]:
         """The likeliest and the unlikeliest point that a short search finds."""
-        given = effort.nodes is not None or effort.allowance is not None
-        short = effort if given else effort.with_work_limit().sharing_nodes(_NODES_FOR_POINTS)
+        limited = effort.nodes is not None or effort.allowance is not None
+        short = effort if limited else effort.with_work_limit().sharing_nodes(_NODES_FOR_POINTS)
         return found_points(self.terms, self.domain, short)
 
     def extreme_pair(self, effort: Effort) -> ExtremePair | None:
         # A search makes at least its first two nodes, whatever is left.
         if effort.used_up and root_work(len(self.terms), len(self.domain.columns)) > _NO_MATTER:
             return None
-        return apart_on_box(self.tally, self.domain, *self.found(effort))
+        return apart_on_box(self.tally, self.domain, *self.searched_points(effort))
 
     def least_share_of_basic(self, query: Query) -> Enclosure:
         worst, quietest = self.epsilon_of(query), query.on(self.domain).smallest_loss_responses

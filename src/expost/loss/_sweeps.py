@@ -49,7 +49,7 @@ class Move(ABC):
         """The largest sums from which every state can be reached; the first axis is for signs."""
 
     @abstractmethod
-    def sources(self, places: Sequence[Indices]) -> tuple[Indices, list[Indices]]:
+    def sources(self, indices: Sequence[Indices]) -> tuple[Indices, list[Indices]]:
         """All states from which some states can be reached: whose source each is, and its places.
 
         States are given by their places on all axes.
@@ -73,11 +73,11 @@ class CountedChanges(Move):
         np.maximum(source[..., 1:], changed, out=moved[..., 1:])
         return np.swapaxes(moved, self.counter + 1, -1)
 
-    def sources(self, places: Sequence[Indices]) -> tuple[Indices, list[Indices]]:
-        count = len(places[0])
-        may = np.flatnonzero(places[self.counter] > 0)
+    def sources(self, indices: Sequence[Indices]) -> tuple[Indices, list[Indices]]:
+        count = len(indices[0])
+        may = np.flatnonzero(indices[self.counter] > 0)
         whose = np.concatenate([np.arange(count), np.repeat(may, self.size)])
-        found = [axis[whose] for axis in places]
+        found = [axis[whose] for axis in indices]
         found[self.value][count:] = np.tile(np.arange(self.size), len(may))
         found[self.counter][count:] -= 1
         return whose, found
@@ -88,14 +88,14 @@ class BoundedChange(Move):
     """Not farther than some distance, along an axis of numbers."""
 
     value: int
-    numbers: tuple[Fraction, ...]
+    positions: tuple[Fraction, ...]
     distance: Fraction
 
     @cached_property
     def _windows(self) -> tuple[Indices, Indices, Indices]:
         """The order of the numbers, and for each of them the first and last in that order."""
-        order = np.array(sorted(range(len(self.numbers)), key=self.numbers.__getitem__))
-        ordered = [self.numbers[k] for k in order]
+        order = np.array(sorted(range(len(self.positions)), key=self.positions.__getitem__))
+        ordered = [self.positions[k] for k in order]
         first, last = np.empty(len(order), np.intp), np.empty(len(order), np.intp)
         low = high = 0
         for k, number in enumerate(ordered):
@@ -121,13 +121,13 @@ class BoundedChange(Move):
             result[..., own] = np.maximum(row[..., first[own]], row[..., last[own] + 1 - (1 << k)])
         return np.moveaxis(result, -1, self.value + 1)
 
-    def sources(self, places: Sequence[Indices]) -> tuple[Indices, list[Indices]]:
+    def sources(self, indices: Sequence[Indices]) -> tuple[Indices, list[Indices]]:
         order, first, last = self._windows
-        own = places[self.value]
+        own = indices[self.value]
         lengths = (last - first + 1)[own]
         whose = np.repeat(np.arange(len(own)), lengths)
         within = np.arange(len(whose)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        found = [axis[whose] for axis in places]
+        found = [axis[whose] for axis in indices]
         found[self.value] = order[first[own][whose] + within]
         return whose, found
 
@@ -180,7 +180,7 @@ class StepState:
         """What may happen between two steps that are so far apart."""
         gap = gap if self._distances else 1
         if gap not in self._moves:
-            self._moves[gap] = self._made(gap)
+            self._moves[gap] = self._moves_between(gap)
         return self._moves[gap]
 
     @cached_property
@@ -192,7 +192,7 @@ class StepState:
         """Whether it matters how far steps are apart."""
         return len(self.counters) < len(self._changing)
 
-    def _made(self, gap: int) -> list[Move]:
+    def _moves_between(self, gap: int) -> list[Move]:
         result: list[Move] = []
         counter = len(self.names)
         for name in self._changing:
@@ -348,16 +348,16 @@ class TwoSidedSweep:
         """The largest sums for every combination of values."""
         return np.asarray(self._both.max(axis=-1))
 
-    def powers(self, places: Indices, sign: int) -> DistinctLikelihoods:
+    def powers(self, indices: Indices, sign: int) -> DistinctLikelihoods:
         """The exact winners for some combinations of values."""
         bases = Bases()
-        total, best, _ = self._split(places, sign, bases)
+        total, best, _ = self._split(indices, sign, bases)
         return bases.kinds(total[best])
 
-    def trace(self, place: int, sign: int) -> Combination:
+    def trace(self, index: int, sign: int) -> Combination:
         """One combination of values, and a winner for it at all other steps."""
-        _, (best,), sides = self._split(np.array([place]), sign, Bases())
-        own = map(int, np.unravel_index(place, self.state.values))
+        _, (best,), sides = self._split(np.array([index]), sign, Bases())
+        own = map(int, np.unravel_index(index, self.state.values))
         found = dict(zip(self.state.front(self.step), own, strict=True))
         for sweep, states in sides:
             found |= sweep.trace(self.step, int(states[best]), sign, self.error)

@@ -55,7 +55,7 @@ NOT_SHOWN = 3  # the exit code
 NO, ONE, TWO, ENDLESS = Decimal(0), Decimal(1), Decimal(2), Decimal("inf")  # name: the number 1
 UNIT = TWO**-53  # the relative rounding of doubles
 
-Numbers = Sequence[Decimal]
+Decimals = Sequence[Decimal]
 Range = tuple[Decimal, Decimal]
 Exact = Fraction | int
 CheckLeaf = Callable[[Any, Decimal, str], None]
@@ -708,17 +708,17 @@ def laplace(query: Any, response: Any, values: Values) -> Logs:
 
 
 def two_sided(
-    query: Any, y: int, numbers: list[int], width: Fraction, low: Decimal, high: Decimal
+    query: Any, y: int, integers: list[int], width: Fraction, low: Decimal, high: Decimal
 ) -> Logs:
     """Noise z with probability (1 - a)/(1 + a) a^|z|, a = light/heavy, clamped to the range."""
-    need(low <= y <= high and max(numbers) - min(numbers) <= width)
-    need(max(map(abs, numbers)) <= 2**53, "a grid that is too fine")
+    need(low <= y <= high and max(integers) - min(integers) <= width)
+    need(max(map(abs, integers)) <= 2**53, "a grid that is too fine")
     heavy, light = two_weights(exact(query["epsilon"]) / width)
     logs = []
     with localcontext(Context(prec=60)):  # a can be close to 1, and its power large
         a = Decimal(light) / heavy
         fall, inside = a.ln(), (1 - a).ln() if low < y < high else NO
-        for x in numbers:
+        for x in integers:
             if x < low if y == low else y == high and x > high:
                 logs.append((1 + a - a ** (abs(y - x) + 1)).ln())
             else:
@@ -875,7 +875,7 @@ class Elimination:
     ) -> None:  # fmt: skip
         self.attributes, self.combine, self.choose = domain.attributes, combine, choose
         self.work, self.bits = work, bits
-        self.tables, self.numbers = dict(enumerate(tables.items())), count(len(tables))
+        self.tables, self.counter = dict(enumerate(tables.items())), count(len(tables))
         self.sizes = {v: domain.size((v,)) for scope in tables for v in scope}
         self.holding: dict[Variable, set[int]] = {v: set() for v in self.sizes}
         self.last = dict.fromkeys(self.sizes, -math.inf)
@@ -944,7 +944,7 @@ class Elimination:
             rows = self.moved(name, rows, gap)
             self.sizes[changes], scope = len(rows), (changes, later, *rest)
             table = [x for row in rows for cells in row for x in cells]
-        which = next(self.numbers)
+        which = next(self.counter)
         self.tables[which] = scope, table
         for other in scope:
             self.holding.setdefault(other, set()).add(which)
@@ -1132,7 +1132,7 @@ class Term(NamedTuple):
     c: Decimal
     curve: Curve
 
-    def score(self, point: Numbers) -> Decimal:
+    def score(self, point: Decimals) -> Decimal:
         return sum((a * x for a, x in zip(self.a, point, strict=True)), self.c)
 
 
@@ -1257,7 +1257,7 @@ Choices = list[list[tuple[int, Decimal]]]
 Counted = list[tuple[Term, int]]
 
 
-def choices(box: list[Column], lower: Numbers, upper: Numbers) -> Choices:
+def choices(box: list[Column], lower: Decimals, upper: Decimals) -> Choices:
     """For every coordinate, where a convex function of it can be largest: a column and its value.
 
     A number is at an end. Of the categories that are not ruled out one is 1, and all others are 0.
@@ -1279,7 +1279,7 @@ def everywhere(box: list[Column]) -> Choices:
     return choices(box, [column.lower for column in box], [column.upper for column in box])
 
 
-def score_range(a: Numbers, c: Decimal, options: Choices) -> Range:
+def score_range(a: Decimals, c: Decimal, options: Choices) -> Range:
     parts = [[a[j] * x for j, x in option] for option in options]
     return sum(map(min, parts), c), sum(map(max, parts), c)
 
@@ -1388,13 +1388,13 @@ def is_convex(box: list[Column], terms: Counted) -> bool:
     return True
 
 
-def replaced(numbers: list[Decimal], j: int, x: Decimal) -> list[Decimal]:
+def replaced(entries: list[Decimal], j: int, x: Decimal) -> list[Decimal]:
     need(j >= 0)
-    return [*numbers[:j], x, *numbers[j + 1 :]]
+    return [*entries[:j], x, *entries[j + 1 :]]
 
 
 def bound_of_leaf(
-    box: list[Column], terms: Counted, lower: Numbers, upper: Numbers, leaf: Any
+    box: list[Column], terms: Counted, lower: Decimals, upper: Decimals, leaf: Any
 ) -> Decimal:
     """No point of a part has a larger sum Σ m ψ(t) than this, for any λ, q, x̂ and D ⪰ Σ q a aᵀ:
 
@@ -1422,7 +1422,7 @@ def bound_of_leaf(
     return total
 
 
-def check_diagonal(diagonal: Numbers, q: Numbers, terms: list[Term]) -> None:
+def check_diagonal(diagonal: Decimals, q: Decimals, terms: list[Term]) -> None:
     """Check that D - Σ q a aᵀ is positive semidefinite, by elimination above its diagonal.
 
     1e-15 of D + Σ |q| a² is subtracted first, which is far more than rounding can lose.
@@ -1452,7 +1452,7 @@ def check_diagonal(diagonal: Numbers, q: Numbers, terms: list[Term]) -> None:
 
 def top(
     curve: Curve, m: int, lam: Decimal, q: Decimal, middle: Decimal, low: Decimal, high: Decimal,
-    points: Numbers,
+    points: Decimals,
 ) -> Decimal:  # fmt: skip
     """An upper bound on f(t) = m ψ(t) - λt - q/2 (t - middle)² from low to high.
 

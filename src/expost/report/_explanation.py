@@ -343,8 +343,10 @@ def _most_different_text(explanation: Explanation, domain: Domain) -> Iterator[s
     if isinstance(extremes.likeliest, dict) and isinstance(extremes.unlikeliest, dict):
         above, below = records_text(extremes.likeliest, extremes.unlikeliest)
     else:
-        above = _value(extremes.likeliest, domain, extremes.others and extremes.others[0])
-        below = _value(extremes.unlikeliest, domain, extremes.others and extremes.others[1])
+        above = _value(extremes.likeliest, domain, extremes.tied_values and extremes.tied_values[0])
+        below = _value(
+            extremes.unlikeliest, domain, extremes.tied_values and extremes.tied_values[1]
+        )
     if extremes.difference == math.inf:
         yield f"The responses are likeliest for {above}, and impossible for {below}."
     elif extremes.example:
