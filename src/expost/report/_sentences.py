@@ -8,7 +8,6 @@ from fractions import Fraction
 
 from expost._format import format_percent
 from expost.filters._outcomes import breach_reason
-from expost.knowledge import allowed_confidence
 from expost.loss import Replay
 from expost.loss._odometer import peak_text
 from expost.numbers import Enclosure
@@ -33,6 +32,8 @@ def factor_text(nats: float) -> str:
 
 def odds_sentences(replay: Replay) -> Iterator[str]:
     """Explain the loss as a change of odds; if the budget was not respected, the peak."""
+    from expost.knowledge import allowed_confidence  # other commands need no beliefs
+
     broken, filter_ = replay.respected is False, replay.filter
     loss = replay.peak if broken else replay.loss
     if loss.upper == math.inf:
