@@ -71,12 +71,12 @@ class ExactTable(Protocol):
 
 def sign_of(powers: Mapping[int, int]) -> int:
     """Whether a product of powers is above one, one, or below."""
-    kept = sorted((base, power) for base, power in powers.items() if power)
-    if not kept:
+    nonzero = sorted((base, power) for base, power in powers.items() if power)
+    if not nonzero:
         return 0
     # A root of the product, or of one over it, is on the same side of one, or on the other.
-    root = math.gcd(*(power for _, power in kept)) * (1 if kept[0][1] > 0 else -1)
-    sign = _sign(tuple((base, power // root) for base, power in kept))
+    root = math.gcd(*(power for _, power in nonzero)) * (1 if nonzero[0][1] > 0 else -1)
+    sign = _sign(tuple((base, power // root) for base, power in nonzero))
     return sign if root > 0 else -sign
 
 
@@ -113,11 +113,11 @@ class Packing:
 
     def code(self, powers: Mapping[int, int]) -> list[int]:
         """These exponents as integers. A base without a digit has the same one everywhere."""
-        words = [0] * self.words
+        code_words = [0] * self.words
         for base, power in powers.items():
             if digit := self._digits.get(base):
-                words[digit.word] += power * digit.unit
-        return words
+                code_words[digit.word] += power * digit.unit
+        return code_words
 
     def powers(self, code: Sequence[int]) -> Counter[int]:
         """And back."""
@@ -191,8 +191,8 @@ class Bases:
 
     def kinds(self, rows: Rows) -> DistinctLikelihoods:
         """What these rows say."""
-        different, which = np.unique(rows, axis=0, return_inverse=True)
-        return DistinctLikelihoods([self.powers(row) for row in different], which)
+        different, row_index = np.unique(rows, axis=0, return_inverse=True)
+        return DistinctLikelihoods([self.powers(row) for row in different], row_index)
 
     def sign(self, difference: Rows) -> int:
         """Whether a product is above one, one, or below."""

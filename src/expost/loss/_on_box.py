@@ -136,7 +136,7 @@ def found_points(terms: Terms, box: Box, effort: Effort) -> tuple[Point, Point]:
 
 
 def all_compared(
-    several: Sequence[Terms], box: Box, limit: float, effort: Effort
+    term_counters: Sequence[Terms], box: Box, limit: float, effort: Effort
 ) -> list[Enclosure]:
     """Enclosures that are on one side of a limit, if that can be shown; up to the first above it.
 
@@ -144,14 +144,14 @@ def all_compared(
     is within. So each gets a short look before much is spent on any.
     """
     if effort.used_up:
-        return [_ANYTHING for _ in several]
-    joints = [_start(terms, box, effort) for terms in several]
+        return [_ANYTHING for _ in term_counters]
+    joints = [_start(terms, box, effort) for terms in term_counters]
     for nodes in (*_STAGES, effort.node_limit):
         for joint in joints:
             joint.compare(limit, effort.with_node_limit(nodes))
             if joint.enclosure.lower > limit:
                 return [joint.enclosure for joint in joints]
-    pairs = zip(several, joints, strict=True)
+    pairs = zip(term_counters, joints, strict=True)
     return [_with_groups(terms, box, joint, limit, effort) for terms, joint in pairs]
 
 
@@ -183,9 +183,11 @@ def _in_groups(terms: Terms, box: Box, size: int, effort: Effort) -> Parts:
 
     None at all if the work is used up before all of them are known.
     """
-    each = list(terms.elements())
+    term_list = list(terms.elements())
     # What was answered very often fills many groups, which are all alike.
-    groups = Counter(tuple(each[start : start + size]) for start in range(0, len(each), size))
+    groups = Counter(
+        tuple(term_list[start : start + size]) for start in range(0, len(term_list), size)
+    )
     shared, parts = effort.divide_gap(groups.total()), []
     for group, times in groups.items():
         if effort.used_up:
@@ -202,17 +204,22 @@ def _together(partitions: Sequence[Parts]) -> Enclosure:
     The largest sum is at most the sum of the largest parts, and likewise for its negative: for each
     of the two, the best partition counts. Only a partition into one part gives a lower bound.
     """
-    known = [parts for parts in partitions if parts]
-    if not known:
+    partial_spreads = [parts for parts in partitions if parts]
+    if not partial_spreads:
         return _ANYTHING
     uppers = [
-        min(up(math.fsum(_times(n, part.uppers[side]) for part, n in parts)) for parts in known)
+        min(
+            up(math.fsum(_times(n, part.uppers[side]) for part, n in parts))
+            for parts in partial_spreads
+        )
         for side in (0, 1)
     ]
-    error = up(math.fsum(_times(n, part.error) for part, n in known[0]))
+    error = up(math.fsum(_times(n, part.error) for part, n in partial_spreads[0]))
     upper = up(up(math.fsum(uppers)) + error)
-    whole = [parts[0][0].enclosure.lower for parts in known if [n for _, n in parts] == [1]]
-    lower = max(whole, default=0.0)
+    joint_lowers = [
+        parts[0][0].enclosure.lower for parts in partial_spreads if [n for _, n in parts] == [1]
+    ]
+    lower = max(joint_lowers, default=0.0)
     return Enclosure(lower, max(lower, upper))
 
 
@@ -277,10 +284,10 @@ class BoxLogLikelihood(TalliedLogLikelihood[Box]):
     def _ordered_with(self, query: Query, position: int, times: int) -> list[Entry]:
         entries, term = self._in_order().copy(), self._term(query, position)
         key = self._key(term)
-        place = bisect_left(entries, key, key=itemgetter(0))
-        if place < len(entries) and entries[place][0] == key:
-            times += entries.pop(place)[2]
-        entries.insert(place, (key, term, times))
+        index = bisect_left(entries, key, key=itemgetter(0))
+        if index < len(entries) and entries[index][0] == key:
+            times += entries.pop(index)[2]
+        entries.insert(index, (key, term, times))
         return entries
 
     def _key(self, term: ScoreTerm) -> tuple[object, ...]:
@@ -353,15 +360,15 @@ class BoxLogLikelihood(TalliedLogLikelihood[Box]):
         """The realized loss after several more queries, at worst, against a limit."""
         # No response adds more than epsilon, and that often decides.
         epsilons = self.epsilon_of(query) * times
-        far = down(limit - epsilons.upper)
-        glance = self._capped(quick_bound(self.terms, self.domain, far, effort))
+        early_limit = down(limit - epsilons.upper)
+        glance = self._capped(quick_bound(self.terms, self.domain, early_limit, effort))
         simple = _at_most(glance, epsilons)
         if simple.upper <= limit:
             return WorstCase(simple)
         worst = self._after_some(query, times, limit, effort)
         if worst.loss.lower <= limit < worst.loss.upper and not effort.used_up:
             # What the Simplified filter accepts is accepted here too.
-            simple = _at_most(self.loss_against(far, effort), epsilons)
+            simple = _at_most(self.loss_against(early_limit, effort), epsilons)
         lower = max(worst.loss.lower, simple.lower)
         return replace(worst, loss=Enclosure(lower, min(worst.loss.upper, simple.upper)))
 
@@ -375,8 +382,8 @@ class BoxLogLikelihood(TalliedLogLikelihood[Box]):
         sufficient = likelihood.sufficient
         tried = likelihood.largest_loss_responses if sufficient is None else sufficient
         after = [_counted(self._ordered_with(query, position, times)) for position in tried]
-        found = all_compared(after, self.domain, limit, effort)
-        losses = [cap_loss(loss, most) for loss in found]
+        losses_after = all_compared(after, self.domain, limit, effort)
+        losses = [cap_loss(loss, most) for loss in losses_after]
         for position, loss in zip(tried, losses, strict=True):
             if loss.lower > limit:
                 # One response that breaks the budget is enough; others may be even worse.

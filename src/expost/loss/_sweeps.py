@@ -76,11 +76,11 @@ class CountedChanges(Move):
     def sources(self, indices: Sequence[Indices]) -> tuple[Indices, list[Indices]]:
         count = len(indices[0])
         may = np.flatnonzero(indices[self.counter] > 0)
-        whose = np.concatenate([np.arange(count), np.repeat(may, self.size)])
-        found = [axis[whose] for axis in indices]
-        found[self.value][count:] = np.tile(np.arange(self.size), len(may))
-        found[self.counter][count:] -= 1
-        return whose, found
+        target_index = np.concatenate([np.arange(count), np.repeat(may, self.size)])
+        source_indices = [axis[target_index] for axis in indices]
+        source_indices[self.value][count:] = np.tile(np.arange(self.size), len(may))
+        source_indices[self.counter][count:] -= 1
+        return target_index, source_indices
 
 
 @dataclass(frozen=True)
@@ -98,10 +98,10 @@ class BoundedChange(Move):
         ordered = [self.positions[k] for k in order]
         first, last = np.empty(len(order), np.intp), np.empty(len(order), np.intp)
         low = high = 0
-        for k, number in enumerate(ordered):
-            while number - ordered[low] > self.distance:
+        for k, value in enumerate(ordered):
+            while value - ordered[low] > self.distance:
                 low += 1
-            while high + 1 < len(ordered) and ordered[high + 1] - number <= self.distance:
+            while high + 1 < len(ordered) and ordered[high + 1] - value <= self.distance:
                 high += 1
             first[order[k]], last[order[k]] = low, high
         return order, first, last
@@ -117,19 +117,21 @@ class BoundedChange(Move):
         result = np.empty_like(levels[0])
         level = np.frexp((last - first + 1).astype(np.float64))[1] - 1
         for k, row in enumerate(levels):
-            own = np.flatnonzero(level == k)
-            result[..., own] = np.maximum(row[..., first[own]], row[..., last[own] + 1 - (1 << k)])
+            columns = np.flatnonzero(level == k)
+            result[..., columns] = np.maximum(
+                row[..., first[columns]], row[..., last[columns] + 1 - (1 << k)]
+            )
         return np.moveaxis(result, -1, self.value + 1)
 
     def sources(self, indices: Sequence[Indices]) -> tuple[Indices, list[Indices]]:
         order, first, last = self._windows
-        own = indices[self.value]
-        lengths = (last - first + 1)[own]
-        whose = np.repeat(np.arange(len(own)), lengths)
-        within = np.arange(len(whose)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        found = [axis[whose] for axis in indices]
-        found[self.value] = order[first[own][whose] + within]
-        return whose, found
+        values = indices[self.value]
+        lengths = (last - first + 1)[values]
+        target_index = np.repeat(np.arange(len(values)), lengths)
+        within = np.arange(len(target_index)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        source_indices = [axis[target_index] for axis in indices]
+        source_indices[self.value] = order[first[values][target_index] + within]
+        return target_index, source_indices
 
 
 MOST_STATES = 100_000
@@ -242,9 +244,9 @@ class Sweep:
     @classmethod
     def onto(cls, farther: Sweep | None, at: StepTable, state: StepState) -> Sweep:
         """The sweep that goes on to one more step."""
-        own = at.sums.reshape(2, *state.values, *(1 for _ in state.counters))
+        step_sums = at.sums.reshape(2, *state.values, *(1 for _ in state.counters))
         start = np.zeros((2, *state.shape)) if farther is None else farther.reaching(at.step)
-        return cls(state, at, farther, start + own)
+        return cls(state, at, farther, start + step_sums)
 
     def reaching(self, step: int) -> Floats:
         """The sums for every state at another step, about which nothing is added."""
@@ -268,15 +270,15 @@ class Sweep:
         """A winner for one state at another step: the values at all steps of the sweep."""
         way = self._way(step, np.array([state]), sign, error)
         _, won = self._followed(way, sign, Bases())
-        found: Combination = {}
-        own = 0
+        combination: Combination = {}
+        state_index = 0
         for (at, states, where), best in zip(way, won, strict=True):
             if at is None:
-                own = int(where[best[own]])
+                state_index = int(where[best[state_index]])
             else:
-                value = int(states[own]) // math.prod(self.state.counters)
-                found |= at.exactly.trace(value, sign)
-        return found
+                value = int(states[state_index]) // math.prod(self.state.counters)
+                combination |= at.exactly.trace(value, sign)
+        return combination
 
     def _way(self, step: int, states: Indices, sign: int, error: float) -> list[_Leg]:
         """From this step to the farthest one: what can lead to a winner, by the doubles."""
@@ -284,8 +286,8 @@ class Sweep:
         sweep: Sweep | None = self
         while sweep is not None:
             for stage in reversed(sweep._stages(step)):
-                whose, where, states = _sources(stage, states, sign, error)
-                way.append((None, whose, where))
+                target_index, where, states = _sources(stage, states, sign, error)
+                way.append((None, target_index, where))
             way.append((sweep.at, states, states))
             step, sweep = sweep.at.step, sweep.farther
         return way
@@ -294,19 +296,19 @@ class Sweep:
         """And back, with exact sums: the rows at this step, and which sources have won."""
         rows = np.zeros((len(way[-1][1]), 0), dtype=np.int64)
         won: list[Indices] = []
-        for at, whose, where in reversed(way):
+        for at, targets, where in reversed(way):
             if at is None:
                 rows = rows[where]
-                won.append(winners(rows, whose, sign, bases))
+                won.append(winners(rows, targets, sign, bases))
                 rows = rows[won[-1]]
             else:
-                won.append(whose)
-                values, which = np.unique(
-                    whose // math.prod(self.state.counters), return_inverse=True
+                won.append(targets)
+                values, value_index = np.unique(
+                    targets // math.prod(self.state.counters), return_inverse=True
                 )
                 different, kinds = at.exactly.powers(values, sign)
-                own = bases.matrix(different)[kinds[which]]
-                rows = bases.total([rows, own], len(whose))
+                step_rows = bases.matrix(different)[kinds[value_index]]
+                rows = bases.total([rows, step_rows], len(targets))
         return rows, won[::-1]
 
 
@@ -315,12 +317,12 @@ def _sources(
 ) -> tuple[Indices, Indices, Indices]:
     """Which states before a move can lead to winners: for whom, where, and all of them."""
     side, shape = 0 if sign > 0 else 1, stage.before.shape[1:]
-    whose, found = stage.move.sources(np.unravel_index(states, shape))
-    flat = np.ravel_multi_index(tuple(found), shape)
+    target_index, source_indices = stage.move.sources(np.unravel_index(states, shape))
+    flat = np.ravel_multi_index(tuple(source_indices), shape)
     least = stage.after[side].ravel()[states] - 2 * error
-    near = stage.before[side].ravel()[flat] >= least[whose]
+    near = stage.before[side].ravel()[flat] >= least[target_index]
     sources, where = np.unique(flat[near], return_inverse=True)
-    return whose[near], where, sources
+    return target_index[near], where, sources
 
 
 @dataclass(frozen=True, eq=False)
@@ -357,11 +359,11 @@ class TwoSidedSweep:
     def trace(self, index: int, sign: int) -> Combination:
         """One combination of values, and a winner for it at all other steps."""
         _, (best,), sides = self._split(np.array([index]), sign, Bases())
-        own = map(int, np.unravel_index(index, self.state.values))
-        found = dict(zip(self.state.front(self.step), own, strict=True))
+        values = map(int, np.unravel_index(index, self.state.values))
+        combination = dict(zip(self.state.front(self.step), values, strict=True))
         for sweep, states in sides:
-            found |= sweep.trace(self.step, int(states[best]), sign, self.error)
-        return found
+            combination |= sweep.trace(self.step, int(states[best]), sign, self.error)
+        return combination
 
     def _split(
         self, values: Indices, sign: int, bases: Bases
@@ -369,13 +371,13 @@ class TwoSidedSweep:
         """What can win, which of it does for each of the values, and its states on both sides."""
         splits = math.prod(self.state.counters)
         both = self._both[0 if sign > 0 else 1].reshape(-1, splits)[values]
-        whose, split = np.nonzero(both >= (both.max(axis=1) - 2 * self.error)[:, None])
-        start = values[whose] * splits
+        target_index, split = np.nonzero(both >= (both.max(axis=1) - 2 * self.error)[:, None])
+        start = values[target_index] * splits
         # A flat index that is flipped along all counters counts from the other end.
         both_sides = [(self.before, start + split), (self.after, start + splits - 1 - split)]
         sides = [(sweep, states) for sweep, states in both_sides if sweep is not None]
         total = bases.total(
             [sweep.rows(self.step, states, sign, bases, self.error) for sweep, states in sides],
-            len(whose),
+            len(target_index),
         )
-        return total, winners(total, whose, sign, bases), sides
+        return total, winners(total, target_index, sign, bases), sides
