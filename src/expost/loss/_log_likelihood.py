@@ -95,6 +95,16 @@ class ExtremePair:
     example: bool = False
     """Whether other values may differ more, because a search found these."""
 
+    def tree(self) -> dict[str, object]:
+        """Return the pair as JSON."""
+        return {
+            "likeliest": self.likeliest,
+            "unlikeliest": self.unlikeliest,
+            "difference": self.difference,
+            "others": self.tied_values,
+            "example": self.example,
+        }
+
 
 class LogLikelihood(Protocol):
     """The log-likelihood ℓ of a tally. Immutable; an effort matters only if there is a search."""

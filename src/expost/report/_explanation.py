@@ -150,7 +150,7 @@ class Explanation:
                 "used": self.used,
                 **self.replay.course_tree(),
                 **parts,
-                "most_apart": most_different and asdict(most_different),
+                "most_apart": most_different and most_different.tree(),
             }
         )
 
