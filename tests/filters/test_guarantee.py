@@ -85,7 +85,7 @@ def explore(menu: Menu, step: Step, *, most: int = 10**6, times: int = 10**6) ->
 
 
 @pytest.mark.parametrize("kind", FILTERS)
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
 @given(menu=menus(asymmetric=True, responses=3))
 def test_no_adaptive_analyst_ever_exceeds_the_budget(kind: type[Filter], menu: Menu) -> None:
     filter_ = kind.of(menu.budget)
@@ -94,7 +94,7 @@ def test_no_adaptive_analyst_ever_exceeds_the_budget(kind: type[Filter], menu: M
 
 
 @pytest.mark.parametrize("kind", FILTERS)
-@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(menu=menus())
 def test_nor_does_a_patient_one(kind: type[Filter], menu: Menu) -> None:
     filter_ = kind.of(menu.budget)
@@ -102,7 +102,7 @@ def test_nor_does_a_patient_one(kind: type[Filter], menu: Menu) -> None:
     assert explore(menu, step, most=2500).broken == 0
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(menu=menus(responses=16))
 def test_the_bayesian_filter_accepts_exactly_what_algorithm_2_accepts(menu: Menu) -> None:
     filter_ = xp.BayesianFilter.of(menu.budget)
