@@ -5,10 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-__all__ = ["align_columns", "format_count", "format_list", "format_nats", "format_percent"]
+__all__ = [
+    "align_columns",
+    "format_count",
+    "format_list",
+    "format_nats",
+    "format_percent",
+    "shorten",
+]
 
 _MOST_LISTED = 4
-_LONGEST = 40
 
 
 def format_count(count: int, noun: str) -> str:
@@ -52,7 +58,7 @@ def format_list(entries: Sequence[object], conjunction: str = "and") -> str:
     >>> format_list("abcdefg")
     'a, b, c, d and 3 more'
     """
-    shown = [_cut(str(entry)) for entry in entries[: _MOST_LISTED + 1]]
+    shown = [shorten(str(entry)) for entry in entries[: _MOST_LISTED + 1]]
     if len(entries) > len(shown):
         shown[-1] = f"{len(entries) - _MOST_LISTED:,} more"
     if len(shown) < 2:
@@ -60,8 +66,13 @@ def format_list(entries: Sequence[object], conjunction: str = "and") -> str:
     return f"{', '.join(shown[:-1])} {conjunction} {shown[-1]}"
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+def shorten(text: str, longest: int = 40) -> str:
+    """Cut a text that is too long.
+
+    >>> shorten("a long name", longest=6)
+    'a long…'
+    """
+    return text if len(text) <= longest else f"{text[:longest]}…"
 
 
 def align_columns(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TypeVar
 
-from expost._format import align_columns
+from expost._format import align_columns, shorten
 
 __all__ = ["View", "card"]
 
@@ -103,13 +103,9 @@ def _row(cells: Sequence[object]) -> str:
 
 
 def _cell(content: object, kind: str = "td", longest: int = _LONGEST) -> str:
-    return f'<{kind} style="text-align: left">{escape(_cut(str(content), longest))}</{kind}>'
+    return f'<{kind} style="text-align: left">{escape(shorten(str(content), longest))}</{kind}>'
 
 
 def _line(content: object, longest: int) -> str:
     """Put a text on one line of a terminal, whatever it contains."""
-    return _cut("".join(c if c.isprintable() else "?" for c in str(content)), longest)
-
-
-def _cut(text: str, longest: int) -> str:
-    return text if len(text) <= longest else f"{text[:longest]}…"
+    return shorten("".join(c if c.isprintable() else "?" for c in str(content)), longest)

@@ -10,7 +10,6 @@ from expost.cli._inputs import read_domain, read_query
 from expost.cli._options import as_json, path
 from expost.cli._outputs import fail_if, show_json, show_lines
 from expost.client_checks import ClientCheck, Contradiction, check_client
-from expost.client_checks._reports import input_columns
 from expost.domains import Domain
 from expost.errors import at
 from expost.files.tables import read_csv
@@ -51,7 +50,7 @@ def command(
         values = read_domain(domain)
     claim = read_query(query, values)
     with at(str(pairs), ": "):
-        table = read_csv(pairs, (*input_columns(values), "output", "subject"))
+        table = read_csv(pairs, (*values.called("input"), "output", "subject"))
         check = check_client(claim, values, table, confidence=level, permanent=permanent)
     if as_json:
         show_json(check.tree())

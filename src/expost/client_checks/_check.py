@@ -11,12 +11,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from heapq import nlargest
+from heapq import nlargest, nsmallest
 from statistics import NormalDist
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -182,10 +182,13 @@ def check_client(
     likelihood = query.on(domain)
     reports, changed = read_reports(domain, likelihood, table, permanent=permanent)
     values = [domain.value(point) for point in reports]
-    looked_at = list(events(likelihood, reports))
-    intervals = sum(map(_intervals, looked_at))
+    tested_events = list(events(likelihood, reports))
+    intervals = sum(map(_intervals, tested_events))
     error = double_below((1 - level) / (2 * intervals))
-    cells = nlargest(_MOST_SHOWN, _contradictions(looked_at, error), key=lambda c: c.clearness)
+    cells = (cell for event in tested_events for cell in _cells(event, values))
+    chances = ((_chance(*cell[2:]), cell) for cell in cells)
+    refuted = (pair for pair in chances if pair[0] <= error)
+    clearest = nsmallest(_MOST_SHOWN, refuted, key=lambda pair: pair[0])
     return ClientCheck(
         domain=domain,
         confidence=level,
@@ -193,21 +196,21 @@ def check_client(
         inputs=len(reports),
         intervals=intervals,
         claimed=query.ceiling(domain),
-        shown=_shown(looked_at, values, error),
-        contradictions=tuple(_contradiction(cell, values, error) for cell in cells),
+        shown=_shown(tested_events, values, error),
+        contradictions=tuple(
+            Contradiction(
+                name,
+                value,
+                hits,
+                trials,
+                claimed,
+                smallest_share(trials, hits, error),
+                largest_share(trials, hits, error),
+            )
+            for _, (name, value, hits, trials, claimed) in clearest
+        ),
         changed=changed,
     )
-
-
-class _Cell(NamedTuple):
-    """An event for one input, or for all of them."""
-
-    clearness: float
-    event: str
-    input: int | None
-    hits: int
-    trials: int
-    claimed: Fraction
 
 
 def _is_pooled(event: Event) -> bool:
@@ -218,24 +221,22 @@ def _intervals(event: Event) -> int:
     return (0 if event.pooled else len(event.inputs)) + _is_pooled(event)
 
 
-def _contradictions(looked_at: Sequence[Event], error: float) -> Iterator[_Cell]:
-    for event in looked_at:
-        if not event.pooled:
-            for cell in zip(event.inputs, event.hits, event.trials, event.claimed, strict=True):
-                contradicting_cell = _compare(event.name, *cell, error)
-                if contradicting_cell is not None:
-                    yield contradicting_cell
-        if _is_pooled(event):
-            trials = sum(event.trials)
-            expected = _expected(event)
-            # Hoeffding (1956): at a distance of one or more from the mean, the tail of a sum is
-            # smaller with different probabilities than with their mean.
-            if abs(sum(event.hits) - expected) >= 1 or len(set(event.claimed)) == 1:
-                contradicting_cell = _compare(
-                    event.name, None, sum(event.hits), trials, expected / trials, error
-                )
-                if contradicting_cell is not None:
-                    yield contradicting_cell
+_Cell = tuple[str, Value | None, int, int, Fraction]
+"""The first fields of a contradiction, up to the claimed probability."""
+
+
+def _cells(event: Event, values: Sequence[Value]) -> Iterator[_Cell]:
+    """Yield the counts that can be compared with the claim: of each input, and of all together."""
+    if not event.pooled:
+        counts = zip(event.inputs, event.hits, event.trials, event.claimed, strict=True)
+        for index, hits, trials, claimed in counts:
+            yield event.name, values[index], hits, trials, claimed
+    if _is_pooled(event):
+        hits, trials, expected = sum(event.hits), sum(event.trials), _expected(event)
+        # Hoeffding (1956): at a distance of one or more from the mean, the tail of a sum is
+        # smaller with different probabilities than with their mean.
+        if abs(hits - expected) >= 1 or len(set(event.claimed)) == 1:
+            yield event.name, None, hits, trials, expected / trials
 
 
 def _expected(event: Event) -> Fraction:
@@ -247,21 +248,14 @@ def _expected(event: Event) -> Fraction:
     return sum((Fraction(top, bottom) for bottom, top in tops.items()), start=Fraction(0))
 
 
-def _compare(
-    name: str, input_index: int | None, hits: int, trials: int, claimed: Fraction, error: float
-) -> _Cell | None:
-    """Return the cell if a count contradicts a claimed probability, else None."""
+def _chance(hits: int, trials: int, claimed: Fraction) -> float:
+    """Bound the probability of a count at least as unusual, if the claim is true; 1 if usual."""
     share, at_most, misses_at_most = _in_doubles(*claimed.as_integer_ratio())
     deviation = math.sqrt(trials * share * (1 - share))
     # Within a standard deviation nothing is ever refuted, and most counts are within it.
     if abs(hits - trials * share) < deviation:
-        return None
-    above = tail(trials, hits, at_most)
-    below = tail(trials, trials - hits, misses_at_most)
-    chance = min(above, below)
-    if chance > error:
-        return None
-    return _Cell(-chance, name, input_index, hits, trials, claimed)
+        return 1.0
+    return min(tail(trials, hits, at_most), tail(trials, trials - hits, misses_at_most))
 
 
 # Thousands of events share a few claimed probabilities; the hash of a fraction takes longer.
@@ -272,68 +266,41 @@ def _in_doubles(top: int, bottom: int) -> tuple[float, float, float]:
     return float(claimed), double_above(claimed), double_above(1 - claimed)
 
 
-def _contradiction(cell: _Cell, values: Sequence[Value], error: float) -> Contradiction:
-    return Contradiction(
-        cell.event,
-        None if cell.input is None else values[cell.input],
-        cell.hits,
-        cell.trials,
-        cell.claimed,
-        smallest_share(cell.trials, cell.hits, error),
-        largest_share(cell.trials, cell.hits, error),
-    )
-
-
-def _shown(looked_at: Sequence[Event], values: Sequence[Value], error: float) -> Shown | None:
+def _shown(tested_events: Sequence[Event], values: Sequence[Value], error: float) -> Shown | None:
     """Return the largest proven epsilon, among the candidates that look largest."""
     quantile = NormalDist().inv_cdf(1 - max(error, 1e-15))
     candidates = (
         candidate
-        for event in looked_at
+        for event in tested_events
         if not event.pooled and len(event.inputs) > 1
-        for candidate in _glances(event, quantile)
+        for candidate in _candidates(event, values, quantile)
     )
     best: Shown | None = None
-    for glance in nlargest(_CLOSEST, candidates, key=lambda candidate: candidate.epsilon):
-        low = smallest_share(glance.trials[0], glance.hits[0], error)
-        high = largest_share(glance.trials[1], glance.hits[1], error)
+    for candidate in nlargest(_CLOSEST, candidates, key=lambda candidate: candidate.epsilon):
+        low = smallest_share(candidate.trials[0], candidate.hits[0], error)
+        high = largest_share(candidate.trials[1], candidate.hits[1], error)
         epsilon = down(down(math.log(low / high))) if low > high else 0.0
         if epsilon > (best.epsilon if best else 0.0):
-            best = Shown(
-                epsilon,
-                glance.event,
-                values[glance.likely],
-                values[glance.unlikely],
-                glance.hits,
-                glance.trials,
-            )
+            best = replace(candidate, epsilon=epsilon)
     return best
 
 
-class _Glance(NamedTuple):
-    epsilon: float
-    event: str
-    likely: int
-    unlikely: int
-    hits: tuple[int, int]
-    trials: tuple[int, int]
+def _candidates(event: Event, values: Sequence[Value], quantile: float) -> Iterator[Shown]:
+    """Pick the inputs between which an event, or its opposite, seems to differ most.
 
-
-def _glances(event: Event, quantile: float) -> Iterator[_Glance]:
-    """Pick the two inputs between which an event, or its opposite, seems to differ most."""
+    Their epsilons are approximate.
+    """
     trials = np.array(event.trials, dtype=np.float64)
-    for name, hits in (
-        (event.name, event.hits),
-        (f"no {event.name}", [n - k for n, k in zip(event.trials, event.hits, strict=True)]),
-    ):
+    misses = tuple(n - k for n, k in zip(event.trials, event.hits, strict=True))
+    for name, hits in ((event.name, event.hits), (f"no {event.name}", misses)):
         low, high = _wilson(np.array(hits, dtype=np.float64), trials, quantile)
         likely, unlikely = int(low.argmax()), int(high.argmin())
         if 0 < high[unlikely] < low[likely]:
-            yield _Glance(
+            yield Shown(
                 math.log(low[likely] / high[unlikely]),
                 name,
-                event.inputs[likely],
-                event.inputs[unlikely],
+                values[event.inputs[likely]],
+                values[event.inputs[unlikely]],
                 (hits[likely], hits[unlikely]),
                 (event.trials[likely], event.trials[unlikely]),
             )

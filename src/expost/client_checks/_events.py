@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate, permutations
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
+from expost._format import shorten
 from expost.errors import InvalidInput
 from expost.queries import BitProbabilities, LazyResponses, Likelihood, Pairwise
 
@@ -29,8 +30,6 @@ Reports = Mapping[Any, Counter[int]]
 _MOST_CELLS = 1_000_000
 _MOST_SINGLE_RESPONSES = 32
 _MOST_RESPONSES_BESIDE_BITS = 64
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,18 +69,18 @@ def _events_of_responses(likelihood: Likelihood[Any], reports: Reports) -> Itera
     pmfs = [likelihood.pmf(value) for value in reports]
     claimed = [[_claimed(pmf.weight(y), pmf.total) for y in range(len(responses))] for pmf in pmfs]
     hits = [[counts[y] for y in range(len(responses))] for counts in reports.values()]
-    for y, response in enumerate(responses):
-        name = f"output {_shown(response)}"
-        yield Event(name, inputs, _at(y, hits), trials, _at(y, claimed))
+    columns = zip(responses, zip(*hits, strict=True), zip(*claimed, strict=True), strict=True)
+    for response, response_hits, shares in columns:
+        yield Event(f"output {_shown(response)}", inputs, response_hits, trials, shares)
     if isinstance(likelihood, Pairwise):
         if not isinstance(responses, LazyResponses):  # otherwise this is the bit of the input
             yield _support_event(likelihood, reports, claimed)
     elif isinstance(responses, range) and len(responses) > _MOST_SINGLE_RESPONSES:
-        sums = [list(accumulate(row)) for row in hits]
-        totals = [list(accumulate(row)) for row in claimed]
-        for y in range(len(responses) - 1):
-            name = f"output at most {responses[y]}"
-            yield Event(name, inputs, _at(y, sums), trials, _at(y, totals))
+        hits_up_to = zip(*map(accumulate, hits), strict=True)
+        claimed_up_to = zip(*map(accumulate, claimed), strict=True)
+        columns = zip(responses[:-1], hits_up_to, claimed_up_to, strict=False)
+        for response, response_hits, shares in columns:
+            yield Event(f"output at most {response}", inputs, response_hits, trials, shares)
 
 
 # Most inputs share a few probabilities.
@@ -94,10 +93,6 @@ def _claimed(weight: int, total: int) -> Fraction:
     if total.bit_length() <= 2048:
         return Fraction(weight, total)
     return Fraction(-((-weight << 256) // total), 1 << 256)
-
-
-def _at(position: int, table: Sequence[Sequence[T]]) -> tuple[T, ...]:
-    return tuple(row[position] for row in table)
 
 
 def _support_event(
@@ -169,5 +164,4 @@ def _pool(name: str, hits: Sequence[int], trials: Sequence[int], share: Fraction
 
 
 def _shown(value: Any) -> str:
-    text = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
-    return text if len(text) <= 40 else f"{text[:40]}…"
+    return shorten(", ".join(map(str, value)) if isinstance(value, tuple) else str(value))

@@ -15,22 +15,11 @@ from expost.files.reading import as_list
 from expost.files.tables import as_array, column_names
 from expost.queries import About, LazyResponses, Likelihood, Query
 
-__all__ = ["input_columns", "inputs", "read_reports"]
-
+__all__ = ["inputs", "read_reports"]
 
 _FURTHER = ("output", "subject")
 # Responses that are compared one by one where there are inputs of further attributes.
 _MOST = 1 << 10
-
-
-def input_columns(domain: Domain) -> tuple[str, ...]:
-    """Return the columns of a table that hold the input.
-
-    >>> import expost as xp
-    >>> input_columns(xp.FiniteSet(["no", "yes"])), input_columns(xp.Box([(0, 1), (0, 1)]))
-    (('input',), ('x0', 'x1'))
-    """
-    return domain.called("input")
 
 
 def inputs(query: Query, domain: Domain, table: Any) -> Domain:
@@ -60,7 +49,7 @@ def read_reports(
     domain: Domain, likelihood: Likelihood[Any], table: Any, *, permanent: bool
 ) -> tuple[dict[Any, Counter[int]], tuple[int, int] | None]:
     """Count reports by input and response; also find a permanent response that changed."""
-    names = input_columns(domain)
+    names = domain.called("input")
     further = _FURTHER if permanent else _FURTHER[:1]
     for name in further:
         if name in names:
@@ -82,9 +71,8 @@ def read_reports(
     changed: tuple[int, int] | None = None
     first: dict[tuple[Any, Any], tuple[int, int]] = {}
     subjects = columns[-1] if permanent else range(len(outputs))
-    for row, (subject, value, output) in enumerate(
-        zip(subjects, values, outputs, strict=True), start=1
-    ):
+    entries = zip(subjects, values, outputs, strict=True)
+    for row, (subject, value, output) in enumerate(entries, start=1):
         earlier = first.setdefault((subject, value), (row, output)) if permanent else (row, output)
         if earlier[0] == row:
             reports.setdefault(value, Counter())[output] += 1
@@ -112,9 +100,8 @@ def _read_entries(entries: Iterable[Any], column: str, read: Callable[[Any], Any
             if key not in results_by_key:
                 results_by_key[key] = read(plain)
         except TypeError:
-            raise InvalidInput(
-                "must be a label, a number or a list", f"row {row}: {column}"
-            ) from None
+            reason = "must be a label, a number or a list"
+            raise InvalidInput(reason, f"row {row}: {column}") from None
         except InvalidInput as error:
             raise InvalidInput(error.reason, f"row {row}: {column}") from None
         result.append(results_by_key[key])

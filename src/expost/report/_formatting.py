@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
-from expost._format import format_list
+from expost._format import format_list, shorten
 from expost.domains import (
     Attribute,
     Categories,
@@ -39,8 +39,6 @@ __all__ = [
     "value_text",
     "with_unit",
 ]
-
-_LONGEST = 40
 
 
 def format_amount(amount: Enclosure | float) -> str:
@@ -107,11 +105,9 @@ def value_text(value: Value, domain: Domain) -> str:
 
 def value_label(value: Value) -> str:
     """Format a value as a label, without the names of coordinates."""
-    return _cut(", ".join(map(_part, value)) if isinstance(value, tuple) else str(value))
-
-
-def _part(coordinate: Scalar) -> str:
-    return coordinate if isinstance(coordinate, str) else format(coordinate, "g")
+    if not isinstance(value, tuple):
+        return _cut(str(value))
+    return _cut(", ".join(part if isinstance(part, str) else f"{part:g}" for part in value))
 
 
 def response_text(response: Value, query: Query, domain: Domain) -> str:
@@ -124,7 +120,7 @@ def response_text(response: Value, query: Query, domain: Domain) -> str:
 
 
 def _cut(text: str) -> str:
-    return make_printable(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…")
+    return make_printable(shorten(text))
 
 
 _LISTED = 4

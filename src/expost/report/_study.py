@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from expost._format import format_count, format_percent
+from expost._format import format_count, format_percent, shorten
 from expost.answers import Subject
 from expost.audits._audit import Audit
 from expost.filters import Filter
@@ -251,7 +251,7 @@ def rounds_figure(rounds: Sequence[Round]) -> str:
     rows = [
         (
             f"{first + index:,}",
-            _key_text(round_.key),
+            "generated keys" if round_.key is None else shorten(round_.key, _LONGEST),
             query_text(round_.query),
             *(f"{count:,}" for count in round_outcomes(round_)),
         )
@@ -276,14 +276,4 @@ def rounds_figure(rounds: Sequence[Round]) -> str:
 
 def query_text(name: str) -> str:
     """Return the name of a query, or the beginning of its content id if it has no name."""
-    return name[:12] if _CONTENT_ID.fullmatch(name) else _cut(name)
-
-
-def _key_text(key: str | None) -> str:
-    if key is None:
-        return "generated keys"
-    return _cut(key)
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+    return name[:12] if _CONTENT_ID.fullmatch(name) else shorten(name, _LONGEST)
