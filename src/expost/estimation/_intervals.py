@@ -80,10 +80,12 @@ class Intervals(ResultTable):
     def _view(self) -> View:
         estimates, domain = self._estimates(), self.domain
         value_names = [] if domain is None else value_heads(domain, estimates)
+        repetitions = self.repetitions
+        method = f"{repetitions:,} repetitions" if repetitions else "by the ratio of likelihoods"
         return View(
             f"Intervals({len(self.lower):,})",
             {
-                "intervals": f"{confidence_text(self.confidence)}, {self._how()}",
+                "intervals": f"{confidence_text(self.confidence)}, {method}",
                 **({"but": " ".join(self.doubts)} if self.doubts else {}),
             },
             (*value_names, *estimates),
@@ -94,19 +96,10 @@ class Intervals(ResultTable):
             ),
         )
 
-    def _how(self) -> str:
-        if self.repetitions is None:
-            return "by the ratio of likelihoods"
-        return f"{self.repetitions:,} repetitions"
-
     def tree(self) -> dict[str, Any]:
         """Return the intervals as JSON, in lists."""
         values = {} if self.domain is None else {"value": list(self.domain.values)}
-        options = {
-            "confidence": self.confidence,
-            "repetitions": self.repetitions,
-            "gap": self.gap,
-        }
+        options = {"confidence": self.confidence, "repetitions": self.repetitions, "gap": self.gap}
         return plain_tree({**values, **as_lists(self._estimates()), **options})
 
 
@@ -139,9 +132,8 @@ def value_cells(domain: FiniteSet, index: int) -> tuple[Any, ...]:
 def value_columns(domain: FiniteSet, other_columns: Iterable[str]) -> dict[str, list[Any]]:
     """Return all values as columns, next to other columns."""
     rows = (value_cells(domain, index) for index in range(len(domain)))
-    return dict(
-        zip(value_heads(domain, other_columns), map(list, zip(*rows, strict=True)), strict=True)
-    )
+    columns = map(list, zip(*rows, strict=True))
+    return dict(zip(value_heads(domain, other_columns), columns, strict=True))
 
 
 def normal_quantile(confidence: float) -> float:
@@ -238,31 +230,18 @@ def bootstrap_intervals(
     least, most = scores.min(axis=0), scores.max(axis=0)
     tails = (1 - confidence) / 2
     lower, upper = np.quantile(replicates, [tails, 1 - tails], axis=0)
-    standard_errors = replicates.std(axis=0, ddof=1)
     # The search for a replicate is rougher, and may miss an end where the estimate is.
     lower = np.where(unidentified, least, np.minimum(lower, estimate))
     upper = np.where(unidentified, most, np.maximum(upper, estimate))
-    standard_errors = np.where(unidentified, np.inf, standard_errors)
+    errors = np.where(unidentified, np.inf, replicates.std(axis=0, ddof=1))
     margin = _NEAR_END * (most - least)
     interior = (least + margin < estimate) & (estimate < most - margin)
     at_end = int((~interior & ~unidentified & (most > least)).sum())
-    doubts = () if not at_end else (_boundary_doubt(at_end, len(estimate)),)
-    return Intervals(
-        estimate,
-        lower,
-        upper,
-        standard_errors,
-        confidence,
-        repetitions,
-        domain,
-        provenance,
-        0.0,
-        doubts,
-    )
-
-
-def _boundary_doubt(at_end: int, total: int) -> str:
-    return (
-        f"{at_end:,} of {total:,} estimates are at an end of what is possible, where "
+    doubt = (
+        f"{at_end:,} of {len(estimate):,} estimates are at an end of what is possible, where "
         "intervals from resampled subjects are too narrow, the more so with few subjects."
+    )
+    doubts = (doubt,) if at_end else ()
+    return Intervals(
+        estimate, lower, upper, errors, confidence, repetitions, domain, provenance, 0.0, doubts
     )

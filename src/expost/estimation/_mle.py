@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,7 +105,7 @@ def fit_mixture(
     shares = counts / total
     weights = np.full(table.shape[1], 1 / table.shape[1]) if start is None else start
     slack: Floats | None = None
-    best, best_step = MixtureFit(weights, -math.inf, math.inf, 0), 0
+    best = MixtureFit(weights, -math.inf, math.inf, 0)
     for step in range(steps + 1):
         mixed = table @ weights
         gradient = likelihood_gradient(table, shares / mixed)
@@ -114,10 +114,9 @@ def fit_mixture(
         if current_gap < best.gap:
             log_likelihood = float(counts @ np.log(mixed / weight_sum))
             best = MixtureFit(weights / weight_sum, log_likelihood, current_gap, step)
-            best_step = step
         if progress is not None:
             progress(step, best.gap)
-        if best.gap <= gap or step == steps or step - best_step > _PATIENCE:
+        if best.gap <= gap or step == steps or step - best.steps > _PATIENCE:
             break
         if slack is None:
             slack = np.maximum(1 - gradient, _FIRST_SLACK)
@@ -125,7 +124,7 @@ def fit_mixture(
         if next_iterate is None:
             break
         weights, slack = next_iterate
-    return MixtureFit(best.weights, best.log_likelihood, best.gap, step)
+    return replace(best, steps=step)
 
 
 def likelihood_gradient(table: Floats, factors: Floats) -> Floats:
@@ -282,10 +281,8 @@ def identifiable_basis(
                 return group_basis
             response_rows += list(separating)
             continue
-        remaining = max(0, _MOST_POSSIBLE - len(response_rows))
-        response_rows += [
-            np.exp(likelihoods.logs(y)) for y in range(min(remaining, likelihoods.response_count))
-        ]
+        count = min(likelihoods.response_count, max(0, _MOST_POSSIBLE - len(response_rows)))
+        response_rows += [np.exp(likelihoods.logs(position)) for position in range(count)]
     gram = np.ones((size, size))
     gram += _mean_outer_product(observations.table, observations.counts)[np.ix_(groups, groups)]
     if response_rows:

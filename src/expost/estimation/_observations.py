@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
@@ -118,15 +117,9 @@ def _patterns(answers: Answers) -> tuple[Floats, list[Indices]]:
     tallies = TallyIndex.of_rows(np.argsort(ranked)[answers.codes], answers.starts)
     pattern_of = tallies.of_subject - 1  # everybody answered, so nobody has the empty tally
     patterns = [tallies.responses(tally) for tally in range(1, len(tallies))]
-    concatenated, ends = np.concatenate(patterns), np.cumsum([0, *map(len, patterns)]).tolist()
-    # Big-endian bytes sort as the numbers do.
-    sortable, codes = concatenated.astype(">i8").tobytes(), ranked[concatenated]
-    spans = list(pairwise(ends))
-    order = sorted(
-        range(len(spans)), key=lambda index: sortable[8 * spans[index][0] : 8 * spans[index][1]]
-    )
+    order = sorted(range(len(patterns)), key=lambda index: patterns[index].tolist())
     counts = np.bincount(pattern_of)[order].astype(np.float64)
-    return counts, [codes[slice(*spans[index])] for index in order]
+    return counts, [ranked[patterns[index]] for index in order]
 
 
 def relative_likelihoods(logs: Floats) -> Floats:

@@ -54,7 +54,9 @@ def observe_views(
 ) -> Observations:
     """Tabulate how likely each point makes every view, and count the subjects with each view."""
     check_values(len(support))
-    hidden_responses = _HiddenResponses(answers, filter_)
+    hidden_responses = _HiddenResponses(
+        answers, filter_, {(): Odometer(Transcript(answers.domain))}
+    )
     view_counts: Counter[tuple[Tally, frozenset[tuple[Tally, int]]]] = Counter()
     ordered = sorted(views, key=_view_key)
     for view, state in zip(ordered, hidden_responses.states_after(ordered), strict=True):
@@ -85,7 +87,7 @@ class _HiddenResponses:
 
     answers: Answers
     filter: Filter
-    _odometers: dict[Tally, Odometer] = field(default_factory=dict)
+    _odometers: dict[Tally, Odometer]
     _accepted: dict[tuple[Tally, str], bool] = field(default_factory=dict)
 
     def states_after(self, views: Iterable[PartialView]) -> Iterator[_ViewState]:
@@ -124,11 +126,10 @@ class _HiddenResponses:
                 "too many to sum over",
                 "attempts",
             )
-        if attempt.position is None:
-            return _ViewState(state.visible, order_counts)
-        return _ViewState(
-            _canonical((*state.visible, (attempt.query, attempt.position))), order_counts
-        )
+        visible = state.visible
+        if attempt.position is not None:
+            visible = _canonical((*visible, (attempt.query, attempt.position)))
+        return _ViewState(visible, order_counts)
 
     def accepts(self, tally: Tally, query: str) -> bool:
         accepted = self._accepted.get((tally, query))
@@ -143,23 +144,12 @@ class _HiddenResponses:
         return accepted
 
     def _odometer(self, tally: Tally) -> Odometer:
-        prefix_length = next(
-            (n for n in range(len(tally), 0, -1) if tally[:n] in self._odometers), 0
-        )
-        odometer = (
-            self._odometers[tally[:prefix_length]]
-            if prefix_length
-            else Odometer(self._empty_transcript)
-        )
-        for length in range(prefix_length, len(tally)):
-            key, position = tally[length]
+        prefix_length = next(n for n in range(len(tally), -1, -1) if tally[:n] in self._odometers)
+        odometer = self._odometers[tally[:prefix_length]]
+        for length, (key, position) in enumerate(tally[prefix_length:], prefix_length + 1):
             odometer = odometer.add_position(self.answers.queries[key], position)
-            self._odometers[tally[: length + 1]] = odometer
+            self._odometers[tally[:length]] = odometer
         return odometer
-
-    @property
-    def _empty_transcript(self) -> Transcript:
-        return Transcript(self.answers.domain)
 
     def _response_count(self, query: str) -> int:
         count = len(self.answers.queries[query].on(self.answers.domain).responses)

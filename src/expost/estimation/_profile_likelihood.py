@@ -92,18 +92,9 @@ def likelihood_ratio_intervals(
             progress(column + 1, count)
     estimate = mixture.probabilities @ scores
     lower, upper = np.minimum(ends[0], estimate), np.maximum(ends[1], estimate)
-    standard_errors = np.where(unidentified, np.inf, (upper - lower) / (2 * quantile))
+    errors = np.where(unidentified, np.inf, (upper - lower) / (2 * quantile))
     return Intervals(
-        estimate,
-        lower,
-        upper,
-        standard_errors,
-        confidence,
-        None,
-        domain,
-        provenance,
-        largest_gap,
-        (),
+        estimate, lower, upper, errors, confidence, None, domain, provenance, largest_gap, ()
     )
 
 
@@ -314,52 +305,38 @@ class _Iterate:
         ones = solve(np.ones(size))
         dual_residual = problem.scores - multiplier * self.gradient - slack + self.sum_multiplier
 
-        def newton_direction(target: float) -> tuple[Floats, Floats, float, float]:
-            right = (
-                target / weights
-                - slack
-                - dual_residual
-                + self.gradient * (target / margin - multiplier)
-            )
+        def newton_direction(target: float) -> tuple[Floats, Floats, float, float, float]:
+            margin_residual = target / margin - multiplier
+            right = target / weights - slack - dual_residual + self.gradient * margin_residual
             direction = solve(right)
             sum_direction = float(direction.sum() / ones.sum())
             direction = direction - sum_direction * ones
             slack_direction = (target - slack * direction) / weights - slack
-            multiplier_direction = (
-                target - multiplier * float(self.gradient @ direction)
-            ) / margin - multiplier
-            return direction, slack_direction, multiplier_direction, sum_direction
+            margin_change = float(self.gradient @ direction)
+            multiplier_direction = (target - multiplier * margin_change) / margin - multiplier
+            dual_step = step_to_boundary(
+                np.append(slack, multiplier), np.append(slack_direction, multiplier_direction)
+            )
+            return direction, slack_direction, multiplier_direction, sum_direction, dual_step
 
         mean_complementarity = (float(weights @ slack) + multiplier * margin) / (size + 1)
         target = mean_complementarity
         if not self.stuck:
-            direction, slack_direction, multiplier_direction, _ = newton_direction(0.0)
-            primal_step, margin_after = self._within(
-                direction, step_to_boundary(weights, direction), 0.0
-            )
-            dual_step = min(
-                step_to_boundary(slack, slack_direction),
-                _scalar_step_to_boundary(multiplier, multiplier_direction),
-            )
-            predicted = float(
-                (weights + primal_step * direction) @ (slack + dual_step * slack_direction)
-            )
-            predicted = (
-                predicted + (multiplier + dual_step * multiplier_direction) * max(margin_after, 0.0)
-            ) / (size + 1)
-            target = mean_complementarity * max(
-                _LEAST_TARGET, min(1.0, predicted / mean_complementarity) ** 3
-            )
-        direction, slack_direction, multiplier_direction, sum_direction = newton_direction(target)
-        primal_step, margin_after = self._within(
-            direction,
-            _BOUNDARY_SHARE * step_to_boundary(weights, direction),
-            _LEAST_MARGIN * margin,
+            direction, slack_direction, multiplier_direction, _, dual_step = newton_direction(0.0)
+            longest_step = step_to_boundary(weights, direction)
+            primal_step, margin_after = self._within(direction, longest_step, 0.0)
+            next_slack = slack + dual_step * slack_direction
+            next_multiplier = multiplier + dual_step * multiplier_direction
+            predicted = float((weights + primal_step * direction) @ next_slack)
+            predicted = (predicted + next_multiplier * max(margin_after, 0.0)) / (size + 1)
+            reduction = min(1.0, predicted / mean_complementarity) ** 3
+            target = mean_complementarity * max(_LEAST_TARGET, reduction)
+        direction, slack_direction, multiplier_direction, sum_direction, dual_step = (
+            newton_direction(target)
         )
-        dual_step = _BOUNDARY_SHARE * min(
-            step_to_boundary(slack, slack_direction),
-            _scalar_step_to_boundary(multiplier, multiplier_direction),
-        )
+        longest_step = _BOUNDARY_SHARE * step_to_boundary(weights, direction)
+        primal_step, margin_after = self._within(direction, longest_step, _LEAST_MARGIN * margin)
+        dual_step *= _BOUNDARY_SHARE
         if margin_after <= 0:
             return None
         moved_weights = weights + primal_step * direction
@@ -388,7 +365,3 @@ def _first_iterate(problem: ProfileProblem, start: Floats) -> _Iterate:
     margin = problem.margin(problem.table @ start)
     target = max(float(problem.scores @ start), 1e-3) / (len(start) + 1)
     return _Iterate(problem, start, target / start, target / margin, 0.0, stuck=False)
-
-
-def _scalar_step_to_boundary(positive: float, direction: float) -> float:
-    return 1.0 if direction >= 0 else min(1.0, -positive / direction)

@@ -317,13 +317,9 @@ class Estimand:
         groups_of_value: list[list[int]] = [[] for _ in range(len(self.domain))]
         for value, group in zip(self.value_index.tolist(), groups.tolist(), strict=True):
             groups_of_value[value].append(group)
-        group_ids: dict[tuple[int, ...], int] = {}
-        return np.array(
-            [
-                group_ids.setdefault(tuple(sorted(point_groups)), len(group_ids))
-                for point_groups in groups_of_value
-            ]
-        )
+        keys = [tuple(sorted(point_groups)) for point_groups in groups_of_value]
+        group_ids = {key: index for index, key in enumerate(dict.fromkeys(keys))}
+        return np.array([group_ids[key] for key in keys])
 
 
 def read_estimand(answers: Answers, about: Any, step: Any, support: Any = None) -> Estimand:

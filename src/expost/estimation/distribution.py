@@ -164,11 +164,9 @@ class Distribution(ResultTable):
             progress: A function that is called with the amount of work done, and the total.
         """
         confidence_level = float(read_confidence(confidence))
-        score_columns = (
-            np.eye(len(self.domain)) if scores is None else self._scores(scores)[:, None]
-        )
-        score_columns = score_columns[self._value_index]
         domain = self.domain if scores is None else None
+        columns = np.eye(len(self.domain)) if scores is None else self._scores(scores)[:, None]
+        score_columns = columns[self._value_index]
         with at("seed"):
             generator = np.random.default_rng(read_integer(seed, at_least=0))
         if repetitions is None:
@@ -347,16 +345,11 @@ def beyond_support(answers: Answers, estimate: Distribution, points: Any) -> Bey
     other_samples = read_support(points, samples.box)
     all_samples = Samples(samples.box, [*samples.points, *other_samples.points])
     observations = observe_answers(answers, PointSupport(all_samples))
-    counts, total = observations.counts, float(observations.counts.sum())
-    weights = np.bincount(
-        observations.groups[: len(samples)], estimate.probabilities, observations.table.shape[1]
-    )
-    gradient = likelihood_gradient(
-        observations.table, counts / total / (observations.table @ weights)
-    )
-    best_index = len(samples) + int(np.argmax(gradient[observations.groups[len(samples) :]]))
-    return BeyondSupport(
-        total * log_upper_bound(float(gradient.max()), observations.table.shape),
-        all_samples.points[best_index],
-        estimate_distribution(answers, support=all_samples),
-    )
+    table, counts, groups = observations.table, observations.counts, observations.groups
+    total = float(counts.sum())
+    weights = np.bincount(groups[: len(samples)], estimate.probabilities, table.shape[1])
+    gradient = likelihood_gradient(table, counts / total / (table @ weights))
+    best_index = len(samples) + int(np.argmax(gradient[groups[len(samples) :]]))
+    gain = total * log_upper_bound(float(gradient.max()), table.shape)
+    wider = estimate_distribution(answers, support=all_samples)
+    return BeyondSupport(gain, all_samples.points[best_index], wider)

@@ -7,10 +7,10 @@ value j. Proofs: docs/theory/estimates.md.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
-from typing import Any, Protocol
+from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -153,13 +153,12 @@ def estimate_frequencies(
     confidence_level = float(read_confidence(confidence))
     answers = read_answers(answers, domain)
     values = finite_domain(answers)
-    keys = list(answers.queries)
     queried = {key for key, _ in answers.responses}
     decoders: dict[str, Decoder] = {}
-    for key in keys:
+    for key, query in answers.queries.items():
         if key in queried:
             with at(f"queries.{key}"):
-                decoders[key] = decoder_for(answers.queries[key].on(values))
+                decoders[key] = decoder_for(query.on(values))
     weights = _weights(answers, decoders)
     weight_sums = np.bincount(answers.codes, weights, len(answers.responses))
     sums = np.zeros(len(values))
@@ -184,10 +183,8 @@ def _weights(answers: Answers, decoders: dict[str, Decoder]) -> Floats:
 
     The estimate is unbiased with any weights that do not depend on the responses.
     """
-    precision = np.array(
-        [1 / (decoder.variance.typical + _LEAST_NOISE) for decoder in decoders.values()]
-    )
-    row_precision: Floats = precision[_query_of(answers, decoders)]
+    noise = np.array([decoder.variance.typical for decoder in decoders.values()])
+    row_precision: Floats = (1 / (noise + _LEAST_NOISE))[_query_of(answers, decoders)]
     sums = np.add.reduceat(row_precision, answers.starts[:-1])
     return np.asarray(row_precision / np.repeat(sums, answers.exchanges))
 
@@ -221,25 +218,18 @@ def _frequencies(
 ) -> Frequencies:
     size, subjects = len(domain), provenance.subjects
     true = np.broadcast_to(true, size)
-    other_variance = _variance_of_others(np.clip(frequency, 0.0, 1.0), other)
-    lower, upper = score_interval(
-        frequency, other_variance, true - other_variance + 1, subjects, normal_quantile(confidence)
-    )
     share = np.clip(frequency, 0.0, 1.0)
+    other_variance = _variance_of_others(share, other)
+    slope, quantile = true - other_variance + 1, normal_quantile(confidence)
+    lower, upper = score_interval(frequency, other_variance, slope, subjects, quantile)
     noise = share * true + (1 - share) * other_variance
-    result = Frequencies(
-        domain,
-        frequency,
-        np.sqrt((noise + share * (1 - share)) / subjects),
-        np.sqrt(noise / subjects),
-        lower,
-        upper,
-        confidence,
-        provenance,
-    )
-    for array in (frequency, result.standard_error, result.noise_error, lower, upper):
+    standard_error = np.sqrt((noise + share * (1 - share)) / subjects)
+    noise_error = np.sqrt(noise / subjects)
+    for array in (frequency, standard_error, noise_error, lower, upper):
         array.setflags(write=False)
-    return result
+    return Frequencies(
+        domain, frequency, standard_error, noise_error, lower, upper, confidence, provenance
+    )
 
 
 def _variance_of_others(shares: Floats, variance: Floats) -> Floats:
@@ -265,7 +255,7 @@ LIKELIHOOD_HINT = "estimate_distribution takes any mixture"
 _BIAS = 1e-8
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class DecoderVariance:
     """The variance of c_j(Y) for a subject with value k."""
 
@@ -276,23 +266,10 @@ class DecoderVariance:
     shared: float = 0.0
     """A further part of ``other`` that all responses to one query share."""
 
-    typical: float = field(init=False)
-    """One number by which queries are compared."""
-
-    def __post_init__(self) -> None:
-        typical = float(self.true.mean() + self.other.mean()) + self.shared
-        object.__setattr__(self, "typical", typical)
-
-
-class Decoder(Protocol):
-    """A decoder of the responses of one query."""
-
-    @property
-    def variance(self) -> DecoderVariance: ...
-
-    def decode(self, position: int) -> Floats:
-        """Return the numbers c_j of one response, for all values."""
-        ...
+    @cached_property
+    def typical(self) -> float:
+        """One number by which queries are compared."""
+        return float(self.true.mean() + self.other.mean()) + self.shared
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,6 +288,7 @@ class IndicatorDecoder:
     variance: DecoderVariance
 
     def decode(self, position: int) -> Floats:
+        """Return the numbers c_j of one response, for all values."""
         spoken = self.likelihood.supported_values(position)
         return np.where(spoken, float(self.inside_weight), float(self.outside_weight))
 
@@ -342,7 +320,11 @@ class InverseDecoder:
     variance: DecoderVariance
 
     def decode(self, position: int) -> Floats:
+        """Return the numbers c_j of one response, for all values."""
         return np.asarray(self.matrix[:, position])
+
+
+Decoder = IndicatorDecoder | InverseDecoder
 
 
 def decoder_for(likelihood: FiniteLikelihood) -> Decoder:
@@ -357,14 +339,11 @@ def decoder_for(likelihood: FiniteLikelihood) -> Decoder:
         if isinstance(observed_domain, Part):
             subject = f"{', '.join(observed_domain.about)} alone"
         raise InvalidInput(f"is about {subject}; {LIKELIHOOD_HINT}")
-    chances = likelihood.support_probabilities if isinstance(likelihood, Pairwise) else None
-    if chances is None:
+    if not isinstance(likelihood, Pairwise) or likelihood.support_probabilities is None:
         return _inverse(likelihood)
-    assert isinstance(likelihood, Pairwise)
+    rates = (*likelihood.support_probabilities, likelihood.collision_probability)
     try:
-        return IndicatorDecoder(
-            likelihood, *_indicator_weights(*chances, likelihood.collision_probability)
-        )
+        return IndicatorDecoder(likelihood, *_indicator_weights(*rates))
     except OverflowError:
         raise InvalidInput("is too small for an estimate in doubles", "epsilon") from None
 

@@ -141,9 +141,13 @@ def estimate_mean(
     responses = answers.queries[key].on(answers.domain).responses
     if len(responses) == 2 and len(subjects) == len(rows):
         ends = sorted(_estimate(meaning, response) for response in responses)
-        return _mean_of_bits(estimates, ends[0], ends[1], meaning, confidence_level, provenance)
-    means = np.bincount(np.searchsorted(subjects, rows), estimates) / counts
-    return _mean_of_numbers(means, meaning, confidence_level, provenance)
+        mean, error, *interval = _mean_of_bits(estimates, ends[0], ends[1], confidence_level)
+    else:
+        means = np.bincount(np.searchsorted(subjects, rows), estimates) / counts
+        mean, error, *interval = _mean_of_numbers(means, confidence_level)
+    low, high = map(float, meaning.range)
+    lower, upper = (min(high, max(low, end)) for end in interval)
+    return Mean(mean, error, lower, upper, confidence_level, provenance)
 
 
 def _key(answers: Answers, query: Any) -> str:
@@ -179,61 +183,28 @@ def _estimate(meaning: UnbiasedScore, response: Any) -> float:
 
 
 def _mean_of_bits(
-    estimates: Floats,
-    low: float,
-    high: float,
-    meaning: UnbiasedScore,
-    confidence: float,
-    provenance: Provenance,
-) -> Mean:
-    """Estimate from one of two responses per subject: their counts are binomial."""
-    subjects = len(estimates)
+    estimates: Floats, low: float, high: float, confidence: float
+) -> tuple[float, float, float, float]:
+    """Return the mean of one of two responses per subject, its error, and an interval.
+
+    The counts of the responses are binomial.
+    """
+    subjects, width = len(estimates), high - low
     share = float((estimates > (low + high) / 2).mean())
-    shares = np.array([share])
-    lower, upper = score_interval(
-        shares, np.zeros(1), np.ones(1), subjects, normal_quantile(confidence)
-    )
-    width = high - low
-    deviation = width * math.sqrt(share * (1 - share) / (subjects - 1)) if subjects > 1 else None
-    return _mean(
-        low + width * share,
-        deviation,
-        (low + width * float(lower[0]), low + width * float(upper[0])),
-        meaning,
-        confidence,
-        provenance,
-    )
+    shares, quantile = np.array([share]), normal_quantile(confidence)
+    lower, upper = score_interval(shares, np.zeros(1), np.ones(1), subjects, quantile)
+    error = width * math.sqrt(share * (1 - share) / (subjects - 1)) if subjects > 1 else math.inf
+    return low + width * share, error, low + width * float(lower[0]), low + width * float(upper[0])
 
 
-def _mean_of_numbers(
-    means: Floats, meaning: UnbiasedScore, confidence: float, provenance: Provenance
-) -> Mean:
-    """Estimate from one number per subject, with unknown variance."""
+def _mean_of_numbers(means: Floats, confidence: float) -> tuple[float, float, float, float]:
+    """Return the mean of one number per subject, its error, and an interval.
+
+    The variance of the numbers is unknown.
+    """
     subjects, mean = len(means), float(means.mean())
     if subjects == 1:
-        return _mean(mean, None, (-math.inf, math.inf), meaning, confidence, provenance)
+        return mean, math.inf, -math.inf, math.inf
     error = float(means.std(ddof=1)) / math.sqrt(subjects)
     half_width = t_quantile(confidence, subjects - 1) * error
-    return _mean(
-        mean, error, (mean - half_width, mean + half_width), meaning, confidence, provenance
-    )
-
-
-def _mean(
-    mean: float,
-    standard_error: float | None,
-    interval: tuple[float, float],
-    meaning: UnbiasedScore,
-    confidence: float,
-    provenance: Provenance,
-) -> Mean:
-    low, high = map(float, meaning.range)
-    lower, upper = (min(high, max(low, end)) for end in interval)
-    return Mean(
-        mean,
-        math.inf if standard_error is None else standard_error,
-        lower,
-        upper,
-        confidence,
-        provenance,
-    )
+    return mean, error, mean - half_width, mean + half_width
