@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from decimal import Decimal
 
 __all__ = [
     "align_columns",
     "format_count",
+    "format_integer",
     "format_list",
     "format_nats",
     "format_percent",
@@ -24,6 +26,15 @@ def format_count(count: int, noun: str) -> str:
     ('1 subject', '5,000 subjects')
     """
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def format_integer(integer: int) -> str:
+    """Format an integer: all digits, or only six if it has more than twenty.
+
+    >>> format_integer(3680000), format_integer(10**400)
+    ('3,680,000', '1.00000e+400')
+    """
+    return f"{integer:,}" if abs(integer) < 10**20 else f"{Decimal(integer):.5e}"
 
 
 def format_nats(amount: float) -> str:

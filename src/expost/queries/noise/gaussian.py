@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
+from expost._format import format_integer
 from expost.domains import Box, Domain, FiniteSet
 from expost.errors import InvalidInput, at
 from expost.files.reading import LARGEST_INTEGER, members
@@ -109,7 +109,7 @@ class Gaussian(OnGrid):
         if noise.reach > LARGEST_REACH:
             least = math.ceil(noise.reach / Fraction(LARGEST_REACH - 1))
             raise InvalidInput(
-                f"is too fine for this sigma, at least {Decimal(least):.6g} times", "grid"
+                f"is too fine for this sigma, at least {format_integer(least)} times", "grid"
             )
         if max(-noise.low, noise.high) > LARGEST_INTEGER:
             raise InvalidInput("is too fine for responses up to 2^53", "grid")

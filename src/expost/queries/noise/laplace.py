@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple
 
+from expost._format import format_integer
 from expost.domains import Box, Domain, FiniteSet
 from expost.errors import InvalidInput, at
 from expost.files.reading import LARGEST_INTEGER, members
@@ -69,7 +69,7 @@ class Laplace(GridQuery):
         if reach > _MOST_STEPS:
             least = math.ceil((1 + _SCALES / self.epsilon) * self.cells / _MOST_STEPS)
             raise InvalidInput(
-                f"is too fine for this epsilon, at least {Decimal(least):.6g} times", "grid"
+                f"is too fine for this epsilon, at least {format_integer(least)} times", "grid"
             )
         heavy, light = two_weights(self.epsilon, self.cells)
         last = self.first + self.cells
