@@ -67,3 +67,7 @@ def test_an_exchange_that_could_not_be_read_again_is_not_decided(budget: int) ->
     filter_, odometer = xp.BayesianFilter(epsilon=budget), xp.Odometer(asked(537))
     with pytest.raises(xp.InvalidInput, match="exchanges times steps can be at most 288,461"):
         filter_.decide(odometer, QUERY.about("a", at=538))
+
+
+def test_every_step_counts_as_fifty_exchanges_of_an_exact_comparison() -> None:
+    assert xp.Odometer(asked(3)).distinct_exchanges == 3 + 3 * 50

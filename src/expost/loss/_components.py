@@ -393,7 +393,7 @@ class TemporalComponent(Component):
                 self._at(state, step)
 
     @property
-    def compared(self) -> int:
+    def comparison_work(self) -> int:
         return _COMPARISON_PER_STEP * len(self._steps)
 
     def marginals(self, variables: tuple[Variable, ...], part: Part | None) -> Marginals:

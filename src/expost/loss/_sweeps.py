@@ -58,7 +58,7 @@ class Move(ABC):
 
 @dataclass(frozen=True)
 class CountedChanges(Move):
-    """StepTable most so many changes in all, counted on an axis of their own."""
+    """At most so many changes in all, counted on an axis of their own."""
 
     value: int
     counter: int
