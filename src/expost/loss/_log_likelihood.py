@@ -2,18 +2,18 @@ r"""The log-likelihood ℓ of the responses so far, over any kind of domain.
 
 .. math:: \ell(x) = \sum_i \log P[Q_i(x) = y_i]
 
-The realized loss is its spread, max ℓ - min ℓ. Callers use the protocol :class:`LogLikelihood`;
+The realized loss is its spread, max ℓ - min ℓ. Callers use the base class :class:`LogLikelihood`;
 only :func:`log_likelihood` and :func:`check_length` know which kinds of domains there are.
 """
 
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar, Generic, Protocol, Self, TypeVar, assert_never
+from typing import ClassVar, Self, assert_never
 
 from expost.domains import Attributes, Box, Domain, FiniteSet, Record, Value
 from expost.filters import WorstCase
@@ -28,7 +28,6 @@ __all__ = [
     "FiniteLogLikelihood",
     "LogLikelihood",
     "PartLoss",
-    "TalliedLogLikelihood",
     "cap_loss",
     "capped_share",
     "check_length",
@@ -106,80 +105,86 @@ class ExtremePair:
         }
 
 
-class LogLikelihood(Protocol):
+@dataclass(frozen=True, eq=False)
+class LogLikelihood(ABC):
     """The log-likelihood ℓ of a tally. Immutable; an effort matters only if there is a search."""
 
-    @property
-    def searched(self) -> bool:
-        """Whether every loss takes a search and is never exact, as on a box."""
-        ...
+    searched: ClassVar[bool]
+    """Whether every loss takes a search and is never exact, as on a box."""
+    domain: Domain
+    tally: Tally
+    _charged: RunningSum | None = field(repr=False)
+    """The sum of the epsilons if it is known from the exchange before."""
 
-    @property
-    def tally(self) -> Tally:
-        """The counts of the responses."""
-        ...
-
-    @property
+    @cached_property
     def charged(self) -> RunningSum:
         """The sum of the epsilons, which no loss exceeds."""
-        ...
+        if self._charged is not None:
+            return self._charged
+        total = RunningSum()
+        for part in self.tally:
+            total += RunningSum.of(part.query.ceiling(self.domain)) * part.times
+        return total
 
-    @property
+    def _charged_with(self, query: Query, times: int = 1) -> RunningSum:
+        return self.charged + RunningSum.of(query.ceiling(self.domain)) * times
+
+    @cached_property
     def spent(self) -> Enclosure:
         """The sum of the epsilons, enclosed by doubles."""
-        ...
+        return self.charged.enclosure
 
     @property
     def exact_spent(self) -> Nats:
         """The exact sum of the epsilons."""
-        ...
-
-    @property
-    def distinct_exchanges(self) -> int:
-        """How many different exchanges an exact loss reads."""
-        ...
-
-    def add(self, query: Query, position: int) -> Self:
-        """Return ℓ after one more response."""
-        ...
-
-    def loss(self, effort: Effort) -> Enclosure:
-        """Enclose the realized loss, as tightly as is possible without much work."""
-        ...
-
-    def loss_against(self, limit: float, effort: Effort) -> Enclosure:
-        """Enclose the realized loss; a search ends when it is on one side of a limit."""
-        ...
-
-    @property
-    def exact_loss(self) -> Nats:
-        """The exact realized loss, unless it is searched for."""
-        ...
-
-    def worst_after(self, query: Query, times: int, budget: Nats, effort: Effort) -> WorstCase:
-        """Bound the loss after a query is asked several times, at worst over responses."""
-        ...
-
-    def plus_epsilon(self, query: Query, times: int, budget: Nats, effort: Effort) -> WorstCase:
-        """Bound the loss before the last of these queries, and add its epsilon."""
-        ...
+        return Nats.total((part.query.ceiling(self.domain), part.times) for part in self.tally)
 
     @property
     def by_part(self) -> tuple[PartLoss, ...]:
         """For records: the losses about groups of attributes that no query ties together."""
-        ...
+        return ()
 
+    @property
+    @abstractmethod
+    def distinct_exchanges(self) -> int:
+        """How many different exchanges an exact loss reads."""
+
+    @abstractmethod
+    def add(self, query: Query, position: int) -> Self:
+        """Return ℓ after one more response."""
+
+    @abstractmethod
+    def loss(self, effort: Effort) -> Enclosure:
+        """Enclose the realized loss, as tightly as is possible without much work."""
+
+    @abstractmethod
+    def loss_against(self, limit: float, effort: Effort) -> Enclosure:
+        """Enclose the realized loss; a search ends when it is on one side of a limit."""
+
+    @property
+    @abstractmethod
+    def exact_loss(self) -> Nats:
+        """The exact realized loss, unless it is searched for."""
+
+    @abstractmethod
+    def worst_after(self, query: Query, times: int, budget: Nats, effort: Effort) -> WorstCase:
+        """Bound the loss after a query is asked several times, at worst over responses."""
+
+    @abstractmethod
+    def plus_epsilon(self, query: Query, times: int, budget: Nats, effort: Effort) -> WorstCase:
+        """Bound the loss before the last of these queries, and add its epsilon."""
+
+    @abstractmethod
     def extreme_pair(self, effort: Effort) -> ExtremePair | None:
         """Find the two values that the responses distinguish most; None if there are none."""
-        ...
 
+    @abstractmethod
     def epsilon_of(self, query: Query) -> Enclosure:
         """Enclose the worst case of a query on this domain, from its probabilities."""
-        ...
 
+    @abstractmethod
     def least_share_of_basic(self, query: Query) -> Enclosure:
         """Enclose the least share of its epsilon that a response to a query uses."""
-        ...
 
 
 def flat_log_likelihood(domain: Domain) -> LogLikelihood:
@@ -227,48 +232,8 @@ def check_length(domain: Domain, exchanges: Iterable[Exchange]) -> None:
         _components.check_step_count(domain, exchanges)
 
 
-D = TypeVar("D", FiniteSet, Attributes, Box)
-
-
 @dataclass(frozen=True, eq=False)
-class TalliedLogLikelihood(Generic[D]):
-    """The tally of a log-likelihood, and the sum of the epsilons, which bounds the loss."""
-
-    domain: D
-    tally: Tally
-    _charged: RunningSum | None = field(repr=False)
-    """The sum if it is known from the exchange before; otherwise the first use computes it."""
-
-    @cached_property
-    def charged(self) -> RunningSum:
-        if self._charged is not None:
-            return self._charged
-        total = RunningSum()
-        for part in self.tally:
-            total += RunningSum.of(part.query.ceiling(self.domain)) * part.times
-        return total
-
-    def _charged_with(self, query: Query, times: int = 1) -> RunningSum:
-        return self.charged + RunningSum.of(query.ceiling(self.domain)) * times
-
-    @property
-    def by_part(self) -> tuple[PartLoss, ...]:
-        return ()
-
-    @cached_property
-    def spent(self) -> Enclosure:
-        return self.charged.enclosure
-
-    @property
-    def exact_spent(self) -> Nats:
-        return Nats.total((part.query.ceiling(self.domain), part.times) for part in self.tally)
-
-
-F = TypeVar("F", FiniteSet, Attributes)
-
-
-@dataclass(frozen=True, eq=False)
-class FiniteLogLikelihood(TalliedLogLikelihood[F]):
+class FiniteLogLikelihood(LogLikelihood):
     """The log-likelihood over a finite domain, with an exact loss."""
 
     searched: ClassVar[bool] = False
@@ -277,15 +242,6 @@ class FiniteLogLikelihood(TalliedLogLikelihood[F]):
     @abstractmethod
     def spread(self) -> Enclosure:
         """An enclosure of max ℓ - min ℓ."""
-
-    @property
-    @abstractmethod
-    def exact_loss(self) -> Nats:
-        """max ℓ - min ℓ, exactly."""
-
-    @abstractmethod
-    def worst_after(self, query: Query, times: int, budget: Nats, effort: Effort) -> WorstCase:
-        """Bound the loss after a query is asked several times, at worst over responses."""
 
     @abstractmethod
     def _likelihood(self, query: Query) -> FiniteLikelihood:

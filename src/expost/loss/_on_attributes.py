@@ -162,9 +162,10 @@ def _allowed(domain: Attributes, combination: Combination) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class AttributesLogLikelihood(FiniteLogLikelihood[Attributes]):
+class AttributesLogLikelihood(FiniteLogLikelihood):
     """ℓ over records, by components: attributes that queries tie together."""
 
+    domain: Attributes
     components: tuple[Component, ...]
 
     @classmethod

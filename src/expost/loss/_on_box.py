@@ -21,7 +21,7 @@ import numpy as np
 
 from expost.domains import Box, Point
 from expost.filters import WorstCase
-from expost.loss._log_likelihood import ExtremePair, TalliedLogLikelihood, cap_loss, capped_share
+from expost.loss._log_likelihood import ExtremePair, LogLikelihood, cap_loss, capped_share
 from expost.numbers import Enclosure, Nats, RunningSum, down, up
 from expost.queries import BoxLikelihood, Query
 from expost.solver import Effort, root_work
@@ -240,9 +240,10 @@ Entry = tuple[tuple[object, ...], ScoreTerm, int]
 
 
 @dataclass(frozen=True, eq=False)
-class BoxLogLikelihood(TalliedLogLikelihood[Box]):
+class BoxLogLikelihood(LogLikelihood):
     """ℓ over a box, as the terms that are summed."""
 
+    domain: Box
     searched: ClassVar[bool] = True
     distinct_exchanges: ClassVar[int] = 0  # nothing but epsilons is summed exactly
     _ordered: list[Entry] | None = field(default=None, repr=False)

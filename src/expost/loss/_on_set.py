@@ -174,9 +174,10 @@ _WEIGHTS_PER_WINDOW = 1 << 14
 
 
 @dataclass(frozen=True, eq=False)
-class SetLogLikelihood(FiniteLogLikelihood[FiniteSet]):
+class SetLogLikelihood(FiniteLogLikelihood):
     """ℓ at every value of a finite set; minus infinity where some response was impossible."""
 
+    domain: FiniteSet
     values: Floats
     error: float
     """Every value is within this of ℓ plus one common constant."""

@@ -323,6 +323,7 @@ class ConvexMaximizer:
         self._clipped = clipped
         self._patience = patience
         self._search = BranchAndBound(problem, [CORNERS])
+        self.node_work, self.root_work = self._search.node_work, self._search.root_work
         self._corners: CornerEnumeration | None = None
 
     @classmethod
@@ -336,14 +337,6 @@ class ConvexMaximizer:
     @property
     def nodes(self) -> int:
         return self._search.nodes + (self._corners is not None)
-
-    @property
-    def node_work(self) -> float:
-        return self._search.node_work
-
-    @property
-    def root_work(self) -> float:
-        return self._search.root_work
 
     @property
     def lower(self) -> float:

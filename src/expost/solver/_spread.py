@@ -11,7 +11,6 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Protocol
 
 import numpy as np
 
@@ -26,7 +25,7 @@ from expost.solver._methods import (
     Tick,
 )
 from expost.solver._problem import BoxColumns, TermArrays, merge_windows, pack_both_directions
-from expost.solver.kernels.layout import Floats, PackedProblem
+from expost.solver.kernels.layout import PackedProblem
 from expost.terms import ScoreTerm
 
 __all__ = ["BoxSpread", "independent_blocks"]
@@ -35,24 +34,8 @@ _FIRST_NODES = 4
 _FIRST_TOLERANCE = 1e-4
 
 
-class Maximizer(Protocol):
-    """A certified enclosure of the maximum of one problem, which narrows."""
-
-    @property
-    def lower(self) -> float: ...
-    @property
-    def upper(self) -> float: ...
-    @property
-    def point(self) -> Floats | None: ...
-    @property
-    def nodes(self) -> int: ...
-    @property
-    def node_work(self) -> float: ...
-    @property
-    def root_work(self) -> float: ...
-    def advance(
-        self, tolerance: float, nodes: int, enough: float = math.inf, tick: Tick | None = None
-    ) -> None: ...
+Maximizer = CornerEnumeration | ConvexMaximizer | ConcaveMaximizer | BranchAndBound
+"""A certified enclosure of the maximum of one problem, which narrows."""
 
 
 class BoxSpread:
