@@ -21,10 +21,8 @@ from expost.audits._partitions import HELD, whole_subjects
 from expost.audits._plan import Plan
 from expost.audits._rows import SubjectRows, Unusable, arrange_rows
 from expost.domains import Box
-from expost.filters import Filter
 from expost.panel import Search
 from expost.panel._kernel import Kernel
-from expost.panel._query_costs import exact_spent_bounds
 from expost.panel._selection import Selection
 from expost.queries import Query
 
@@ -112,23 +110,15 @@ def _block(
         asked_queries, answered_positions = query_indices[responses], positions[responses]
         unrefused = np.flatnonzero(refused[:active] == 0)
         if len(unrefused):
-            includes_all = len(unrefused) == len(counts)
-            decisions = kernel.decide(
-                state, asked_queries[unrefused], None if includes_all else unrefused
-            )
+            decisions = kernel.decide(state, asked_queries[unrefused], unrefused)
             undecided[unrefused[decisions.undecided]] = True
             refused[unrefused[~(decisions.accepted | decisions.undecided)]] = step + 1
-        kernel.fold(
-            state,
-            asked_queries,
-            answered_positions,
-            None if active == len(counts) else np.arange(active),
-        )
+        kernel.fold(state, asked_queries, answered_positions, np.arange(active))
         report((step + 1) / (int(counts[0]) + 1))
     all_subjects, filter_ = Selection(len(counts)), kernel.filter
     lower, upper = state.losses(all_subjects)
     least, peak = state.peaks(all_subjects)
-    spent = exact_spent_bounds(state)
+    spent = state.exact_spent_bounds()
     basic = filter_.cap_spent(spent, spent, refused == 0)
     respected = np.where(undecided, -1, 1)
     respected[refused > 0] = 0
@@ -137,16 +127,8 @@ def _block(
         respected[least > filter_.budget.enclosure.upper] = 0
     upper = filter_.cap_accepted(lower, upper, respected == 1)
     peak = filter_.cap_accepted(least, peak, respected == 1)
-    remaining = _remaining(filter_, kernel.losses(state).upper)
+    remaining = kernel.remaining(state, np.zeros(len(counts), dtype=np.bool_))
     return np.array([lower, np.maximum(lower, upper), peak, basic, respected, refused, remaining])
-
-
-def _remaining(filter_: Filter, held: Floats) -> Floats:
-    """Return the budget minus what counts against it, rounded down; never below zero."""
-    subject_rows = filter_.budget.enclosure.lower
-    with np.errstate(invalid="ignore"):
-        remaining = np.nextafter(subject_rows - held, -np.inf)
-    return np.where(held == 0, subject_rows, np.maximum(0.0, remaining))
 
 
 def _to_columns(table: Floats) -> AuditColumns:

@@ -25,7 +25,6 @@ from expost.numbers import Enclosure
 from expost.panel import Search
 from expost.panel._compiled_query import QueryRegistry
 from expost.panel._kernel import start_state
-from expost.panel._query_costs import exact_spent_bounds
 from expost.panel._selection import Selection
 from expost.panel._state import State
 from expost.queries import Query
@@ -212,7 +211,7 @@ def _in_blocks(answers: Answers) -> Iterator[_Block]:
         else:
             state = _state(answers, slice(first, end), registry or QueryRegistry(domain), None)
             all_subjects = Selection(end - first)
-            yield slice(first, end), state.losses(all_subjects), exact_spent_bounds(state)
+            yield slice(first, end), state.losses(all_subjects), state.exact_spent_bounds()
         first = end
 
 
@@ -236,7 +235,7 @@ def _on_box(
     subjects = slice(0, len(answers))
     search = Search(effort, progress=report)
     state = _state(answers, subjects, QueryRegistry(answers.domain), search)
-    yield subjects, state.losses(Selection(len(answers))), exact_spent_bounds(state)
+    yield subjects, state.losses(Selection(len(answers))), state.exact_spent_bounds()
 
 
 def _state(

@@ -8,7 +8,7 @@ extends these, is asked about one subject after the other.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -52,6 +52,13 @@ class BudgetComparison:
         """Return a comparison that is decided for every subject."""
         return cls(within, np.zeros(len(within), dtype=np.bool_))
 
+    @classmethod
+    def of_cases(cls, cases: Sequence[WorstCase], budget: Nats) -> BudgetComparison:
+        """Compare each of these cases with a budget."""
+        within = np.array([case.within(budget) for case in cases], dtype=np.bool_)
+        unknown = np.array([case.undecided(budget) for case in cases], dtype=np.bool_)
+        return cls(within, unknown)
+
 
 @dataclass(frozen=True, slots=True)
 class LossBounds:
@@ -64,6 +71,19 @@ class LossBounds:
     lower: Floats
     upper: Floats
     settle: Callable[[Indices, Nats], BudgetComparison]
+
+    @classmethod
+    def of_cases(cls, cases: Sequence[WorstCase], index_of: Indices) -> LossBounds:
+        """Return the bounds of the case of each subject, by the index of the case."""
+
+        def settle(rows: Indices, budget: Nats) -> BudgetComparison:
+            needed, needed_of = np.unique(index_of[rows], return_inverse=True)
+            compared = BudgetComparison.of_cases([cases[i] for i in needed.tolist()], budget)
+            return BudgetComparison(compared.within[needed_of], compared.unknown[needed_of])
+
+        lower = np.array([case.loss.lower for case in cases], dtype=np.float64)
+        upper = np.array([case.loss.upper for case in cases], dtype=np.float64)
+        return cls(lower[index_of], upper[index_of], settle)
 
     def against(self, budget: Nats) -> BudgetComparison:
         """Compare each loss with a budget."""

@@ -86,8 +86,8 @@ class SimulatedRound(NotCopyable):
         drawn = np.empty(len(rows), dtype=object)
         for query_index, members in groups(query_indices[rows]):
             question = self._engine.kernel.registry.of(self._queries[query_index])
-            member_values = Values.joined([self._values[query_index].subset(rows[members])])
-            drawn[members] = question.draw(member_values, source)
+            value_indices = self._values[query_index].indices_of(rows[members])
+            drawn[members] = question.draw(value_indices, source)
         queries = [self._queries[query_index] for query_index in query_indices[rows].tolist()]
         return self._engine.run_job(
             _Deliver(self._engine, self._key, names, queries, drawn.tolist())

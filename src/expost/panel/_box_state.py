@@ -14,17 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from expost._types import Bools, Floats, Indices
+from expost._types import Floats, Indices
 from expost.domains import Box
 from expost.errors import InvalidInput
 from expost.filters._account import WorstCase
-from expost.filters._many_accounts import Accounts, BudgetComparison, Case, LossBounds
+from expost.filters._many_accounts import Accounts, BudgetComparison, LossBounds
 from expost.loss import Odometer
 from expost.numbers import Enclosure, Nats
 from expost.panel._compiled_query import CompiledQuery, QueryRegistry
-from expost.panel._query_costs import by_queries, spent
 from expost.panel._selection import Selection
-from expost.panel._state import State
+from expost.panel._state import State, StateAccounts
 from expost.queries import Query
 from expost.solver import Effort
 from expost.tally import distinct_integers
@@ -45,6 +44,7 @@ class BoxState(State):
     def __init__(self, domain: Box, registry: QueryRegistry, count: int, search: Search) -> None:
         super().__init__(domain, registry, count, track_peaks=False)
         self.search = search
+        self.effort = search.effort
 
     def _absorb(self, compiled: CompiledQuery, codes: Indices, selection: Selection) -> None:
         pass
@@ -159,26 +159,13 @@ class BoxState(State):
 
 
 @dataclass(frozen=True, eq=False)
-class _BoxAccounts(Accounts):
+class _BoxAccounts(StateAccounts):
     """The accounts of some subjects on a box."""
 
     state: BoxState
-    selection: Selection
-
-    def __len__(self) -> int:
-        return len(self.selection)
-
-    def subset(self, mask: Bools) -> _BoxAccounts:
-        return _BoxAccounts(self.state, self.selection.subset(np.flatnonzero(mask)))
 
     def loss(self) -> LossBounds:
         return _searched_bounds(*self.state.losses(self.selection))
-
-    def spent(self, query: Query | None = None) -> LossBounds:
-        return spent(self.state, self.selection, query)
-
-    def by_queries(self, key: Any, case: Case) -> LossBounds:
-        return by_queries(self.state, self.selection, key, case)
 
     def worst_after(self, query: Query, budget: Nats) -> LossBounds:
         return self._unless_surely("worst_after", query, budget)
@@ -196,16 +183,6 @@ class _BoxAccounts(Accounts):
         searched = _searched_bounds(*self.state.bounds(method, tallies, query, budget))
         return _at_most(basic).where(surely, searched)
 
-    def one_by_one(self, case: Case) -> LossBounds:
-        state = self.state
-        distinct, index_of = distinct_integers(state.tallies.of_subject[self.selection.subscript])
-        packed = [state.tallies.packed[tally] for tally in distinct.tolist()]
-        transcripts = map(state.registry.transcript, packed)
-        cases = [
-            case(Odometer(transcript, effort=state.search.effort)) for transcript in transcripts
-        ]
-        return _of_cases(cases, index_of)
-
 
 def _at_most(amounts: LossBounds) -> LossBounds:
     """LossBounds that are known from above only."""
@@ -219,24 +196,9 @@ def _searched_bounds(lower: Floats, upper: Floats) -> LossBounds:
         cases = [
             WorstCase(Enclosure(float(lower[row]), float(upper[row]))) for row in rows.tolist()
         ]
-        return _compare_cases(cases, budget)
+        return BudgetComparison.of_cases(cases, budget)
 
     return LossBounds(lower, upper, settle)
-
-
-def _of_cases(cases: Sequence[WorstCase], index_of: Indices) -> LossBounds:
-    def settle(rows: Indices, budget: Nats) -> BudgetComparison:
-        return _compare_cases([cases[index] for index in index_of[rows].tolist()], budget)
-
-    lower = np.array([case.loss.lower for case in cases], dtype=np.float64)
-    upper = np.array([case.loss.upper for case in cases], dtype=np.float64)
-    return LossBounds(lower[index_of], upper[index_of], settle)
-
-
-def _compare_cases(cases: Sequence[WorstCase], budget: Nats) -> BudgetComparison:
-    within = np.array([case.within(budget) for case in cases], dtype=np.bool_)
-    unknown = np.array([case.undecided(budget) for case in cases], dtype=np.bool_)
-    return BudgetComparison(within, unknown)
 
 
 # With fewer searches than this another process takes longer to start than they do.

@@ -13,10 +13,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from expost._types import Bools, Floats, Indices
+from expost._types import Floats, Indices
 from expost.domains import Domain, FiniteSet
-from expost.filters._many_accounts import Accounts, BudgetComparison, Case, LossBounds
-from expost.loss import LogLikelihood, Odometer, log_likelihood
+from expost.filters._many_accounts import Accounts, BudgetComparison, LossBounds
+from expost.loss import LogLikelihood, log_likelihood
 from expost.numbers import UNIT, Nats
 from expost.panel._compiled_query import (
     TERM_ERROR,
@@ -26,13 +26,11 @@ from expost.panel._compiled_query import (
     QueryRegistry,
 )
 from expost.panel._differences import FIXED_BITS, wrapped
-from expost.panel._query_costs import by_queries, spent
 from expost.panel._selection import Selection
-from expost.panel._state import State
+from expost.panel._state import State, StateAccounts
 from expost.panel._ties import PairGaps, TieComparison, compare
 from expost.queries import Query
 from expost.solver import Effort
-from expost.tally import distinct_integers
 
 __all__ = ["FiniteAccounts", "FiniteState", "SetState"]
 
@@ -168,17 +166,10 @@ class FiniteState(State):
 
 
 @dataclass(frozen=True, eq=False)
-class FiniteAccounts(Accounts):
+class FiniteAccounts(StateAccounts):
     """The accounts of some subjects on a finite domain."""
 
     state: FiniteState
-    selection: Selection
-
-    def __len__(self) -> int:
-        return len(self.selection)
-
-    def subset(self, mask: Bools) -> FiniteAccounts:
-        return FiniteAccounts(self.state, self.selection.subset(np.flatnonzero(mask)))
 
     def _compile(self, query: Query) -> CompiledFiniteQuery:
         compiled = self.state.registry.of(query)
@@ -216,29 +207,6 @@ class FiniteAccounts(Accounts):
             return total.exact_loss + compiled.likelihood.epsilon
 
         return LossBounds(lower, upper, self._settled(compiled, True, exact))
-
-    def spent(self, query: Query | None = None) -> LossBounds:
-        return spent(self.state, self.selection, query)
-
-    def by_queries(self, key: Any, case: Case) -> LossBounds:
-        return by_queries(self.state, self.selection, key, case)
-
-    def one_by_one(self, case: Case) -> LossBounds:
-        state = self.state
-        distinct, index_of = distinct_integers(state.tallies.of_subject[self.selection.subscript])
-        packed = [state.tallies.packed[tally] for tally in distinct.tolist()]
-        cases = [case(Odometer(state.registry.transcript(tally))) for tally in packed]
-
-        def settle(rows: Indices, budget: Nats) -> BudgetComparison:
-            within = [cases[index].within(budget) for index in index_of[rows].tolist()]
-            unknown = [cases[index].undecided(budget) for index in index_of[rows].tolist()]
-            return BudgetComparison(
-                np.array(within, dtype=np.bool_), np.array(unknown, dtype=np.bool_)
-            )
-
-        lower = np.array([worst.loss.lower for worst in cases], dtype=np.float64)
-        upper = np.array([worst.loss.upper for worst in cases], dtype=np.float64)
-        return LossBounds(lower[index_of], upper[index_of], settle)
 
     def _settled(
         self,

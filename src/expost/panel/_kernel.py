@@ -94,7 +94,7 @@ class Kernel:
         Indices are in ascending order, and so are verdicts. Nothing is changed. A filter without a
         delta refuses every query that needs one.
         """
-        selection = Selection(state.count, subject_indices)
+        selection = Selection.of(state.count, subject_indices)
         if isinstance(query_indices, int):
             return self._decide(state, query_indices, selection)
         accepted, undecided = np.empty((2, len(selection)), dtype=np.bool_)
@@ -124,7 +124,7 @@ class Kernel:
     def losses(self, state: State, subject_indices: Indices | None = None) -> LossBounds:
         """Return bounds of what counts against the budget so far, as the filter counts."""
         return held_loss_bounds(
-            self.filter, state.accounts(Selection(state.count, subject_indices))
+            self.filter, state.accounts(Selection.of(state.count, subject_indices))
         )
 
     def remaining(
@@ -149,7 +149,7 @@ class Kernel:
 
         Nothing is decided here: what was seen counts.
         """
-        selection = Selection(state.count, subject_indices)
+        selection = Selection.of(state.count, subject_indices)
         if isinstance(query_indices, int):
             state.fold(self.registry[query_indices], positions, selection)
             return

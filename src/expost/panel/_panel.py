@@ -176,7 +176,7 @@ class Panel:
             draws = self._draw(request, values_by_query, accepted)
             with self._recording():
                 for query_index, entries, positions in draws:
-                    self._fold(query_index, request.at(entries), positions)
+                    self._kernel.fold(self._state, query_index, positions, request.at(entries))
                 for query_index, entries in request.groups(np.flatnonzero(~accepted)):
                     self._refusals.append((query_index, request.at(entries)))
             return self._replies(request, accepted, draws)
@@ -200,7 +200,8 @@ class Panel:
                 for rows, part in request.without_repeats():
                     accepted[rows] = self._verdicts(part).accepted
                     for query_index, entries in part.groups(np.arange(len(part))):
-                        self._fold(query_index, part.at(entries), positions[rows[entries]])
+                        answered = positions[rows[entries]]
+                        self._kernel.fold(self._state, query_index, answered, part.at(entries))
                     self._suspended[part.at(np.flatnonzero(~accepted[rows]))] = True
             return request.in_caller_order(accepted)
 
@@ -340,7 +341,7 @@ class Panel:
                     query_index,
                     entries,
                     self._kernel.registry[query_index].draw(
-                        Values.joined([values_by_query[query_index].subset(request.rows(entries))]),
+                        values_by_query[query_index].indices_of(request.rows(entries)),
                         self._source,
                     ),
                 )
@@ -348,12 +349,6 @@ class Panel:
             ]
         except BaseException as error:
             raise without_frames(error) from None
-
-    def _fold(self, query_index: int, subject_indices: Indices, positions: NDArray[Any]) -> None:
-        all_subjects = len(subject_indices) == len(self)
-        self._kernel.fold(
-            self._state, query_index, positions, None if all_subjects else subject_indices
-        )
 
     def _replies(
         self,

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,6 @@ from expost._types import Floats, Indices
 from expost.domains import Domain
 from expost.errors import InvalidInput
 from expost.filters._account import Account, WorstCase
-from expost.filters._many_accounts import BudgetComparison, Case, LossBounds
 from expost.filters.rules import Rule, Total
 from expost.numbers import Enclosure, Nats, RunningSum
 from expost.panel._selection import Selection
@@ -28,18 +27,7 @@ from expost.queries import Query
 from expost.solver import Effort
 from expost.tally import distinct_integers
 
-if TYPE_CHECKING:
-    from expost.panel._state import State
-
-__all__ = [
-    "Charge",
-    "Grid",
-    "QueryOnlyAccount",
-    "Spent",
-    "by_queries",
-    "exact_spent_bounds",
-    "spent",
-]
+__all__ = ["Charge", "Grid", "QueryOnlyAccount", "Spent"]
 
 
 # Quotients of integers below 2^53 are the nearest doubles.
@@ -155,62 +143,6 @@ def _sum(
         np.where(exact, low, np.nextafter(low, -np.inf)),
         np.where(exact, high, np.nextafter(high, np.inf)),
     )
-
-
-def spent(state: State, selection: Selection, query: Query | None) -> LossBounds:
-    """The sums of the epsilons of some subjects, perhaps with one more query.
-
-    On a grid they are compared exactly, each sum once; else each collection of queries once.
-    """
-    charge = None
-    if query is not None:
-        charge = state.registry.charge(state.registry.of(query))
-    lower, upper = state.spent.around(selection, charge)
-
-    def settle(rows: Indices, budget: Nats) -> BudgetComparison:
-        subset = selection.subset(rows)
-        exact = state.spent.exact(subset, charge)
-        if exact is not None:
-            sums, index_of = exact
-            within = [Nats(total) <= budget for total in sums]
-            return BudgetComparison.decided(np.array(within, dtype=np.bool_)[index_of])
-        added = Nats() if charge is None else charge.amount
-        tallies, index_of = distinct_integers(state.query_tallies.of_subject[subset.subscript])
-        accounts = map(state.query_account, tallies.tolist())
-        within = [account.exact_spent + added <= budget for account in accounts]
-        return BudgetComparison.decided(np.array(within, dtype=np.bool_)[index_of])
-
-    return LossBounds(lower, upper, settle)
-
-
-def by_queries(state: State, selection: Selection, key: Any, case: Case) -> LossBounds:
-    """Return what a case makes of the queries of some subjects, remembered under its key."""
-    distinct, index_of = distinct_integers(state.query_tallies.of_subject[selection.subscript])
-    cases_by_tally = state.query_tallies.results(key)
-    for tally in distinct.tolist():
-        if tally not in cases_by_tally:
-            cases_by_tally[tally] = case(state.query_account(tally))
-    cases: list[WorstCase] = [cases_by_tally[tally] for tally in distinct.tolist()]
-
-    def settle(rows: Indices, budget: Nats) -> BudgetComparison:
-        needed, needed_of = np.unique(index_of[rows], return_inverse=True)
-        within = [cases[number].within(budget) for number in needed.tolist()]
-        return BudgetComparison.decided(np.array(within, dtype=np.bool_)[needed_of])
-
-    lower = np.array([worst.loss.lower for worst in cases])[index_of]
-    return LossBounds(lower, np.array([worst.loss.upper for worst in cases])[index_of], settle)
-
-
-def exact_spent_bounds(state: State) -> Floats:
-    """Return the sum of the epsilons of every subject, rounded up once."""
-    exact = state.spent.exact(Selection(state.count))
-    if exact is not None:
-        sums = [Nats(total) for total in exact[0]]
-        index_of = exact[1]
-    else:
-        tallies, index_of = distinct_integers(state.query_tallies.of_subject)
-        sums = [state.query_account(tally).exact_spent for tally in tallies.tolist()]
-    return np.array([total.enclosure.upper for total in sums])[index_of]
 
 
 class QueryOnlyAccount(Account):

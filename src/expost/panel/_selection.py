@@ -19,6 +19,11 @@ class Selection:
     total: int
     indices: Indices | None = None
 
+    @classmethod
+    def of(cls, total: int, indices: Indices | None) -> Selection:
+        """Return the selection of these ascending indices, or of all if there are none."""
+        return cls(total, None if indices is None or len(indices) == total else indices)
+
     def __len__(self) -> int:
         return self.total if self.indices is None else len(self.indices)
 

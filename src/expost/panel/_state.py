@@ -9,23 +9,29 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from expost._types import Codes, Floats, Indices, Ints
+from expost._types import Bools, Codes, Floats, Indices, Ints
 from expost.domains import Domain
-from expost.filters._many_accounts import Accounts
+from expost.filters._account import WorstCase
+from expost.filters._many_accounts import Accounts, BudgetComparison, Case, LossBounds
+from expost.loss import Odometer
+from expost.numbers import Nats
 from expost.panel._compiled_query import CompiledQuery, QueryRegistry
 from expost.panel._log import Counted, ResponseLog
 from expost.panel._query_costs import QueryOnlyAccount, Spent
 from expost.panel._selection import Selection, groups
-from expost.tally import Summand, TallyIndex, pack_counts
+from expost.queries import Query
+from expost.solver import Effort
+from expost.tally import Summand, TallyIndex, distinct_integers, pack_counts
 from expost.transcript import Exchange
 
-__all__ = ["State"]
+__all__ = ["State", "StateAccounts"]
 
 
 # The most counts that are written out as a table, over all subjects of a state.
@@ -34,6 +40,9 @@ _LARGEST_COUNTS = 1 << 22
 
 class State(ABC):
     """The answers of so many subjects. It grows by :meth:`fold`, and is never made smaller."""
+
+    effort: Effort | None = None
+    """The effort of a search for the loss of one subject, if losses are searched for."""
 
     def __init__(
         self, domain: Domain, registry: QueryRegistry, count: int, *, track_peaks: bool = True
@@ -79,6 +88,16 @@ class State(ABC):
             query = self.registry[query_index].query
             accounts.append(QueryOnlyAccount(self.domain, accounts[parent], query))
         return accounts[tally]
+
+    def exact_spent_bounds(self) -> Floats:
+        """Return the sum of the epsilons of every subject, rounded up once."""
+        exact = self.spent.exact(Selection(self.count))
+        if exact is not None:
+            sums, index_of = [Nats(total) for total in exact[0]], exact[1]
+        else:
+            tallies, index_of = distinct_integers(self.query_tallies.of_subject)
+            sums = [self.query_account(tally).exact_spent for tally in tallies.tolist()]
+        return np.array([total.enclosure.upper for total in sums])[index_of]
 
     def tally(self, subject_index: int) -> bytes:
         """Return the tally of one subject, packed."""
@@ -184,3 +203,60 @@ class State(ABC):
     @abstractmethod
     def _absorb(self, compiled: CompiledQuery, codes: Indices, selection: Selection) -> None:
         """Add responses to what is known of ℓ."""
+
+
+@dataclass(frozen=True, eq=False)
+class StateAccounts(Accounts):
+    """The accounts of some subjects of a state."""
+
+    state: State
+    selection: Selection
+
+    def __len__(self) -> int:
+        return len(self.selection)
+
+    def subset(self, mask: Bools) -> Self:
+        return type(self)(self.state, self.selection.subset(np.flatnonzero(mask)))
+
+    def spent(self, query: Query | None = None) -> LossBounds:
+        """Bound the sums of the epsilons now, or with one more query.
+
+        On a grid they are compared exactly, each sum once; else each collection of queries once.
+        """
+        state = self.state
+        charge = None if query is None else state.registry.charge(state.registry.of(query))
+        lower, upper = state.spent.around(self.selection, charge)
+
+        def settle(rows: Indices, budget: Nats) -> BudgetComparison:
+            subset = self.selection.subset(rows)
+            exact = state.spent.exact(subset, charge)
+            if exact is not None:
+                sums, index_of = exact
+                within = [Nats(total) <= budget for total in sums]
+            else:
+                added = Nats() if charge is None else charge.amount
+                tallies, index_of = distinct_integers(
+                    state.query_tallies.of_subject[subset.subscript]
+                )
+                accounts = map(state.query_account, tallies.tolist())
+                within = [account.exact_spent + added <= budget for account in accounts]
+            return BudgetComparison.decided(np.array(within, dtype=np.bool_)[index_of])
+
+        return LossBounds(lower, upper, settle)
+
+    def by_queries(self, key: Any, case: Case) -> LossBounds:
+        tallies = self.state.query_tallies
+        distinct, index_of = distinct_integers(tallies.of_subject[self.selection.subscript])
+        cases_by_tally: dict[int, WorstCase] = tallies.results(key)
+        for tally in distinct.tolist():
+            if tally not in cases_by_tally:
+                cases_by_tally[tally] = case(self.state.query_account(tally))
+        return LossBounds.of_cases([cases_by_tally[tally] for tally in distinct.tolist()], index_of)
+
+    def one_by_one(self, case: Case) -> LossBounds:
+        state = self.state
+        distinct, index_of = distinct_integers(state.tallies.of_subject[self.selection.subscript])
+        packed = [state.tallies.packed[tally] for tally in distinct.tolist()]
+        transcripts = map(state.registry.transcript, packed)
+        cases = [case(Odometer(transcript, effort=state.effort)) for transcript in transcripts]
+        return LossBounds.of_cases(cases, index_of)

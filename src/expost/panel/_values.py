@@ -35,28 +35,11 @@ class Values(NotCopyable):
     def __init__(self, value_indices: Any) -> None:
         self._value_indices = value_indices
 
-    def subset(self, rows: NDArray[np.intp]) -> Values:
-        """Return the values of some of the subjects."""
+    def indices_of(self, rows: NDArray[np.intp]) -> Any:
+        """Return the value indices of some of the subjects, for the draw of their responses."""
         value_indices = self._value_indices
         array = isinstance(value_indices, np.ndarray)
-        return Values(value_indices[rows] if array else [value_indices[n] for n in rows])
-
-    @staticmethod
-    def joined(parts: Sequence[Values]) -> Any:
-        """Return the value indices of all, for the draw of their responses."""
-        joined_parts = [columns._value_indices for columns in parts]
-        if len(joined_parts) == 1:
-            return joined_parts[0]
-        array = isinstance(joined_parts[0], np.ndarray)
-        return (
-            np.concatenate(joined_parts)
-            if array
-            else [
-                value_index
-                for indices_by_attribute in joined_parts
-                for value_index in indices_by_attribute
-            ]
-        )
+        return value_indices[rows] if array else [value_indices[row] for row in rows]
 
     def __len__(self) -> int:
         return len(self._value_indices)
