@@ -16,7 +16,7 @@ import pytest
 
 import expost as xp
 from expost.audits import _polars_engine as engine
-from expost.audits._bad_rows import MOST
+from expost.audits._rows import MOST
 from support.answer_logs import Logged, some_log
 
 GUARD = xp.BayesianFilter(epsilon="0.6")

@@ -10,10 +10,10 @@ import polars
 import pytest
 
 import expost as xp
-from expost.audits import _partitions
-from expost.audits._decisions import COLUMNS, audit_batches
-from expost.audits._partitions import HELD
+from expost.audits import _polars_engine
+from expost.audits._decisions import schema
 from expost.audits._plan import Plan
+from expost.audits._spark_engine import HELD, audit_batches
 from support.answer_logs import some_log
 
 GUARD = xp.BayesianFilter(epsilon="0.6")
@@ -35,7 +35,7 @@ def rows(*places: int, frame: polars.DataFrame = ROWS, held: int = HELD) -> pola
 
 def test_rows_come_in_any_order_and_in_any_batches() -> None:
     whole = rows()
-    assert whole.columns == list(COLUMNS)
+    assert whole.columns == list(schema(polars.String()))
     assert whole["subject"].to_list() == sorted(LOGGED.subjects)
     generator = random.Random(4)
     for seed in range(5):
@@ -50,13 +50,13 @@ def test_what_memory_does_not_hold_is_in_buckets_on_the_disk(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     loaded = []
-    load = _partitions.Buckets.load
+    load = _polars_engine.Buckets.load
 
-    def record_load(self: _partitions.Buckets, index: int) -> polars.DataFrame | None:
+    def record_load(self: _polars_engine.Buckets, index: int) -> polars.DataFrame | None:
         loaded.append(load(self, index))
         return loaded[-1]
 
-    monkeypatch.setattr(_partitions.Buckets, "load", record_load)
+    monkeypatch.setattr(_polars_engine.Buckets, "load", record_load)
     halves = len(ROWS) // 2
     assert rows(halves).equals(rows())
     assert loaded == []

@@ -13,7 +13,7 @@ import pytest
 
 import expost as xp
 from expost.audits._audit import audit_files_on_spark
-from expost.audits._bad_rows import MOST
+from expost.audits._rows import MOST
 from support.answer_logs import FILTERS, Logged, some_log
 from support.spark_sessions import spark_session
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from expost.audits._audit import Audit, FilesRead, audit, audit_spark
-from expost.audits._bad_files import BadFile, BadFiles
-from expost.audits._bad_rows import BadRow, BadRows
+from expost.audits._errors import BadFile, BadFiles, BadRow, BadRows
 from expost.audits._folder import LoadedTranscripts, load_folder
 from expost.audits._losses import AgainstBudget, Losses, against_budget, realized_losses
 from expost.audits._plan import load_filter, save_filter

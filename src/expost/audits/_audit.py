@@ -16,13 +16,19 @@ from numpy.typing import NDArray
 
 from expost._format import format_nats
 from expost.answers import Answers, queries_from_json
-from expost.audits._bad_files import is_hidden
 from expost.audits._decisions import audit_subjects
+from expost.audits._errors import is_hidden
 from expost.audits._folder import LoadedTranscripts, group_identical, load_folder
-from expost.audits._log import LogFiles, check_names, normalize_log, require_polars
+from expost.audits._log import (
+    COLUMNS,
+    LogFiles,
+    check_names,
+    normalize_log,
+    require_polars,
+)
 from expost.audits._plan import Plan, filter_to_json
 from expost.audits._polars_engine import MEMORY, audit_frame, audit_log
-from expost.audits._rows import COLUMNS, rows_of_answers
+from expost.audits._rows import rows_of_answers
 from expost.audits._spark_engine import audit_log_on_spark, audit_on_spark
 from expost.cards import View
 from expost.errors import InvalidInput, at, expect

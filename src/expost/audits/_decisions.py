@@ -7,7 +7,7 @@ in the batch, nor on where the batch was cut. So all engines find the same, to t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost._types import Codes, Floats, Indices
-from expost.audits._bad_rows import bad_exchanges
-from expost.audits._log import normalize_log
-from expost.audits._partitions import HELD, whole_subjects
 from expost.audits._plan import Plan
-from expost.audits._rows import SubjectRows, Unusable, arrange_rows
+from expost.audits._rows import SubjectRows
 from expost.domains import Box
 from expost.panel import Search
 from expost.panel._kernel import Kernel
@@ -29,14 +26,7 @@ from expost.queries import Query
 if TYPE_CHECKING:
     from polars import DataFrame
 
-__all__ = [
-    "COLUMNS",
-    "AuditColumns",
-    "audit_batches",
-    "audit_subjects",
-    "replay_subjects",
-    "schema",
-]
+__all__ = ["AuditColumns", "audit_subjects", "replay_subjects", "schema"]
 
 
 Responses = Sequence[tuple[Query, int]]
@@ -88,7 +78,10 @@ def replay_subjects(
             kernel, query_indices, positions, codes, starts[rows], counts[rows], report
         )
         report_progress(start + len(rows))
-    return _to_columns(table)
+    lower, upper, peak, basic, respected, refused, remaining = table
+    return AuditColumns(
+        lower, upper, peak, basic, respected.astype(np.int8), refused.astype(np.int64), remaining
+    )
 
 
 def _block(
@@ -131,93 +124,43 @@ def _block(
     return np.array([lower, np.maximum(lower, upper), peak, basic, respected, refused, remaining])
 
 
-def _to_columns(table: Floats) -> AuditColumns:
-    lower, upper, peak, basic, respected, refused, remaining = np.ascontiguousarray(table)
-    return AuditColumns(
-        lower, upper, peak, basic, respected.astype(np.int8), refused.astype(np.int64), remaining
-    )
-
-
-COLUMNS = (
-    "subject",
-    "exchanges",
-    "lower",
-    "upper",
-    "peak",
-    "basic",
-    "budget_respected",
-    "first_refused",
-    "remaining",
-)
-"""The columns of an audit."""
-
-
 def schema(subject: Any) -> dict[str, Any]:
-    """Return the types of the columns, given that of the subjects."""
+    """Return the columns of an audit and their types, given that of the subjects."""
     import polars
 
     integer, floating = polars.Int64(), polars.Float64()
-    types = (
-        subject,
-        integer,
-        floating,
-        floating,
-        floating,
-        floating,
-        polars.Boolean(),
-        integer,
-        floating,
-    )
-    return dict(zip(COLUMNS, types, strict=True))
+    return {
+        "subject": subject,
+        "exchanges": integer,
+        "lower": floating,
+        "upper": floating,
+        "peak": floating,
+        "basic": floating,
+        "budget_respected": polars.Boolean(),
+        "first_refused": integer,
+        "remaining": floating,
+    }
 
 
 def audit_subjects(
-    subject_rows: SubjectRows, plan: Plan, report_progress: Callable[[int], None] | None = None
+    subject_rows: SubjectRows, plan: Plan, report_progress: ReportProgress = lambda done: None
 ) -> DataFrame:
     """Return a row for each subject; ``report_progress`` gets the number of subjects done."""
-    audit_columns = replay_subjects(
-        subject_rows.responses,
-        subject_rows.codes,
-        subject_rows.starts,
-        plan,
-        report_progress or (lambda done: None),
-    )
-    return _build_frame(subject_rows, audit_columns)
-
-
-def _build_frame(subject_rows: SubjectRows, audit_columns: AuditColumns) -> DataFrame:
     import polars
 
-    count = polars.Series(subject_rows.starts)
-    respected = polars.Series(audit_columns.respected)
-    refused = polars.Series(audit_columns.first_refused)
+    responses, codes, starts = subject_rows.responses, subject_rows.codes, subject_rows.starts
+    audited = replay_subjects(responses, codes, starts, plan, report_progress)
+    respected = polars.Series(audited.respected)
+    refused = polars.Series(audited.first_refused)
     columns = {
         "subject": subject_rows.subjects,
-        "exchanges": count.diff().slice(1),
-        "lower": audit_columns.lower,
-        "upper": audit_columns.upper,
-        "peak": audit_columns.peak,
-        "basic": audit_columns.basic,
+        "exchanges": np.diff(starts),
+        "lower": audited.lower,
+        "upper": audited.upper,
+        "peak": audited.peak,
+        "basic": audited.basic,
         "budget_respected": respected.cast(polars.Boolean).set(respected < 0, None),
         "first_refused": refused.set(refused == 0, None),
-        "remaining": audit_columns.remaining,
+        "remaining": audited.remaining,
     }
     return polars.DataFrame(columns, schema=schema(subject_rows.subjects.dtype))
-
-
-def audit_batches(batches: Iterable[Any], plan: Plan, held: int = HELD) -> Iterator[DataFrame]:
-    """Audit batches of Arrow that have all rows of their subjects, in any order.
-
-    More rows than are ``held`` in memory go by way of the disk.
-    """
-    import polars
-
-    frames = (polars.DataFrame(batch) for batch in batches)
-    for frame in whole_subjects(
-        (normalize_log(batch_frame.lazy()).collect() for batch_frame in frames), held
-    ):
-        try:
-            subject_rows = arrange_rows(frame, plan)
-        except Unusable:
-            raise bad_exchanges(frame, plan) from None
-        yield audit_subjects(subject_rows, plan)

@@ -20,7 +20,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from expost.answers import Answers, queries_from_json
-from expost.audits._bad_files import BadFile, BadFiles, describe_unread, is_hidden
+from expost.audits._errors import BadFile, BadFiles, describe_unread, is_hidden
 from expost.errors import InvalidInput, at, expect
 from expost.files.regular import read_text
 from expost.filters import Filter

@@ -13,17 +13,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from expost.audits._bad_files import BadFile, BadFiles, describe_unread
-from expost.audits._rows import COLUMNS, Unusable
+from expost.audits._errors import BadFile, BadFiles, Unusable, describe_unread
 from expost.errors import InvalidInput, at
 from expost.files.tables import table_format
 
 if TYPE_CHECKING:
     from polars import DataFrame, Expr, LazyFrame
 
-__all__ = ["LogFiles", "check_names", "json_problems", "normalize_log", "read", "require_polars"]
+__all__ = [
+    "COLUMNS",
+    "LogFiles",
+    "check_names",
+    "json_problems",
+    "normalize_log",
+    "read",
+    "require_polars",
+]
 
 
+COLUMNS = ("subject", "order", "query", "response")
 _SUFFIXES = (".csv", ".jsonl", ".parquet")
 
 # The first bytes of gzip, zstd and zlib.

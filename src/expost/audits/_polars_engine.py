@@ -2,29 +2,34 @@
 
 A log that is too large for the limit is split by a hash of the subjects into buckets on the disk,
 and audited bucket by bucket. Rows of one subject are always in one bucket.
+Finished parts stay on the disk, so that an interrupted audit can be resumed.
 """
 
 from __future__ import annotations
 
+import os
+import re
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import expost
-from expost.audits._bad_rows import bad_rows
 from expost.audits._decisions import audit_subjects
+from expost.audits._errors import Unusable
 from expost.audits._log import LogFiles, read
-from expost.audits._partitions import Buckets, Parts, bucket
 from expost.audits._plan import Plan
-from expost.audits._rows import Unusable, arrange_rows
+from expost.audits._rows import arrange_rows, bad_rows
 from expost.errors import InvalidInput
+from expost.files.durable import save
 
 if TYPE_CHECKING:
-    from polars import DataFrame, LazyFrame
+    from polars import DataFrame, Expr, LazyFrame
 
-__all__ = ["MEMORY", "audit_frame", "audit_log"]
+__all__ = ["MEMORY", "Buckets", "Parts", "audit_frame", "audit_log"]
 
 MEMORY = 2 << 30
 """In bytes: how much the rows that are worked on may take, about."""
@@ -123,3 +128,113 @@ def _split(
             yield (
                 lambda bucket_index: empty if (table := split.load(bucket_index)) is None else table
             )
+
+
+def bucket(index: int) -> Expr:
+    """Which of so many buckets a row is in."""
+    import polars
+
+    # Whoever has no name is a bad row, and found in the first bucket.
+    return (polars.col("subject").hash(seed=1) % index).fill_null(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Buckets:
+    """So many buckets in a folder."""
+
+    folder: Path
+    index: int
+    _calls: Iterator[int] = field(default_factory=count, init=False, repr=False)
+
+    def store(self, rows: LazyFrame, wanted: list[int]) -> None:
+        """Add rows, those of the buckets that are wanted; all at once need not be in memory."""
+        import polars
+
+        split = rows.with_columns(bucket=bucket(self.index))
+        if len(wanted) < self.index:
+            split = split.filter(polars.col("bucket").is_in(wanted))
+        folder = self.folder / str(next(self._calls))
+        target = polars.PartitionBy(folder, key="bucket", include_key=False)
+        split.sink_parquet(target, compression="lz4", mkdir=True)
+
+    def load(self, index: int) -> DataFrame | None:
+        """The rows of one bucket, which are gone from the disk then; None if there are none."""
+        import polars
+
+        files = sorted(self.folder.glob(f"*/bucket={index}/*.parquet"))
+        if not files:
+            return None
+        rows = polars.concat([polars.read_parquet(file) for file in files])
+        for file in files:
+            file.unlink()
+        return rows
+
+
+_NOTE = "digest"
+# What an interruption leaves of a note or of a part.
+_TORN = re.compile(r"\.digest\.[0-9a-f]+|\.[0-9]+")
+_OWNED = re.compile(rf"{_NOTE}|[0-9]{{6,}}\.parquet|{_TORN.pattern}")
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """A folder with a table for each part that is done, all of the same audit.
+
+    A part is there as a whole or not at all. Parts of anything else, such as a log that has
+    changed since, are removed before the first one is used.
+    """
+
+    folder: Path
+
+    def open_for(self, digest: str) -> None:
+        """Keep what is there of this audit, and remove what is there of another one.
+
+        A folder with anything else in it is refused, and left as it is.
+        """
+        note = self.folder / _NOTE
+        self.folder.mkdir(parents=True, exist_ok=True)
+        # Without a note there are no parts, for it is written first and removed last.
+        owned_names = _OWNED if note.is_file() else _TORN
+        if not all(owned_names.fullmatch(name) for name in os.listdir(self.folder)):
+            message = "has files of something else in it; name an empty folder, or a new one"
+            raise InvalidInput(f"{self.folder} {message}", "resume")
+        for torn_file in self.folder.glob(".*"):
+            torn_file.unlink()
+        if not note.is_file() or note.read_text(encoding="utf-8") != digest:
+            self._clear()
+            save(note, lambda: digest)
+
+    def is_done(self, index: int) -> bool:
+        """Whether a part is done."""
+        return self._path(index).is_file()
+
+    def store(self, index: int, rows: DataFrame) -> None:
+        """Keep a part."""
+        temporary = self.folder / f".{index}"
+        rows.write_parquet(temporary)
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())
+        os.replace(temporary, self._path(index))
+
+    def load_all(self) -> DataFrame:
+        """All parts, in the order of their subjects."""
+        import polars
+
+        files = sorted(self.folder.glob("*.parquet"))
+        return polars.concat([polars.read_parquet(file) for file in files]).sort("subject")
+
+    def remove(self) -> None:
+        """Remove them, and the folder: what they were for is done."""
+        if self.folder.is_dir():
+            self._clear()
+            if not any(self.folder.iterdir()):
+                self.folder.rmdir()
+
+    def _clear(self) -> None:
+        for name in os.listdir(self.folder):
+            if _OWNED.fullmatch(name) and name != _NOTE:
+                (self.folder / name).unlink()
+        (self.folder / _NOTE).unlink(missing_ok=True)
+
+    def _path(self, index: int) -> Path:
+        return self.folder / f"{index:06}.parquet"

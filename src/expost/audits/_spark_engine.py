@@ -8,22 +8,30 @@ Arrow by ``mapInArrow``; what is done with a partition is what one process does 
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from expost.audits._bad_rows import MOST, BadRow, BadRows, bad_rows
-from expost.audits._decisions import COLUMNS, audit_batches, schema
-from expost.audits._log import LogFiles, check_names
+from expost.audits._decisions import audit_subjects, schema
+from expost.audits._errors import BadRow, BadRows, Unusable
+from expost.audits._log import COLUMNS, LogFiles, check_names, normalize_log
 from expost.audits._plan import Plan
-from expost.audits._rows import COLUMNS as NEEDED
-from expost.audits._rows import Unusable
+from expost.audits._polars_engine import Buckets
+from expost.audits._rows import MOST, arrange_rows, bad_exchanges, bad_rows
 from expost.errors import InvalidInput
 
 if TYPE_CHECKING:
     from polars import DataFrame
 
-__all__ = ["audit_log_on_spark", "audit_on_spark"]
+__all__ = ["HELD", "audit_batches", "audit_log_on_spark", "audit_on_spark"]
+
+HELD = 1 << 22
+"""Rows of a stream that are held in memory."""
+
+# Into which a stream that is longer is split; its end is not known then.
+_BUCKETS = 32
+
 
 _TYPES = ("bigint", "double", "double", "double", "double", "boolean", "bigint", "double")
 # Rows that cannot be used come back in place of results: a line about each, and their number.
@@ -37,21 +45,21 @@ def audit_on_spark(dataframe: Any, plan: Plan) -> DataFrame:
     """Audit a Spark data frame with the columns of a log: a row for each subject."""
     import polars
 
-    for name in NEEDED:
+    for name in COLUMNS:
         if name not in dataframe.columns:
             columns_present = ", ".join(dataframe.columns[:10])
             raise InvalidInput(f"column {name!r} is missing; there are {columns_present}")
     check_names(dataframe.columns)
     types_by_column = dict(dataframe.dtypes)
-    for name in NEEDED:
+    for name in COLUMNS:
         if types_by_column[name] == "boolean":
             raise InvalidInput("is true or false, not a label or a number", name)
     subject, named = _name(types_by_column["subject"])
     rows = dataframe.selectExpr(named, "`order`", "query", "response").repartition("subject")
-    columns = zip((*COLUMNS, *_BAD), (subject, *_TYPES, "string", "bigint"), strict=True)
-    written = ", ".join(f"`{name}` {type_name}" for name, type_name in columns)
     names = polars.Int64() if subject == "bigint" else polars.String()
     types = {**schema(names), **dict(zip(_BAD, (polars.String(), polars.Int64()), strict=True))}
+    columns = zip(types, (subject, *_TYPES, "string", "bigint"), strict=True)
+    written = ", ".join(f"`{name}` {type_name}" for name, type_name in columns)
     table = polars.DataFrame(rows.mapInArrow(_audit_partition(plan, types), written).toArrow())
     bad = table["bad"].drop_nulls().sort().to_list()
     if bad:
@@ -152,6 +160,53 @@ def _audit_partition(
             yield from _arrow(polars.DataFrame(bad, schema=types_by_column))
 
     return audit_partition
+
+
+def audit_batches(batches: Iterable[Any], plan: Plan, held: int = HELD) -> Iterator[DataFrame]:
+    """Audit batches of Arrow that have all rows of their subjects, in any order.
+
+    More rows than are ``held`` in memory go by way of the disk.
+    """
+    import polars
+
+    frames = (polars.DataFrame(batch) for batch in batches)
+    for frame in whole_subjects(
+        (normalize_log(batch_frame.lazy()).collect() for batch_frame in frames), held
+    ):
+        try:
+            subject_rows = arrange_rows(frame, plan)
+        except Unusable:
+            raise bad_exchanges(frame, plan) from None
+        yield audit_subjects(subject_rows, plan)
+
+
+def whole_subjects(frames: Iterable[DataFrame], row_limit: int = HELD) -> Iterator[DataFrame]:
+    """The rows of many frames in few: all of a subject are in one of them."""
+    import polars
+
+    pending: list[DataFrame] = []
+    index = 0
+    with tempfile.TemporaryDirectory(prefix="expost-") as folder:
+        buckets = None
+        all_buckets = list(range(_BUCKETS))
+        for frame in frames:
+            pending.append(frame)
+            index += len(frame)
+            if index > row_limit:
+                buckets = buckets or Buckets(Path(folder), _BUCKETS)
+                buckets.store(polars.concat(pending).lazy(), all_buckets)
+                pending, index = [], 0
+        if buckets is None:
+            if index:
+                yield polars.concat(pending)
+            return
+        if index:
+            buckets.store(polars.concat(pending).lazy(), all_buckets)
+        del pending
+        for bucket_index in all_buckets:
+            rows = buckets.load(bucket_index)
+            if rows is not None:
+                yield rows
 
 
 def _arrow(rows: DataFrame) -> Iterator[Any]:

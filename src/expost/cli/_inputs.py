@@ -25,7 +25,7 @@ from expost.queries import About, Query
 from expost.session import HistoryFile
 
 if TYPE_CHECKING:
-    from expost.audits._bad_files import BadFiles
+    from expost.audits._errors import BadFiles
     from expost.audits._folder import LoadedTranscripts
 
 __all__ = [
@@ -81,7 +81,7 @@ def show_bad_files(error: BadFiles) -> None:
 def read_answers(data: Path, queries: Path | None, line: Line) -> LoadedTranscripts:
     """Load the answers in a folder of transcripts, or in a table, which names no filter."""
     # One subject needs none of it.
-    from expost.audits._bad_files import BadFiles
+    from expost.audits._errors import BadFiles
     from expost.audits._folder import LoadedTranscripts, load_folder
     from expost.audits._tables import load_answers
 

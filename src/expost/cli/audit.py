@@ -10,12 +10,11 @@ from pathlib import Path
 import click
 
 from expost.audits._audit import Audit, FilesRead, audit, audit_files_on_spark, is_transcript_folder
-from expost.audits._bad_files import BadFiles
-from expost.audits._bad_rows import BadRows
+from expost.audits._errors import BadFiles, BadRows
 from expost.audits._folder import transcript_files
 from expost.audits._log import LogFiles
-from expost.audits._partitions import Parts
 from expost.audits._plan import filter_file_to_json, load_filter
+from expost.audits._polars_engine import Parts
 from expost.cli._inputs import show_bad_files
 from expost.cli._options import as_json, page_date, path, queries_file, search_options
 from expost.cli._outputs import (

@@ -1,4 +1,4 @@
-"""Entries of a folder that an audit cannot use: which ones, and why."""
+"""Errors of audits: entries of a folder and rows of a log that cannot be used, and why."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Self
 
 from expost.errors import InvalidInput, make_printable
 
-__all__ = ["BadFile", "BadFiles", "describe_unread", "is_hidden"]
+__all__ = ["BadFile", "BadFiles", "BadRow", "BadRows", "Unusable", "describe_unread", "is_hidden"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,44 @@ class BadFiles(InvalidInput):
     def within(self, location: str, joint: str = ".") -> Self:
         """Return this error unchanged: every entry already has its path."""
         return self
+
+
+@dataclass(frozen=True, slots=True)
+class BadRow:
+    """A row of a log, counted from 1 below the header, and what is wrong with it.
+
+    On a cluster rows have no numbers: there it is known by its subject and its exchange.
+    """
+
+    file: str
+    row: int | None
+    reason: str
+
+    def __str__(self) -> str:
+        locations = [make_printable(self.file)] if self.file else []
+        locations += [] if self.row is None else [f"row {self.row}"]
+        return ": ".join([*locations, self.reason])
+
+
+class BadRows(InvalidInput):
+    """Some rows of a log cannot be used, so nothing is said about anybody.
+
+    ``rows`` are the first ones, ``count`` is how many were found.
+    """
+
+    def __init__(self, rows: tuple[BadRow, ...], count: int) -> None:
+        self.rows = rows
+        self.count = count
+        what = "row cannot be used" if count == 1 else "rows cannot be used"
+        super().__init__(f"{count:,} {what}, so nobody was audited: {rows[0]}")
+
+    def within(self, location: str, joint: str = ".") -> Self:
+        """Return this error unchanged: every row already names its file."""
+        return self
+
+
+class Unusable(Exception):
+    """Some row cannot be used; :func:`~expost.audits._rows.bad_rows` finds which ones, and why."""
 
 
 def is_hidden(entry: Path) -> bool:
