@@ -12,14 +12,14 @@ from examples.paper.runner import Plan
 import expost as xp
 from expost.designs import Study, design_study
 from expost.knowledge import confidence_change, load_prior
-from expost.ledger import Round
+from expost.ledger import QuarantinedMessage, Round, StudyAudit
 from expost.report._audit_page import audit_page
 from expost.report._design_page import design_page
 from expost.report._explanation import explain
 from expost.report._formatting import query_in_words
 from expost.report._learned_page import learned_page
 from expost.report._ledger_page import OneSubject, ledger_page
-from expost.report._study import Quarantined, StudySummary
+from expost.report._study import StudySummary
 from expost.report._transcript_page import transcript_page
 
 __all__ = ["SAMPLES"]
@@ -127,7 +127,7 @@ def study(folder: Path) -> str:
         refused = len(replies.refused)
         key = f"{'a_long_key_' * 9}{index}" if index == 3 else f"week {index}"
         rounds.append(Round(key, query.content_id, 240 - refused, refused, 0, index * 2))
-    return _study(panel, rounds, suspended=frozenset({5, 7}), of=11)
+    return _study(panel, rounds, suspended=(5, 7), of=11)
 
 
 def new_study(folder: Path) -> str:
@@ -141,29 +141,30 @@ def broken_study(folder: Path) -> str:
     panel = xp.Panel(WORDS, filter=xp.BayesianFilter(epsilon="1"), subjects=range(3))
     panel.record(HALF, ["never"] * 9, subjects=[1] * 9)
     rounds = [Round(None, "smokes", 9, 0, 0, 0)]
-    return _study(panel, rounds, suspended=frozenset({1}), of=1)
+    return _study(panel, rounds, suspended=(1,), of=1)
 
 
 def _study(
-    panel: xp.Panel, rounds: list[Round], suspended: frozenset[int] = frozenset(), *, of: int | str
+    panel: xp.Panel, rounds: list[Round], suspended: tuple[int, ...] = (), *, of: int | str
 ) -> str:
     audit_ = xp.audit(panel.answers(), filter=panel.filter) if rounds else None
+    study_audit = StudyAudit(audit_, suspended, (), (), (), (), (), 0, ())
+    if len(suspended) > 1:
+        reason = "another answer to exchange 3"
+        study_audit = replace(
+            study_audit,
+            unconfirmed=tuple(range(20, 60)),
+            quarantined=tuple(QuarantinedMessage(name, reason, b"", True) for name in (1, 2, 3)),
+            extras=((5, "smokes", "never"),),
+            two_outcomes=((1, "week 1"), (2, "week 1")),
+            lost_imports=4,
+            marks=("recovered at commit 9: 3 commits were lost",),
+        )
     query_texts = {round_.query: query_in_words(HALF, WORDS) for round_ in rounds}
     summary = StudySummary(
         "Habits in the north", "1" * 64, 17, "2" * 64, False,
-        panel.filter, len(panel), audit_, suspended, frozenset(), rounds, query_texts,
+        panel.filter, len(panel), study_audit, rounds, query_texts,
     )  # fmt: skip
-    if len(suspended) > 1:
-        summary = replace(
-            summary,
-            unconfirmed=frozenset(range(20, 60)),
-            quarantined=[Quarantined("another answer to exchange 3", 2)],
-            held=3,
-            extras=1,
-            two_outcomes=2,
-            lost_imports=4,
-            marks=["recovered at commit 9: 3 commits were lost"],
-        )
     explanation = explain(panel.transcript(of))
     subject = OneSubject(str(of), explanation, list(explanation.replay.odometer.history))
     return ledger_page(summary, name="study.db", date=DATE, subject=subject)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 
 import expost as xp
-from expost.ledger import Round
+from expost.ledger import QuarantinedMessage, Round, StudyAudit
 from expost.report._explanation import explain
 from expost.report._ledger_page import OneSubject, ledger_page
-from expost.report._study import Quarantined, StudySummary, budget_shares, total_outcomes
+from expost.report._study import StudySummary, budget_shares, total_outcomes
 from support.page_checks import Element, checked
 
 WORDS = xp.FiniteSet(["no", "yes"])
@@ -28,8 +28,23 @@ def panel(*answers: tuple[str, str]) -> xp.Panel:
     return panel_
 
 
+AUDIT_FIELDS = {field.name for field in fields(StudyAudit)}
+
+
 def study(panel_: xp.Panel, **changes: object) -> StudySummary:
     answered = int(panel_.exchanges.sum())
+    study_audit = StudyAudit(
+        audit=xp.audit(panel_.answers(), filter=FILTER) if answered else None,
+        suspended=tuple(itertools.compress(panel_.subjects, panel_.suspended)),
+        unconfirmed=(),
+        reserved=(),
+        quarantined=(),
+        extras=(),
+        two_outcomes=(),
+        lost_imports=0,
+        marks=(),
+    )
+    audit_changes = {name: changes.pop(name) for name in AUDIT_FIELDS & set(changes)}
     summary = StudySummary(
         title="A study",
         policy_id="1" * 64,
@@ -38,13 +53,7 @@ def study(panel_: xp.Panel, **changes: object) -> StudySummary:
         ended=False,
         filter=FILTER,
         people=len(panel_),
-        audit=xp.audit(panel_.answers(), filter=FILTER) if answered else None,
-        suspended=frozenset(
-            name
-            for name, is_suspended in zip(panel_.subjects, panel_.suspended, strict=True)
-            if is_suspended
-        ),
-        unconfirmed=frozenset(),
+        audit=replace(study_audit, **audit_changes),  # type: ignore[arg-type]
         rounds=[Round("week 1", QUERY.content_id, answered, 2, 1, 4)],
         query_texts={QUERY.content_id: "one", OTHER.content_id: "two"},
     )
@@ -81,15 +90,15 @@ def test_what_remains_is_counted_as_for_each_alone() -> None:
 
 
 def test_a_suspended_person_without_answers_is_suspended_and_not_untouched() -> None:
-    suspended = frozenset({"person-3", "person-7"})
+    suspended = ("person-3", "person-7")
     shares = budget_shares(study(MANY, suspended=suspended))
     assert (shares.untouched, shares.suspended, shares.people) == (3, 2, 8)
-    alone = budget_shares(study(panel(), suspended=frozenset({"person-7"})))
+    alone = budget_shares(study(panel(), suspended=("person-7",)))
     assert (alone.untouched, alone.suspended, alone.remaining) == (7, 1, 7 / 8)
 
 
 def test_unconfirmed_people_are_counted_apart_and_their_budgets_not_at_all() -> None:
-    unconfirmed = frozenset({"person-0", "person-2", "person-3", "person-7"})
+    unconfirmed = ("person-0", "person-2", "person-3", "person-7")
     summary = study(MANY, unconfirmed=unconfirmed)
     shares = budget_shares(summary)
     counts = (shares.used_up, shares.partly, shares.untouched, shares.unconfirmed, shares.suspended)
@@ -98,14 +107,14 @@ def test_unconfirmed_people_are_counted_apart_and_their_budgets_not_at_all() -> 
     page_ = page(summary)
     assert page_.facts["unconfirmed"] == "4 people"
     assert "4 people are unconfirmed: their devices have to sync before" in words(page_)
-    nothing = study(panel(), unconfirmed=frozenset({"person-1"}))
+    nothing = study(panel(), unconfirmed=("person-1",))
     assert "1 person is unconfirmed" in words(page(nothing))
 
 
 def test_numbers_among_names_are_counted_as_names() -> None:
     mixed = xp.Panel(WORDS, filter=FILTER, subjects=[7, "ann"])
     mixed.record(QUERY, ["yes", "yes"], subjects=[7, "ann"])
-    shares = budget_shares(study(mixed, suspended=frozenset({7})))
+    shares = budget_shares(study(mixed, suspended=(7,)))
     assert (shares.partly, shares.suspended, shares.people) == (1, 1, 2)
 
 
@@ -122,10 +131,10 @@ def test_a_budget_that_was_not_respected_comes_first() -> None:
 
 def test_lost_imports_come_first() -> None:
     summary = study(panel(("person-2", "no")), lost_imports=2)
-    assert not summary.good
+    assert not summary.audit.good
     (first,) = page(summary).all("p", "breach")
     assert first.text.startswith("2 imported answers are lost: a restored backup does not have")
-    assert study(panel(("person-2", "no"))).good
+    assert study(panel(("person-2", "no"))).audit.good
 
 
 def test_where_all_were_respected_it_says_so_about_people_who_answered() -> None:
@@ -137,18 +146,22 @@ def test_where_all_were_respected_it_says_so_about_people_who_answered() -> None
 
 
 def test_what_is_out_of_the_ordinary_is_on_the_page() -> None:
-    quarantined = [Quarantined("another answer to exchange 1", 2), Quarantined("nothing", 1)]
+    another = "another answer to exchange 1"
     summary = study(
         MANY,
-        quarantined=quarantined,
-        held=2,
-        extras=1,
-        two_outcomes=1,
+        quarantined=[
+            QuarantinedMessage("person-1", "nothing", b"", held=True),
+            QuarantinedMessage("person-2", another, b"", held=True),
+            QuarantinedMessage("person-3", another, b"", held=True),  # who is suspended
+            QuarantinedMessage(None, another, b"", held=False),
+        ],
+        extras=[("person-3", "query", "yes")],
+        two_outcomes=[("person-1", "week 1")],
         marks=["recovered at commit 7: 3 commits were lost"],
     )
     page_ = page(summary)
     for sentence in (
-        "3 messages were quarantined.",
+        "4 messages were quarantined.",
         "1 person is suspended: nothing more is asked unless an operator can resolve it.",
         "2 people wait for an operator.",
         "1 response was revealed by these messages alone. Such extras count as answers",
@@ -158,6 +171,8 @@ def test_what_is_out_of_the_ordinary_is_on_the_page() -> None:
         "An answer that never reached this ledger cannot be seen here.",
     ):
         assert sentence in words(page_)
+    tables = [table.rows for table in page_.all("table")]
+    assert [["reason", "messages"], [another, "3"], ["nothing", "1"]] in tables
     assert page_.facts["extras"] == "1"
     assert page_.facts["answers"] == "7"  # the eighth is the extra
     plain = words(page(study(panel(("person-2", "no")))))
@@ -167,8 +182,8 @@ def test_what_is_out_of_the_ordinary_is_on_the_page() -> None:
 
 @pytest.mark.parametrize("panel_", [MANY, panel()], ids=["many", "nobody"])
 def test_nobody_is_named_unless_asked_for(panel_: xp.Panel) -> None:
-    quarantined = [Quarantined("another answer to exchange 1", 2)]
-    summary = study(panel_, quarantined=quarantined, suspended=frozenset({"person-3"}))
+    message = QuarantinedMessage("person-3", "another answer to exchange 1", b"person-3", held=True)
+    summary = study(panel_, quarantined=(message,), suspended=("person-3",))
     plain = page(summary)
     assert "person-" not in words(plain)
     explanation = explain(panel_.transcript("person-1"))

@@ -5,11 +5,12 @@ It names no subject. The odometer of one subject is added on request.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from expost.audits._audit import Audit
-from expost.ledger import Round
+from expost.ledger import Round, StudyAudit
 from expost.numbers import Enclosure
 from expost.report._audit_page import (
     format_people,
@@ -73,16 +74,16 @@ def ledger_page(
         first=list(_alarms(study)),
     )
     promised = section("What the budget promises", *promise_paragraphs(study.filter))
-    happened = [*_happened(study)]
+    happened = [*_happened(study.audit)]
     if not study.people:
         return page(header, *happened, promised)
     return page(
         header,
         section("Remaining budgets", budgets_figure(budget_shares(study))),
         section("What was asked", *_query_tables(study)),
-        *([] if study.audit is None else [_losses(study.audit)]),
+        *([] if study.audit.audit is None else [_losses(study.audit.audit)]),
         *([] if subject is None else [_subject(subject)]),
-        section("Quarantined messages", *_quarantined(study)),
+        section("Quarantined messages", *_quarantined(study.audit)),
         *happened,
         promised,
         section("What was checked, and what was not", bullets(_scope(study))),
@@ -90,10 +91,10 @@ def ledger_page(
 
 
 def _alarms(study: StudySummary) -> Iterator[str]:
-    if study.audit is not None and study.audit.broken:
-        yield verdict(study.audit)
-    if study.lost_imports:
-        lost = study.lost_imports
+    audit, lost = study.audit.audit, study.audit.lost_imports
+    if audit is not None and audit.broken:
+        yield verdict(audit)
+    if lost:
         yield (
             f"{lost:,} imported {'answer is' if lost == 1 else 'answers are'} lost: a restored "
             "backup does not have them. The losses on this page are without them."
@@ -101,18 +102,16 @@ def _alarms(study: StudySummary) -> Iterator[str]:
 
 
 def _summary(study: StudySummary) -> str:
-    over = "The study has ended." if study.ended else "The study is open."
+    audit, over = study.audit.audit, "The study has ended." if study.ended else "The study is open."
     if not study.people:
         return f"No one is registered so far. {over}"
-    if study.audit is None:
+    if audit is None:
         return " ".join([*_unconfirmed(study), f"No one has answered anything so far. {over}"])
     parts = []
-    if len(study.audit) < study.people:
-        parts.append(
-            f"{len(study.audit):,} of {format_people(study.people)} have answered something."
-        )
-    if not study.audit.broken:
-        parts.append(verdict(study.audit))
+    if len(audit) < study.people:
+        parts.append(f"{len(audit):,} of {format_people(study.people)} have answered something.")
+    if not audit.broken:
+        parts.append(verdict(audit))
     used_up = budget_shares(study).used_up
     if used_up:
         have = "has used up the" if used_up == 1 else "have used up their"
@@ -121,7 +120,7 @@ def _summary(study: StudySummary) -> str:
 
 
 def _unconfirmed(study: StudySummary) -> Iterator[str]:
-    count = len(study.unconfirmed)
+    count = len(study.audit.unconfirmed)
     if count:
         are = "is" if count == 1 else "are"
         yield (
@@ -134,15 +133,14 @@ def _facts(study: StudySummary) -> Iterator[tuple[str, str]]:
     yield "policy", study.policy_id
     yield "commits", f"{study.commits:,}"
     yield "people", f"{study.people:,}"
-    yield "suspended", format_people(len(study.suspended))
-    yield "unconfirmed", format_people(len(study.unconfirmed))
-    audit = study.audit
+    yield "suspended", format_people(len(study.audit.suspended))
+    yield "unconfirmed", format_people(len(study.audit.unconfirmed))
+    audit, extras = study.audit.audit, len(study.audit.extras)
     if audit is None:
         return
-    frame = audit.frame
-    yield "answers", f"{int(frame['exchanges'].sum()) - study.extras:,}"
-    if study.extras:
-        yield "extras", f"{study.extras:,}"
+    yield "answers", f"{int(audit.frame['exchanges'].sum()) - extras:,}"
+    if extras:
+        yield "extras", f"{extras:,}"
     _, refused, waiting = total_outcomes(study.rounds)
     yield "refusals", f"{refused:,}"
     if waiting:
@@ -207,49 +205,45 @@ def _subject(subject: OneSubject) -> str:
     return section(f"One person: {subject.name}", *body)
 
 
-def _quarantined(study: StudySummary) -> Iterator[str]:
-    messages, suspended = sum(group.messages for group in study.quarantined), len(study.suspended)
+def _quarantined(audit: StudyAudit) -> Iterator[str]:
+    messages, suspended, extras = len(audit.quarantined), len(audit.suspended), len(audit.extras)
     if not messages and not suspended:
         yield paragraph("None: every message fit, and no one is suspended.")
         return
-    yield paragraph(
-        *(
-            [
-                f"{messages:,} {'message was' if messages == 1 else 'messages were'} quarantined. "
-                "They did not fit, and are stored apart from the answers."
-            ]
-            if messages
-            else []
-        ),
+    sentences = []
+    if messages:
+        sentences.append(
+            f"{messages:,} {'message was' if messages == 1 else 'messages were'} quarantined. "
+            "They did not fit, and are stored apart from the answers."
+        )
+    sentences.append(
         f"{format_people(suspended)} {'is' if suspended == 1 else 'are'} suspended: nothing more "
-        "is asked unless an operator can resolve it. Earlier answers still count.",
-        *(
-            [
-                f"{format_people(study.held)} {'waits' if study.held == 1 else 'wait'} "
-                "for an operator."
-            ]
-            if study.held
-            else []
-        ),
+        "is asked unless an operator can resolve it. Earlier answers still count."
     )
-    if study.extras:
-        were = "1 response was" if study.extras == 1 else f"{study.extras:,} responses were"
+    held = len({entry.subject for entry in audit.quarantined if entry.held} - {*audit.suspended})
+    if held:
+        wait = "waits" if held == 1 else "wait"
+        sentences.append(f"{format_people(held)} {wait} for an operator.")
+    yield paragraph(*sentences)
+    if extras:
+        were = "1 response was" if extras == 1 else f"{extras:,} responses were"
         yield paragraph(
             f"{were} revealed by these messages alone. Such extras count as answers in every loss "
             "and verdict on this page."
         )
-    if study.quarantined:
-        rows = [(group.reason, f"{group.messages:,}") for group in study.quarantined]
+    if messages:
+        reasons = Counter(entry.reason for entry in audit.quarantined)
+        rows = [(reason, f"{count:,}") for reason, count in reasons.most_common()]
         yield table(["reason", "messages"], rows)
 
 
-def _happened(study: StudySummary) -> Iterator[str]:
+def _happened(audit: StudyAudit) -> Iterator[str]:
     """Yield a section about recoveries and rollbacks, if there were any."""
-    lines = list(study.marks)
-    if study.two_outcomes:
-        have = "key has" if study.two_outcomes == 1 else "keys have"
+    lines, count = list(audit.marks), len(audit.two_outcomes)
+    if count:
+        have = "key has" if count == 1 else "keys have"
         lines.append(
-            f"{study.two_outcomes:,} {have} two outcomes for a person, because a restored backup "
+            f"{count:,} {have} two outcomes for a person, because a restored backup "
             "had forgotten the first one. Leave these people out of estimates from refusals."
         )
     if lines:
@@ -274,4 +268,4 @@ def _scope(study: StudySummary) -> Iterator[str]:
         "An answer that never reached this ledger cannot be seen here. A device that is itself "
         "restored from a backup can draw again what the ledger has not received."
     )
-    yield from scope_notes(study.audit)
+    yield from scope_notes(study.audit.audit)

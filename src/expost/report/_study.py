@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from expost._format import format_count, format_percent, shorten
-from expost.answers import Subject
-from expost.audits._audit import Audit
 from expost.filters import Filter
-from expost.ledger import Ledger, Round
+from expost.ledger import Ledger, Round, StudyAudit
 from expost.report._audit_page import format_people
 from expost.report._chart import PERCENT_TICKS, Axis, Chart, HorizontalBars, Mark, VerticalBars
 from expost.report._formatting import query_in_words
@@ -22,7 +19,6 @@ from expost.report._page import figure, table
 __all__ = [
     "OUTCOMES",
     "BudgetShares",
-    "Quarantined",
     "StudySummary",
     "budget_shares",
     "budgets_figure",
@@ -50,14 +46,6 @@ def total_outcomes(rounds: Iterable[Round]) -> tuple[int, int, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Quarantined:
-    """Quarantined messages, by the reason."""
-
-    reason: str
-    messages: int
-
-
-@dataclass(frozen=True, slots=True)
 class StudySummary:
     """The content of a page about a ledger."""
 
@@ -70,39 +58,16 @@ class StudySummary:
     filter: Filter
     people: int
     #: How many are registered, whether they answered anything or not.
-    audit: Audit | None
-    #: The audit of all subjects with an answer; None if there is none.
-    suspended: frozenset[Subject]
-    unconfirmed: frozenset[Subject]
-    #: Subjects whose devices have to sync before anything else is asked.
+    audit: StudyAudit
     rounds: Sequence[Round]
     query_texts: Mapping[str, str]
     #: The queries of the rounds by their names, in words.
-    quarantined: Sequence[Quarantined] = ()
-    held: int = 0
-    #: Subjects that are not suspended until an operator has looked at their messages.
-    extras: int = 0
-    #: Responses that only quarantined messages have; the audit counts them as answers.
-    two_outcomes: int = 0
-    #: Pairs of a subject and a key.
-    lost_imports: int = 0
-    marks: Sequence[str] = ()
-    #: What happened to the study as a whole.
-
-    @property
-    def good(self) -> bool:
-        """Whether every budget was respected, and no imported answer is lost."""
-        return not self.lost_imports and (self.audit is None or not self.audit.broken)
 
 
 def summary_of(ledger: Ledger) -> StudySummary:
     """Summarize a ledger; every decision is made again for that."""
-    rounds, ledger_audit, tip = ledger.rounds(), ledger.audit(), ledger.tip
-    names = {entry.query for entry in rounds}
-    reasons = Counter(entry.reason for entry in ledger_audit.quarantined)
-    held = {entry.subject for entry in ledger_audit.quarantined if entry.held} - set(
-        ledger_audit.suspended
-    )
+    rounds, tip = ledger.rounds(), ledger.tip
+    names = {round_.query for round_ in rounds}
     return StudySummary(
         title=ledger.policy.study,
         policy_id=ledger.policy.content_id,
@@ -111,21 +76,13 @@ def summary_of(ledger: Ledger) -> StudySummary:
         ended=ledger.status(()).ended,
         filter=ledger.filter,
         people=len(ledger),
-        audit=ledger_audit.audit,
-        suspended=frozenset(ledger_audit.suspended),
-        unconfirmed=frozenset(ledger_audit.unconfirmed),
+        audit=ledger.audit(),
         rounds=rounds,
         query_texts={
             name: query_in_words(query, ledger.domain)
             for name, query in ledger.queries.items()
             if name in names
         },
-        quarantined=[Quarantined(reason, count) for reason, count in reasons.most_common()],
-        held=len(held),
-        extras=len(ledger_audit.extras),
-        two_outcomes=len(ledger_audit.two_outcomes),
-        lost_imports=ledger_audit.lost_imports,
-        marks=ledger_audit.marks,
     )
 
 
@@ -151,11 +108,12 @@ class BudgetShares:
 
 def budget_shares(study: StudySummary) -> BudgetShares:
     """Count people by what remains; a budget with less than a thousandth remaining is used up."""
-    suspended, unconfirmed = set(map(str, study.suspended)), set(map(str, study.unconfirmed))
+    suspended = set(map(str, study.audit.suspended))
+    unconfirmed = set(map(str, study.audit.unconfirmed))
     remaining, budget = np.zeros(0), study.filter.budget.nearest
     answered: set[str] = set()
-    if study.audit is not None:
-        frame = study.audit.frame
+    if study.audit.audit is not None:
+        frame = study.audit.audit.frame
         # An audit writes the names of subjects as strings if some of them are.
         names = [str(name) for name in frame["subject"].to_list()]
         answered = set(names)
