@@ -54,10 +54,10 @@ def audit_page(audit: Audit, *, name: str, date: str, content_id: str) -> str:
     return page(
         header,
         section("What the budget promises", *promise_paragraphs(audit.filter)),
-        section("How much was given away", side_by_side(_losses(audit), _peaks(audit))),
+        section("How much was given away", _losses(audit)),
         *_broken(audit),
         section("Who is nearest to the limit, or over it", _worst(audit)),
-        section("What was checked, and what was not", _scope(audit)),
+        section("What was checked, and what was not", bullets(_scope(audit))),
     )
 
 
@@ -155,21 +155,20 @@ def promise_paragraphs(filter_: Filter) -> Iterator[str]:
 
 
 def _losses(audit: Audit) -> str:
-    return histogram(
-        audit,
-        audit.histogram(),
-        "loss now (nats)",
-        "The losses of all people after their last answer.",
-    )
-
-
-def _peaks(audit: Audit) -> str:
-    return histogram(
-        audit,
-        audit.histogram("peak"),
-        "largest loss on the way (nats)",
-        "The largest loss that each person had at any time. A loss can fall again; what was seen "
-        "at its peak was seen.",
+    return side_by_side(
+        histogram(
+            audit,
+            audit.histogram(),
+            "loss now (nats)",
+            "The losses of all people after their last answer.",
+        ),
+        histogram(
+            audit,
+            audit.histogram("peak"),
+            "largest loss on the way (nats)",
+            "The largest loss that each person had at any time. A loss can fall again; what was "
+            "seen at its peak was seen.",
+        ),
     )
 
 
@@ -191,10 +190,9 @@ def histogram(
     ]
     endless = ""
     if spread.infinite:
+        people = format_people(spread.infinite)
         rows.append(("without any bound", f"{spread.infinite:,}"))
-        endless = (
-            f" {format_people(spread.infinite)} with a loss that nothing bounds are not drawn."
-        )
+        endless = f" {people} with a loss that nothing bounds are not drawn."
     largest = max((high for high, n in zip(edges[1:], counts, strict=True) if n), default=0.0)
     return figure(
         chart,
@@ -208,7 +206,6 @@ def histogram(
 def _broken(audit: Audit) -> list[str]:
     if not audit.broken:
         return []
-    refusals = audit.refusals()
     parts = [
         paragraph(
             "For these people a question was answered although the filter refuses "
@@ -217,32 +214,31 @@ def _broken(audit: Audit) -> list[str]:
             "question was allowed. Their devices may have used another filter, or none."
         )
     ]
+    refusals = dict(audit.refusals())
     if refusals:
-        last = refusals[-1][0]
+        first, last = min(refusals), max(refusals)
         edges = [question - 0.5 for question in range(1, last + 2)]
-        by_number = dict(refusals)
-        counts = [by_number.get(question, 0) for question in range(1, last + 1)]
+        counts = [refusals.get(question, 0) for question in range(1, last + 1)]
         chart = Chart(
             Axis("number of the question", 0.5, last + 0.5).with_whole_ticks(),
             Axis("people", 0, 1.05 * max(counts)),
             [VerticalBars(edges, counts, "basic", "people")],
         )
-        rows = [(f"{question:,}", f"{count:,}") for question, count in refusals]
+        rows = [(f"{question:,}", f"{count:,}") for question, count in refusals.items()]
         parts.append(
             figure(
                 chart,
                 alt="The first question that had to be refused, and for how many people: "
-                f"from number {refusals[0][0]:,} to number {last:,}.",
+                f"from number {first:,} to number {last:,}.",
                 caption="The first question that had to be refused.",
                 data_table=table(["question", "people"], rows),
             )
         )
     listed = audit.frame.filter(~audit.frame["budget_respected"]).head(_LISTED)
     unlisted = audit.broken - len(listed)
-    first = f"The first {len(listed):,}; {unlisted:,} more are in the table of losses."
-    caption = first if unlisted else ""
-    those = [_row(row) for row in listed.iter_rows(named=True)]
-    listing = table(_HEAD, those, caption=caption)
+    caption = f"The first {len(listed):,}; {unlisted:,} more are in the table of losses."
+    broken_rows = [_row(row) for row in listed.iter_rows(named=True)]
+    listing = table(_HEAD, broken_rows, caption=caption if unlisted else "")
     return [section("Budgets that were not respected", *parts, listing)]
 
 
@@ -250,25 +246,17 @@ _HEAD = ["person", "answers", "loss now", "largest", "basic", "respected", "rema
 
 
 def _row(row: dict[str, Any]) -> tuple[str, ...]:
-    respected = respected_cell(row["budget_respected"], row["first_refused"], noun="question")
-    now = format_amount(Enclosure(row["lower"], row["upper"]))
-    subject, answers = str(row["subject"]), f"{row['exchanges']:,}"
+    # The remaining budget is rounded down: 0 if negligible, a dash if it was broken.
+    remaining = format_amount(row["remaining"]) if row["remaining"] > _NOTHING else "0"
     return (
-        subject,
-        answers,
-        now,
+        str(row["subject"]),
+        f"{row['exchanges']:,}",
+        format_amount(Enclosure(row["lower"], row["upper"])),
         format_amount(row["peak"]),
         format_amount(row["basic"]),
-        respected,
-        _remaining_text(row),
+        respected_cell(row["budget_respected"], row["first_refused"], noun="question"),
+        "–" if row["budget_respected"] is False else remaining,
     )
-
-
-def _remaining_text(row: dict[str, Any]) -> str:
-    """Format the remaining budget, rounded down: 0 if negligible, a dash if it was broken."""
-    if row["budget_respected"] is False:
-        return "–"
-    return format_amount(row["remaining"]) if row["remaining"] > _NOTHING else "0"
 
 
 def _files(read: FilesRead) -> Iterator[str]:
@@ -309,15 +297,17 @@ def _worst(audit: Audit) -> str:
     return table(_HEAD, rows, caption=caption)
 
 
-def _scope(audit: Audit) -> str:
-    lines = [
+def _scope(audit: Audit) -> Iterator[str]:
+    yield (
         "Every answer of the log was decided again by this filter, given all answers "
-        "of the same person before it. No secret is needed for that, and none was used.",
-        "All numbers are bounds: losses are rounded up, and remaining budgets are rounded down.",
-        "An answer that is not in the log cannot be audited. So it has to be complete.",
-        *([] if audit.files is None else _files(audit.files)),
+        "of the same person before it. No secret is needed for that, and none was used."
+    )
+    yield "All numbers are bounds: losses are rounded up, and remaining budgets are rounded down."
+    yield "An answer that is not in the log cannot be audited. So it has to be complete."
+    if audit.files is not None:
+        yield from _files(audit.files)
+    yield (
         "The audit takes for granted that devices drew their answers with the probabilities that "
-        "the queries state. Whether a client does so is checked by expost check-client.",
-        *scope_notes(audit),
-    ]
-    return bullets(lines)
+        "the queries state. Whether a client does so is checked by expost check-client."
+    )
+    yield from scope_notes(audit)

@@ -14,6 +14,14 @@ __all__ = ["design_advice", "design_page", "design_reasons", "error_text"]
 
 _ONE_SHOT = ("one sampled question", "full-value report", "joint report", "single question")
 
+_ALTERNATIVES = {
+    "Basic composition at its best has": ("basic composition",),
+    "The Bayesian filter with randomized responses at its best has": ("the Bayesian filter",),
+    "The best single answer at the full budget has": _ONE_SHOT,
+    "Saturating queries at their best have": ("saturating queries",),
+}
+"""Families of strategies to compare with, by the beginning of a sentence."""
+
 _NEAR = 1.1
 
 
@@ -27,14 +35,13 @@ def design_advice(design: Design) -> str:
     best = design.recommended
     if best is None:
         return "No study design determines all goals within this budget."
-    has_several_goals = len(design.study.goals) > 1
-    subject = "All goals together then have" if has_several_goals else "The goal then has"
-    means = any(target.scale != 1 for target in design.study.model.targets)
-    unit = (
-        f", {'means' if has_several_goals else 'it is'} relative to the range of a score"
-        if means
-        else ""
-    )
+    if len(design.study.goals) > 1:
+        subject, means = "All goals together then have", "means"
+    else:
+        subject, means = "The goal then has", "it is"
+    unit = ""
+    if any(target.scale != 1 for target in design.study.model.targets):
+        unit = f", {means} relative to the range of a score"
     return (
         f"{_capital(best.name)}: {best.strategy.description} {subject} a standard error of "
         f"{error_text(best.error)}{unit}."
@@ -64,29 +71,16 @@ def design_reasons(design: Design) -> Iterator[str]:
             "the simulation, or within one per cent"
             f"{'; with a delta the guarantee is weaker' if weaker else ''}."
         )
-    alternatives: dict[str, Prediction | None] = {
-        "basic composition at its best": design.best_of("basic composition"),
-        "the Bayesian filter with randomized responses at its best": design.best_of(
-            "the Bayesian filter"
-        ),
-        "the best single answer at the full budget": design.best_of(*_ONE_SHOT),
-        "saturating queries at their best": design.best_of("saturating queries"),
-    }
-    for name, other in alternatives.items():
-        if other is None or other is best or other in alike:
-            continue
-        has = "have" if "their" in name else "has"
-        yield f"{_capital(name)} {has} {_against(design, other, best)}"
-    better = [
-        prediction
-        for prediction in design.predictions
-        if not prediction.possible
-        and prediction.error < best.error
-        and not prediction.is_tied_with(best)
-    ]
-    if better:
-        name, error = _capital(better[0].name), error_text(better[0].error)
-        yield f"{name} would have {error}, but {_why_not(design)}."
+    for subject, families in _ALTERNATIVES.items():
+        other = design.best_of(*families)
+        if other is not None and other is not best and other not in alike:
+            yield f"{subject} {_against(design, other, best)}"
+    for prediction in design.predictions:
+        better = prediction.error < best.error and not prediction.is_tied_with(best)
+        if better and not prediction.possible:
+            name, error = _capital(prediction.name), error_text(prediction.error)
+            yield f"{name} would have {error}, but {_why_not(design)}."
+            break
     if best.strategy.family in _ONE_SHOT and design.study.arrival is Arrival.UP_FRONT:
         yield (
             "Whatever a filter lets through is one channel within the same budget, so for goals "
@@ -96,16 +90,14 @@ def design_reasons(design: Design) -> Iterator[str]:
 
 def _at_the_stronger_guarantee(design: Design, best: Prediction) -> Iterator[str]:
     """Compare a recommended design that has a delta with the best one without."""
-    pure = [
-        prediction
-        for prediction in design.predictions
-        if prediction.possible and not prediction.delta
-    ]
-    if pure and math.isfinite(pure[0].error):
-        yield (
-            "This is the weaker guarantee, with a delta. Of those that have the stronger one "
-            f"“{pure[0].name}” is the most accurate. It has {_against(design, pure[0], best)}"
-        )
+    for prediction in design.predictions:
+        if prediction.possible and not prediction.delta and math.isfinite(prediction.error):
+            yield (
+                "This is the weaker guarantee, with a delta. Of those that have the stronger one "
+                f"“{prediction.name}” is the most accurate. It has "
+                f"{_against(design, prediction, best)}"
+            )
+            return
 
 
 def _against(design: Design, other: Prediction, best: Prediction) -> str:
@@ -192,10 +184,10 @@ def _goals(design: Design) -> str:
     best = design.recommended
     if best is None:
         return paragraph("No study design determines all of them.")
-    rows = []
-    for index, goal in enumerate(design.study.goals):
-        error = best.accuracy.standard_errors[index]
-        rows.append((goal.name, error_text(error), f"± {error_text(1.96 * error)}"))
+    goals = zip(design.study.goals, best.accuracy.standard_errors, strict=True)
+    rows = [
+        (goal.name, error_text(error), f"± {error_text(1.96 * error)}") for goal, error in goals
+    ]
     return table(
         ["goal", "standard error", "95 % of the time within"],
         rows,
@@ -271,30 +263,27 @@ def _answering(shares: tuple[float, ...]) -> str:
 
 
 def _curve(design: Design) -> str:
-    families_of_points = [point.family for point in design.curve if math.isfinite(point.error)]
-    families = list(dict.fromkeys(families_of_points))
+    finite = [point for point in design.curve if math.isfinite(point.error)]
+    families = list(dict.fromkeys(point.family for point in finite))
     marks: list[Mark] = []
     for family, (colour, dashes) in zip(families, _LOOKS, strict=False):
         points = [
-            (point.epsilon, math.log10(point.error))
-            for point in design.curve
-            if point.family == family and math.isfinite(point.error)
+            (point.epsilon, math.log10(point.error)) for point in finite if point.family == family
         ]
-        if points:
-            marks += [Polyline(points, colour, family, dashes), Dots(points, colour, size=3)]
+        marks += [Polyline(points, colour, family, dashes), Dots(points, colour, size=3)]
     budgets = sorted({point.epsilon for point in design.curve})
-    errors = [point.error for point in design.curve if math.isfinite(point.error)]
+    ticks = [(epsilon, f"{epsilon:g}") for epsilon in budgets]
+    errors = [point.error for point in finite]
     low, high = math.log10(min(errors)) - 0.05, math.log10(max(errors)) + 0.05
     budget = float(design.study.epsilon)
     chart = Chart(
-        Axis(
-            "budget ε", budgets[0], budgets[-1], [(epsilon, f"{epsilon:g}") for epsilon in budgets]
-        ),
+        Axis("budget ε", budgets[0], budgets[-1], ticks),
         Axis("standard error", low, high, _round_errors(low, high)),
         [*marks, VerticalLine(budget, "ink", "the budget of this study", "2 3")],
     )
+    error_at = {(point.family, point.epsilon): point.error for point in finite}
     rows = [
-        (family, *(error_text(_at(design, family, epsilon)) for epsilon in budgets))
+        (family, *(error_text(error_at.get((family, epsilon), math.inf)) for epsilon in budgets))
         for family in families
     ]
     return figure(
@@ -304,13 +293,6 @@ def _curve(design: Design) -> str:
         caption="What a smaller or a larger budget would give, with the best of each family.",
         data_table=table(["design", *(f"ε = {epsilon:g}" for epsilon in budgets)], rows),
     )
-
-
-def _at(design: Design, family: str, epsilon: float) -> float:
-    for point in design.curve:
-        if (point.family, point.epsilon) == (family, epsilon):
-            return point.error
-    return math.inf
 
 
 def _round_errors(low: float, high: float) -> list[tuple[float, str]]:
