@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -25,9 +25,9 @@ from expost.numbers import exact
 from expost.tally import Summand
 from expost.transcript import Transcript
 
-__all__ = ["Belief", "Composite", "exact_likelihoods", "likelihoods_on"]
+__all__ = ["MISS", "Belief", "Composite", "exact_likelihoods", "likelihoods_on", "read_amount"]
 
-_MISS = Fraction(1, 10**9)
+MISS = Fraction(1, 10**9)
 """The largest distance from one of the sum of probabilities, if some of them are floats."""
 
 _MOST_BITS = 8000
@@ -59,10 +59,10 @@ class Belief:
     def __init__(self, domain: FiniteSet, probabilities: Any) -> None:
         entries, loose = _entries(domain, probabilities, "probabilities")
         miss = sum(entries, start=Fraction(0)) - 1
-        if abs(miss) > (_MISS if loose else 0):
+        if abs(miss) > (MISS if loose else 0):
             direction = "above" if miss > 0 else "below"
             raise InvalidInput(f"sum to {_shown(abs(miss))} {direction} 1", "probabilities")
-        _set(self, domain, _scaled(entries, "probabilities"))
+        vars(self).update(domain=domain, weights=_reduced(_scaled(entries, "probabilities")))
 
     @classmethod
     def uniform(cls, domain: FiniteSet) -> Belief:
@@ -94,7 +94,7 @@ class Belief:
         assert len(weights) == len(domain)
         assert min(weights) >= 0 < max(weights)
         belief = cls.__new__(cls)
-        _set(belief, domain, weights)
+        vars(belief).update(domain=domain, weights=_reduced(weights))
         return belief
 
     def __len__(self) -> int:
@@ -172,17 +172,14 @@ class Belief:
                 raise InvalidInput("the belief rules out what is given")
             actual = self.confidence(event & condition) / condition_probability
         if actual != expected:
-            raise InvalidInput(
-                f"the belief has {_shown(actual, 6)} here, not {_shown(expected, 6)}"
-            )
+            shown = f"{_shown(actual, 6)} here, not {_shown(expected, 6)}"
+            raise InvalidInput(f"the belief has {shown}")
 
 
 def exact_likelihoods(transcript: Transcript) -> tuple[int, ...]:
     """Return Pr(responses | value) for every value of a finite set, exactly, up to a factor."""
-    domain = require_finite(
-        transcript.domain, "exact likelihoods need a finite set, not records or a box"
-    )
-    return likelihoods_on(domain, transcript.tally)
+    reason = "exact likelihoods need a finite set, not records or a box"
+    return likelihoods_on(require_finite(transcript.domain, reason), transcript.tally)
 
 
 def likelihoods_on(domain: FiniteSet, tally: Iterable[Summand]) -> tuple[int, ...]:
@@ -199,19 +196,16 @@ def likelihoods_on(domain: FiniteSet, tally: Iterable[Summand]) -> tuple[int, ..
         raise InvalidInput("too many responses for exact likelihoods on so many values")
     products = [1] * len(first)
     for weights, times in factors:
-        products = [
-            product * int(weight) ** times
-            for product, weight in zip(products, weights[first].tolist(), strict=True)
-        ]
+        pairs = zip(products, weights[first].tolist(), strict=True)
+        products = [product * int(weight) ** times for product, weight in pairs]
     common = math.gcd(*products) or 1
     products = [product // common for product in products]
     return tuple(products[code] for code in label.tolist())
 
 
-def _set(belief: Belief, domain: FiniteSet, weights: Sequence[int]) -> None:
+def _reduced(weights: Sequence[int]) -> tuple[int, ...]:
     common = math.gcd(*weights)
-    object.__setattr__(belief, "domain", domain)
-    object.__setattr__(belief, "weights", tuple(weight // common for weight in weights))
+    return tuple(weight // common for weight in weights)
 
 
 def _entries(domain: FiniteSet, values_or_mapping: Any, name: str) -> tuple[list[Fraction], bool]:
@@ -228,19 +222,18 @@ def _entries(domain: FiniteSet, values_or_mapping: Any, name: str) -> tuple[list
                     raise InvalidInput(reason, f"[{index}]")
                 positions_seen.add(position)
                 with at(f"[{index}]"):
-                    result[position] = _amount(values_or_mapping[value])
+                    result[position] = read_amount(values_or_mapping[value])
             entries: list[Any] = list(values_or_mapping.values())
         else:
             entries = as_list(values_or_mapping)
             if len(entries) != len(domain):
                 raise InvalidInput(f"{len(entries)} numbers for {len(domain)} values")
-            result = read_list(entries, _amount)
+            result = read_list(entries, read_amount)
     return result, any(isinstance(entry, (float, np.floating)) for entry in entries)
 
 
-def _amount(entry: Any) -> Fraction:
-    if isinstance(entry, np.integer):
-        entry = int(entry)
+def read_amount(entry: Any) -> Fraction:
+    """Read an exact number that is not negative."""
     amount = exact(entry)
     if amount < 0:
         raise InvalidInput("must not be negative")
@@ -292,16 +285,16 @@ class Composite:
         for name, part in parts.items():
             with at(name):
                 expect(part, FiniteSet, "a FiniteSet")
-        sizes = [range(len(part)) for part in parts.values()]
-        if math.prod(map(len, sizes)) > _MOST:
+        if math.prod(map(len, parts.values())) > _MOST:
             raise InvalidInput(f"there are more than {_MOST:,} combinations")
-        object.__setattr__(self, "names", tuple(parts))
-        object.__setattr__(self, "parts", tuple(parts.values()))
-        rows = list(itertools.product(*sizes))
-        object.__setattr__(self, "domain", FiniteSet(rows, names=list(parts)))
+        vars(self).update(names=tuple(parts), parts=tuple(parts.values()))
+        vars(self).update(domain=FiniteSet(list(self._combinations()), names=self.names))
 
     def __repr__(self) -> str:
         return f"Composite({', '.join(self.names)}: {len(self.domain):,} combinations)"
+
+    def _combinations(self) -> Iterator[tuple[int, ...]]:
+        return itertools.product(*(range(len(part)) for part in self.parts))
 
     @property
     def values(self) -> tuple[tuple[Value, ...], ...]:
@@ -315,11 +308,10 @@ class Composite:
             by_place = {}
             for index, combination in enumerate(probabilities):
                 positions = self._locate(combination)
-                if positions is None or positions in by_place:
-                    reason = (
-                        "is not a combination of values" if positions is None else "comes twice"
-                    )
-                    raise InvalidInput(reason, f"[{index}]")
+                if positions is None:
+                    raise InvalidInput("is not a combination of values", f"[{index}]")
+                if positions in by_place:
+                    raise InvalidInput("comes twice", f"[{index}]")
                 by_place[positions] = probabilities[combination]
         return Belief(self.domain, by_place)
 
@@ -346,9 +338,8 @@ class Composite:
         """Return the belief about one object."""
         index, sums = self._index(name), [0] * len(self._part(name))
         self._check(belief)
-        for positions, weight in zip(self.domain.values, belief.weights, strict=True):
-            assert isinstance(positions, tuple)
-            sums[int(positions[index])] += weight
+        for positions, weight in zip(self._combinations(), belief.weights, strict=True):
+            sums[positions[index]] += weight
         return Belief.from_weights(self._part(name), sums)
 
     def statement(self, says: Callable[..., Any]) -> Statement:
@@ -358,10 +349,8 @@ class Composite:
         >>> twins.statement(lambda ann, bob: ann == bob)
         Statement(about 4 values)
         """
-        return Statement(
-            self.domain,
-            [says(**dict(zip(self.names, values, strict=True))) for values in self.values],
-        )
+        rows = (dict(zip(self.names, values, strict=True)) for values in self.values)
+        return Statement(self.domain, [says(**row) for row in rows])
 
     def updated(self, belief: Belief, **transcripts: Transcript) -> Belief:
         """Return the belief after responses, given by a transcript for each object asked."""
@@ -373,11 +362,8 @@ class Composite:
                 if transcript.domain != self._part(name):
                     raise InvalidInput("has another domain")
             likelihoods = exact_likelihoods(transcript)
-            combinations = (
-                combination for combination in self.domain.values if isinstance(combination, tuple)
-            )
             belief = belief.posterior(
-                [likelihoods[int(combination[index])] for combination in combinations]
+                [likelihoods[positions[index]] for positions in self._combinations()]
             )
         return belief
 

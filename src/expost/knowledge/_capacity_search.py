@@ -124,7 +124,7 @@ def search(
 ) -> Enclosure:
     """Return the largest log F of any of these responses, any guess and any prior.
 
-    It is at least log ``known``; a prior that is sure of a value attains F = 1.
+    It is at least log ``proven_factor``; a prior that is sure of a value attains F = 1.
     """
     best, goal = proven_factor, Fraction(math.exp(limits.gap))
     heap: list[_Node] = []
@@ -183,7 +183,7 @@ def linear_program(objective: Floats, rows: Floats, limits: Floats) -> tuple[Flo
     for step in range(50 * (size + count)):
         costs = table[count, :-1]
         # The steepest column first; if that takes long, Bland's rule, which never cycles.
-        entering = int(costs.argmin()) if step < 2 * (size + count) else _first(costs < -1e-11)
+        entering = int(costs.argmin() if step < 2 * (size + count) else (costs < -1e-11).argmax())
         if costs[entering] >= -1e-11:
             break
         column = table[:count, entering]
@@ -203,7 +203,3 @@ def linear_program(objective: Floats, rows: Floats, limits: Floats) -> tuple[Flo
     values[basis] = table[:count, -1]
     clean = np.nan_to_num(np.append(values[:size], table[count, size:-1]), posinf=0.0)
     return np.maximum(0.0, clean[:size]), np.maximum(0.0, clean[size:])
-
-
-def _first(flags: NDArray[np.bool_]) -> int:
-    return int(flags.argmax())

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
+from expost.domains import Variable
 from expost.files.canonical import plain_tree
 from expost.knowledge._belief import Belief
 from expost.knowledge._gain import allowed_confidence, nats_of
@@ -91,12 +92,14 @@ def confidence_change(
     else:
         claim = Statement(prior.domain, statement)
         if isinstance(prior, RecordBelief):
-            prior = prior.over(_steps(transcript, claim))
-            assumed = prior.in_words(_names(transcript, claim))
+            variables = {*claim.variables, *_queried_variables(transcript)}
+            prior = prior.over(step for _, step in variables if step is not None)
+            assumed = prior.in_words({name for name, _ in variables})
         before, exact_after = prior.confidence(claim), prior.updated(transcript).confidence(claim)
         after, gain, error = float(exact_after), None, None
         if before:
-            gain = _away_from_zero(nats_of(exact_after / before))
+            change = nats_of(exact_after / before)
+            gain = change.upper if change.upper > 0 else change.lower
     guard, state = replay.filter, _state(replay)
     limit: Nats | Enclosure = replay.loss
     if guard is not None and state == "respected":
@@ -119,18 +122,10 @@ def confidence_change(
     )
 
 
-def _steps(transcript: Transcript, claim: Statement) -> set[int]:
-    """Return the steps of the queries, and those that a statement names."""
-    query_steps = {part.query.step for part in transcript.tally if isinstance(part.query, About)}
-    claim_steps = {step for _, step in claim.variables}
-    return {step for step in query_steps | claim_steps if step is not None}
-
-
-def _names(transcript: Transcript, claim: Statement) -> set[str]:
-    """Return the attributes that queries are about, or that a statement names."""
-    queries = [part.query for part in transcript.tally]
-    queried_names = {name for query in queries if isinstance(query, About) for name in query.names}
-    return queried_names | {name for name, _ in claim.variables}
+def _queried_variables(transcript: Transcript) -> set[Variable]:
+    """Return the attributes that queries are about, each with the step of the query."""
+    queries = [part.query for part in transcript.tally if isinstance(part.query, About)]
+    return {(name, query.step) for query in queries for name in query.names}
 
 
 def _state(replay: Replay) -> State:
@@ -141,7 +136,3 @@ def _state(replay: Replay) -> State:
     if not replay.respected:
         return "not respected"
     return "respected" if replay.filter.pure else "respected with a delta"
-
-
-def _away_from_zero(gain: Enclosure) -> float:
-    return gain.upper if gain.upper > 0 else gain.lower

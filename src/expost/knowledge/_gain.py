@@ -28,7 +28,7 @@ from expost.numbers import (
     positive,
     scaled_exp,
 )
-from expost.queries import About, BySufficientTerms, FiniteLikelihood, Pairwise, Query, check_query
+from expost.queries import BySufficientTerms, FiniteLikelihood, Pairwise, Query, check_query
 from expost.solver import Effort
 from expost.transcript import Transcript
 
@@ -334,7 +334,7 @@ def broken_limit(
     check_query(query)
     expect(domain, FiniteSet | Attributes, "a FiniteSet or Attributes")
     if isinstance(domain, Attributes):
-        domain, query = query.on(domain).part, query.query if isinstance(query, About) else query
+        domain = query.on(domain).part
     with at("epsilon"):
         limit = Nats(exact(epsilon))
         if limit < Nats():

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from heapq import nlargest
-from itertools import accumulate
+from itertools import accumulate, compress
 from typing import Any
 
 import numpy as np
@@ -142,17 +142,14 @@ class GainMatrix(GainFunction):
 
     def __post_init__(self) -> None:
         with at("rows"):
-            read = [
-                read_list(row, _gain, f"[{i}]")
-                for i, row in enumerate(read_list(self.rows, as_list))
-            ]
+            rows = enumerate(read_list(self.rows, as_list))
+            read = [read_list(row, _gain, f"[{i}]") for i, row in rows]
             if not read or not read[0]:
                 raise InvalidInput("must be rows of numbers, one row per guess")
             for i, row in enumerate(read):
                 if len(row) != len(read[0]):
-                    raise InvalidInput(
-                        f"has {len(row)} entries, the first row {len(read[0])}", f"[{i}]"
-                    )
+                    reason = f"has {len(row)} entries, the first row {len(read[0])}"
+                    raise InvalidInput(reason, f"[{i}]")
         object.__setattr__(self, "rows", tuple(map(tuple, read)))
 
     def __repr__(self) -> str:
@@ -160,9 +157,8 @@ class GainMatrix(GainFunction):
 
     def on(self, domain: FiniteSet) -> Guesses:
         if len(self.rows[0]) != len(domain):
-            raise InvalidInput(
-                f"have {len(self.rows[0])} entries for a domain of {len(domain)} values", "rows"
-            )
+            reason = f"have {len(self.rows[0])} entries for a domain of {len(domain)} values"
+            raise InvalidInput(reason, "rows")
         return _GuessTable.of([list(map(exact, row)) for row in self.rows])
 
 
@@ -194,9 +190,8 @@ class Nearness(GainFunction):
 
     def on(self, domain: FiniteSet) -> Guesses:
         if len(domain) > _MOST_VALUES:
-            raise InvalidInput(
-                f"the distances of {len(domain)} values are too many: of at most {_MOST_VALUES}"
-            )
+            reason = f"the distances of {len(domain)} values are too many"
+            raise InvalidInput(f"{reason}: of at most {_MOST_VALUES}")
         values = [value if isinstance(value, tuple) else (value,) for value in domain.values]
         if any(isinstance(x, str) for value in values for x in value):
             raise InvalidInput("labels have no distance; a GainMatrix can say what is near")
@@ -308,12 +303,8 @@ class _SubsetGuesses(Guesses):
         size = len(column)
         identity, ones = np.eye(size), np.ones((size, 1))
         # The largest `count` of p sum to at most 1: count·t + Σz <= 1 for some z >= p - t, t >= 0.
-        rows = np.vstack(
-            [
-                np.hstack([identity, -ones, -identity]),
-                np.hstack([np.zeros((1, size)), [[self.count]], ones.T]),
-            ]
-        )
+        total = [np.zeros((1, size)), np.array([[self.count]]), ones.T]
+        rows = np.block([[identity, -ones, -identity], total])
         limits = np.append(np.zeros(size), 1.0)
         # Naming the values of the largest likelihoods is best against the worst prior.
         named = np.zeros(size)
@@ -348,16 +339,14 @@ class _GuessTable(Guesses):
         return Fraction(int(max(gains)), self.denominator)
 
     def capacity(self, columns: Sequence[Likelihoods], limits: Limits) -> Enclosure:
-        worth = np.asarray(
-            self.rows.any(axis=0), dtype=np.bool_
-        )  # values at which some guess gains something
+        # The values at which some guess gains something.
+        worth = np.asarray(self.rows.any(axis=0), dtype=np.bool_)
         if not worth.any():
             raise InvalidInput("this gain function never gains anything")
-        gains, worth_flags = _GuessTable(self.rows[:, worth], self.denominator), worth.tolist()
+        gains = _GuessTable(self.rows[:, worth], self.denominator)
         games, factor = [], Fraction(1)
         for column in columns:
-            inside = [weight for weight, keep in zip(column, worth_flags, strict=True) if keep]
-            outside = [weight for weight, keep in zip(column, worth_flags, strict=True) if not keep]
+            inside, outside = list(compress(column, worth)), list(compress(column, ~worth))
             if not any(inside):
                 continue  # after this response no guess gains anything
             games.append(gains._game(inside))

@@ -283,7 +283,7 @@ class _Parser:
         return self._folded({"+": operator.add, "-": operator.sub}, self._product)
 
     def _product(self) -> _Node:
-        return self._folded({"*": operator.mul, "/": _quotient}, self._signed)
+        return self._folded({"*": operator.mul, "/": Fraction}, self._signed)
 
     def _folded(
         self, operations: Mapping[str, Callable[[Any, Any], Any]], read: Callable[[], _Node]
@@ -322,9 +322,8 @@ class _Parser:
         if self._taken("("):
             node = self._deeper(self._any)
             if not self._taken(")"):
-                _fail(
-                    f"a closing parenthesis is missing before {self._shown()}", self._token.column
-                )
+                reason = f"a closing parenthesis is missing before {self._shown()}"
+                _fail(reason, self._token.column)
             # Parentheses keep a text or a name what it is, but its column is that of the bracket.
             return node._replace(column=token.column)
         if token.kind == "number":
@@ -368,10 +367,6 @@ class _Parser:
             _fail(f"a step is an integer, as in {name} at 3", self._token.column)
         self._next += 1
         return sign * int(self._tokens[self._next - 1].text)
-
-
-def _quotient(above: Any, below: Any) -> Fraction:
-    return Fraction(above, below)
 
 
 def _check_comparison(sign: str, first: _Node, second: _Node) -> None:

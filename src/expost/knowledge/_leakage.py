@@ -20,10 +20,10 @@ from expost.errors import InvalidInput, at, expect
 from expost.files.reading import as_list
 from expost.knowledge._belief import Belief, likelihoods_on
 from expost.knowledge._capacity_search import Limits
+from expost.knowledge._gain import nats_of
 from expost.knowledge._gain_functions import GainFunction, Guesses
-from expost.numbers import Enclosure, Nats
-from expost.queries import About, LazyResponses, Query, check_query, common_part
-from expost.tally import Summand
+from expost.numbers import Enclosure
+from expost.queries import LazyResponses, Query, check_query, common_part
 from expost.transcript import Transcript
 
 __all__ = [
@@ -91,7 +91,7 @@ def realized_leakage(belief: Belief, gain: GainFunction, transcript: Transcript)
     """
     guesses = _guesses(belief, gain)
     before = _positive(guesses, belief)
-    return _log(_share(guesses, belief.updated(transcript)) / before)
+    return nats_of(_share(guesses, belief.updated(transcript)) / before)
 
 
 def leakage_history(
@@ -112,12 +112,12 @@ def leakage_history(
     guesses = _guesses(belief, gain)
     before = _positive(guesses, belief)
     expect(transcript, Transcript, "a transcript")
-    result, now = [_log(Fraction(1))], belief
+    result, now = [nats_of(Fraction(1))], belief
     for exchange in transcript.exchanges:
         now = now.updated(
             Transcript(transcript.domain).add_position(exchange.query, exchange.position)
         )
-        result.append(_log(_share(guesses, now) / before))
+        result.append(nats_of(_share(guesses, now) / before))
     return tuple(result)
 
 
@@ -140,13 +140,9 @@ def expected_vulnerability(
     """
     guesses = _guesses(belief, gain)
     joint = channel_columns(query, belief.domain)
-    return (
-        sum(
-            (factor * guesses.best(_product(belief, column)) for column, factor in joint.items()),
-            start=Fraction(0),
-        )
-        / belief.total
-    )
+    pairs = ((_product(belief, column), factor) for column, factor in joint.items())
+    total = sum((factor * guesses.best(weights) for weights, factor in pairs), start=Fraction(0))
+    return total / belief.total
 
 
 def average_leakage(
@@ -167,7 +163,7 @@ def average_leakage(
     0.405
     """
     before = _positive(_guesses(belief, gain), belief)
-    return _log(expected_vulnerability(belief, gain, query) / before)
+    return nats_of(expected_vulnerability(belief, gain, query) / before)
 
 
 def max_case_leakage(
@@ -191,7 +187,7 @@ def max_case_leakage(
     guesses = _guesses(belief, gain)
     before = _positive(guesses, belief)
     after = (_product(belief, column) for column in channel_columns(query, belief.domain))
-    return _log(max(guesses.best(q) / sum(q) for q in after if any(q)) / before)
+    return nats_of(max(guesses.best(q) / sum(q) for q in after if any(q)) / before)
 
 
 @overload
@@ -260,23 +256,20 @@ def bayes_capacity(query: Query | Sequence[Query], domain: FiniteSet | Attribute
     0.405
     """
     joint = channel_columns(*queries_on_part(query, domain))
-    return _log(sum((factor * max(column) for column, factor in joint.items()), start=Fraction(0)))
+    terms = (factor * max(column) for column, factor in joint.items())
+    return nats_of(sum(terms, start=Fraction(0)))
 
 
 def _values_and_likelihoods(transcript: Transcript) -> tuple[FiniteSet, tuple[int, ...]]:
     """Return the values that responses are about, and the likelihood of each."""
     domain = transcript.domain
+    values: FiniteSet
     if isinstance(domain, Attributes):
-        queries = [part.query for part in transcript.tally]
-        part = common_part(queries, domain, "leakage is for finite sets")
-        tally = [Summand(_inner_query(s.query), s.position, s.times) for s in transcript.tally]
-        return part, likelihoods_on(part, tally)
-    values = require_finite(domain, "leakage needs a finite domain, not a box")
+        queries = [summand.query for summand in transcript.tally]
+        values = common_part(queries, domain, "leakage is for finite sets")
+    else:
+        values = require_finite(domain, "leakage needs a finite domain, not a box")
     return values, likelihoods_on(values, transcript.tally)
-
-
-def _inner_query(query: Query) -> Query:
-    return query.query if isinstance(query, About) else query
 
 
 def _guesses(belief: Belief, gain: GainFunction) -> Guesses:
@@ -298,10 +291,6 @@ def _positive(guesses: Guesses, belief: Belief) -> Fraction:
 
 def _product(belief: Belief, column: Iterable[int]) -> list[int]:
     return [q * likelihood for q, likelihood in zip(belief.weights, column, strict=True)]
-
-
-def _log(ratio: Fraction) -> Enclosure:
-    return Nats(ratio=ratio).enclosure if ratio else Enclosure(-math.inf, -math.inf)
 
 
 ChannelColumns = dict[tuple[int, ...], Fraction]
@@ -346,8 +335,7 @@ def queries_on_part(
     queries = [query] if isinstance(query, Query) else as_list(query)
     for each_query in queries:
         check_query(each_query)
-    part = common_part(queries, domain, "leakage is for finite sets")
-    return [each_query.query for each_query in queries if isinstance(each_query, About)], part
+    return queries, common_part(queries, domain, "leakage is for finite sets")
 
 
 def _query_columns(query: Query, domain: FiniteSet) -> ChannelColumns:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, assert_never
 
@@ -13,16 +13,14 @@ from expost.domains import Attributes, Box, Categories, Domain, FiniteSet, Part,
 from expost.errors import InvalidInput, at, expect
 from expost.files.reading import NumberText, number
 from expost.files.regular import read_text
-from expost.knowledge._belief import Belief
+from expost.knowledge._belief import MISS, Belief, read_amount
 from expost.knowledge._grammar import coordinate_names
 from expost.knowledge._record_belief import RecordBelief
 from expost.knowledge._samples import Samples
-from expost.numbers import exact
 
 __all__ = ["load_prior"]
 
 _WEIGHTS = ("probability", "count")
-_MISS = Fraction(1, 10**9)
 
 Row = dict[str, str]
 
@@ -102,7 +100,7 @@ def _table(path: str | os.PathLike[str]) -> tuple[list[str], list[Row]]:
 def _samples(box: Box, rows: list[Row]) -> Samples:
     names = coordinate_names(box)
     points: list[list[Any]] = []
-    for index, row in _numbered(rows):
+    for index, row in enumerate(rows, start=1):
         with at(f"row {index}"):
             point = [
                 row[name] if isinstance(side, Categories) else _read_number(row[name], name)
@@ -115,33 +113,26 @@ def _samples(box: Box, rows: list[Row]) -> Samples:
 
 
 def _belief(domain: FiniteSet, header: list[str], rows: list[Row]) -> Belief:
-    weight_columns = [
-        name for name in _WEIGHTS if name in header and name not in coordinate_names(domain)
-    ]
+    names = coordinate_names(domain)
+    weight_columns = [name for name in _WEIGHTS if name in header and name not in names]
     if len(weight_columns) != 1:
         raise InvalidInput("must have one of the columns probability, count")
     (column,) = weight_columns
     weights = [Fraction(0)] * len(domain)
     row_of_position: dict[int, int] = {}
-    for index, row in _numbered(rows):
+    for index, row in enumerate(rows, start=1):
         with at(f"row {index}"):
             position = _position(domain, row)
             if position in row_of_position:
                 raise InvalidInput(f"repeats the value of row {row_of_position[position]}")
             row_of_position[position] = index
             with at(column, ": "):
-                weights[position] = exact(row[column].strip())
-                if weights[position] < 0:
-                    raise InvalidInput("must not be negative")
+                weights[position] = read_amount(row[column].strip())
     # Probabilities that a program wrote are rounded, so they may miss one a little.
-    sums_to_one = abs(sum(weights, start=Fraction(-1))) <= _MISS
+    sums_to_one = abs(sum(weights, start=Fraction(-1))) <= MISS
     if column == "count" or sums_to_one:
         return Belief.from_counts(domain, weights)
     return Belief(domain, weights)
-
-
-def _numbered(rows: list[Row]) -> Iterator[tuple[int, Row]]:
-    return enumerate(rows, start=1)
 
 
 def _position(domain: FiniteSet, row: Row) -> int:

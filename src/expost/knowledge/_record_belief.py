@@ -8,11 +8,11 @@ often it has changed so far. Proof: docs/theory/knowledge.md.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
 from math import prod
 from typing import Any
 
@@ -26,7 +26,6 @@ from expost.files.reading import read_integer, read_list, text
 from expost.knowledge._belief import Belief, likelihoods_on
 from expost.knowledge._statement import Statement
 from expost.loss._elimination import plan_elimination, rank
-from expost.queries import About
 from expost.tally import Summand
 from expost.transcript import Transcript
 
@@ -117,14 +116,10 @@ class RecordBelief:
         if transcript.domain != self.domain:
             raise InvalidInput("the transcript and the belief have different domains")
         tally_by_variables: dict[tuple[Variable, ...], list[Summand]] = {}
-        for part in transcript.tally:
-            assert isinstance(part.query, About), "records are asked about their attributes"
-            variables = part.query.on(self.domain).variables
-            summand = Summand(part.query.query, part.position, part.times)
+        for summand in transcript.tally:
+            variables = summand.query.on(self.domain).variables
             tally_by_variables.setdefault(variables, []).append(summand)
-        answered = [
-            self._factor(variables, tally) for variables, tally in tally_by_variables.items()
-        ]
+        answered = itertools.starmap(self._factor, tally_by_variables.items())
         after = self._with(_answered=(*self._answered, *answered))
         if not after._sums(after._factors([]), ()):
             raise InvalidInput("no value that is held possible can have given these responses")
@@ -136,11 +131,8 @@ class RecordBelief:
         if statement.domain != self.domain:
             raise InvalidInput("the statement and the belief have different domains")
         weights = self._weights(statement.variables)
-        sure = sum(
-            (int(weight) * p for weight, p in zip(weights, statement.probabilities, strict=True)),
-            start=Fraction(0),
-        )
-        return sure / sum(weights)
+        pairs = zip(weights, statement.probabilities, strict=True)
+        return sum((weight * p for weight, p in pairs), start=Fraction(0)) / sum(weights)
 
     def marginal(self, *names: str, at: int | None = None) -> Belief:
         """Return the belief about one attribute or several, at a step if one of them changes."""
@@ -170,18 +162,16 @@ class RecordBelief:
         for name, step in variables:
             if self._limited(name) and step not in self.steps:
                 valid_steps = join_names(list(map(str, self.steps))) or "none"
-                raise InvalidInput(
-                    f"the belief has no step {step} of {name}; its steps are {valid_steps}", "steps"
-                )
+                reason = f"the belief has no step {step} of {name}; its steps are {valid_steps}"
+                raise InvalidInput(reason, "steps")
 
     def _factor(self, variables: tuple[Variable, ...], tally: Sequence[Summand]) -> Factor:
         """Return the likelihoods of the responses about some variables."""
         self._check(variables)
         part = self.domain.part(tuple(name for name, _ in variables))
         weights = integer_array(likelihoods_on(part, tally), part.sizes)
-        return Factor.of(
-            variables, repeat_for_states(weights, [self._copies(v) for v in variables])
-        )
+        copies = [self._copies(variable) for variable in variables]
+        return Factor.of(variables, repeat_for_states(weights, copies))
 
     def _factors(self, targets: Sequence[Variable]) -> list[Factor]:
         """Return the likelihoods, and the prior of all that they and ``targets`` depend on."""
@@ -195,9 +185,8 @@ class RecordBelief:
                 factors += history_factors(name, attribute, self.steps)
             elif attribute.change is not None and (name,) in self.tables:
                 weights = self.tables[(name,)].weights
-                factors += [
-                    Factor((v,), integer_array(weights, (len(weights),))) for v in variables_of_name
-                ]
+                table = integer_array(weights, (len(weights),))
+                factors += [Factor((variable,), table) for variable in variables_of_name]
         constant = {name for name, step in variables if step is None}
         for names, belief in self.tables.items():
             if not constant.isdisjoint(names):
@@ -268,10 +257,10 @@ def history_factors(name: str, attribute: Attribute, steps: Sequence[int]) -> li
     count = states_per_value(attribute, steps)
     start = np.zeros((len(attribute.values), count), dtype=np.int64)
     start[:, 0] = 1
-    factors = [Factor(((name, steps[0]),), _exact(start.ravel()))]
-    for earlier, later in pairwise(steps):
-        moves = _moves(attribute, later - earlier, count)
-        factors.append(Factor(((name, earlier), (name, later)), _exact(moves)))
+    factors = [Factor(((name, steps[0]),), start.ravel().astype(object))]
+    for earlier, later in itertools.pairwise(steps):
+        moves = _moves(attribute, later - earlier, count).astype(object)
+        factors.append(Factor(((name, earlier), (name, later)), moves))
     return factors
 
 
@@ -287,10 +276,6 @@ def _moves(attribute: Attribute, gap: int, count: int) -> NDArray[np.int64]:
     values, most = attribute.fractions, change.max_step * gap
     near = [[int(abs(a - b) <= most) for b in values] for a in values]
     return np.array(near, dtype=np.int64)
-
-
-def _exact(ones: NDArray[np.int64]) -> BigIntegers:
-    return ones.astype(object)
 
 
 BigIntegers = NDArray[np.object_]

@@ -103,10 +103,9 @@ def _about(domain: Attributes, definition: Any) -> tuple[tuple[Variable, ...], l
     if not sets:
         raise InvalidInput("names no attribute")
     if (size := math.prod(map(len, sets))) > MOST_COMBINATIONS:
-        raise InvalidInput(
-            f"is about {join_names([name for name, _ in variables])}, which have {size:,} "
-            f"combinations; at most {MOST_COMBINATIONS:,} can be looked at"
-        )
+        names = join_names([name for name, _ in variables])
+        limit = f"at most {MOST_COMBINATIONS:,} can be looked at"
+        raise InvalidInput(f"is about {names}, which have {size:,} combinations; {limit}")
     rows = (dict(zip(keys, values, strict=True)) for values in product(*sets))
     return variables, [Fraction(holds(row)) for row in rows]
 
@@ -125,24 +124,20 @@ def _probabilities(domain: FiniteSet, definition: Any) -> list[Fraction]:
                 result[position] = read_probability(definition[value])
         return result
     if callable(definition):
-        return [read_probability(definition(value)) for value in _arguments(domain)]
+        named = domain.names is not None
+        arguments = named_rows(domain, domain.values) if named else domain.values
+        return [read_probability(definition(argument)) for argument in arguments]
     entries = as_list(definition)
     if len(entries) != len(domain):
         raise InvalidInput(f"has {len(entries)} probabilities for {len(domain)} values")
     return read_list(entries, read_probability)
 
 
-def _arguments(domain: FiniteSet) -> list[Any]:
-    if domain.names is None:
-        return list(domain.values)
-    return list(named_rows(domain, domain.values))
-
-
 def read_probability(entry: Any) -> Fraction:
     """Read a probability exactly as written; True and False are 1 and 0."""
     if isinstance(entry, (bool, np.bool_)):
         return Fraction(bool(entry))
-    probability = exact(int(entry) if isinstance(entry, np.integer) else entry)
+    probability = exact(entry)
     if not 0 <= probability <= 1:
         raise InvalidInput("a probability must be between 0 and 1")
     return probability
