@@ -134,10 +134,8 @@ class Answers:
         codes_of_response, distinct_responses = encode_column(response_column, "response")
 
         def response_of(pair: int) -> tuple[str, int]:
-            key, response = (
-                keys[pair // len(distinct_responses)],
-                distinct_responses[pair % len(distinct_responses)],
-            )
+            query_code, response_code = divmod(pair, len(distinct_responses))
+            key, response = keys[query_code], distinct_responses[response_code]
             return key, response_position(likelihoods[key], response, f"query {key!r}")
 
         codes, answered_responses = encode_parsed_column(
@@ -338,10 +336,14 @@ class Answers:
     @property
     def _same_queries(self) -> bool:
         """True if all subjects were asked the same queries, the same number of times each."""
-        index_of_query = {key: index for index, key in enumerate(self.queries)}
-        query_of_row = np.array([index_of_query[key] for key, _ in self.responses])[self.codes]
-        tallies = TallyIndex.of_rows(query_of_row, self.starts)
+        tallies = TallyIndex.of_rows(self.query_of_row, self.starts)
         return bool((tallies.of_subject == tallies.of_subject[0]).all())
+
+    @property
+    def query_of_row(self) -> Indices:
+        """For each row, the index of its query in ``queries``."""
+        index_of_query = {key: index for index, key in enumerate(self.queries)}
+        return np.array([index_of_query[key] for key, _ in self.responses])[self.codes]
 
     def __len__(self) -> int:
         return len(self.subjects)
@@ -445,9 +447,7 @@ def _refusals(
             pairs = [(subject, key) for subject, key in refused]
         except (TypeError, ValueError):
             raise InvalidInput("must be pairs of a subject and the id of a query") from None
-        return frozenset(
-            (read_subject(subject), read_key(key, likelihoods)) for subject, key in pairs
-        )
+        return frozenset((read_subject(name), read_key(key, likelihoods)) for name, key in pairs)
 
 
 def no_such_query(name: str, queries: Mapping[str, Any]) -> InvalidInput:
@@ -472,14 +472,15 @@ def part_of(
 ) -> tuple[Part, set[str]]:
     """Return the part that some attributes are, and the queries about it."""
     names, step = read_about(about, step)
-    part: Part
+    if isinstance(domain, FiniteSet):
+        raise InvalidInput("only answers on attributes are about some of them", "about")
+    with at("about"):
+        part = domain.part(names)
     match domain:
         case Attributes():
-            part, touched = _touched_on_attributes(domain, names, step, queries, responses)
+            touched = _touched_on_attributes(domain, names, step, queries, responses)
         case Box():
-            part, touched = _touched_on_box(domain, names, step, queries, responses)
-        case FiniteSet():
-            raise InvalidInput("only answers on attributes are about some of them", "about")
+            touched = _touched_on_box(domain, names, step, queries, responses)
         case _:
             assert_never(domain)
     for key, other_parts in touched.items():
@@ -492,8 +493,8 @@ def part_of(
     return part, {key for key, other_parts in touched.items() if not other_parts}
 
 
-_Touched = tuple[Part, dict[str, str]]
-"""The part, and for each query that is about some of it what else the query is about."""
+_Touched = dict[str, str]
+"""For each query that is about some of a part, what else the query is about."""
 
 
 def _touched_on_attributes(
@@ -503,8 +504,6 @@ def _touched_on_attributes(
     queries: Mapping[str, Query],
     responses: Responses,
 ) -> _Touched:
-    with at("about"):
-        part = domain.part(names)
     wanted = set(domain.variables(names, step))
     touched = {}
     for key in dict.fromkeys(key for key, _ in responses):
@@ -512,7 +511,7 @@ def _touched_on_attributes(
         if variables & wanted:
             other_names = [name for name, _ in sorted(variables - wanted)]
             touched[key] = f"{join_names(other_names)}; name that too, or " if other_names else ""
-    return part, touched
+    return touched
 
 
 def _touched_on_box(
@@ -522,8 +521,6 @@ def _touched_on_box(
     queries: Mapping[str, Query],
     responses: Responses,
 ) -> _Touched:
-    with at("about"):
-        part = domain.part(names)
     if step is not None:
         raise InvalidInput("the coordinates of a box do not change: there are no steps", "at")
     assert domain.names is not None, "a part has a name"
@@ -536,16 +533,12 @@ def _touched_on_box(
                 touched[key] = ""
         elif any(query.on(domain).term(position).weights[j] for j in columns):
             touched[key] = f"{names[0]}, as a part of a score; "
-    return part, touched
+    return touched
 
 
 def answers_card(answers: Answers) -> str:
     """Return a row per query, with how many responses it got."""
-    index_of_query = {key: index for index, key in enumerate(answers.queries)}
-    query_of_row = np.array([index_of_query[key] for key, _ in answers.responses], dtype=np.intp)[
-        answers.codes
-    ]
-    counts = np.bincount(query_of_row, minlength=len(index_of_query)).tolist()
+    counts = np.bincount(answers.query_of_row, minlength=len(answers.queries)).tolist()
     facts: dict[str, object] = {
         "domain": answers.domain,
         "subjects": f"{len(answers):,}",

@@ -43,13 +43,10 @@ def views_of(answers: Answers, table: Any) -> Counter[PartialView]:
     with at("attempts", ": "):
         columns = read_columns(table, _COLUMNS)
         subject_of, subjects = encode_parsed_column(columns[0], read_subject, "subject")
-        key_of, keys = encode_parsed_column(
-            columns[1], partial(read_key, likelihoods=answers.queries), "query"
-        )
+        read_known_key = partial(read_key, likelihoods=answers.queries)
+        key_of, keys = encode_parsed_column(columns[1], read_known_key, "query")
         outcome_of, outcomes = encode_parsed_column(columns[2], _outcome, "outcome")
-        attempts_by_subject: dict[Subject, list[tuple[str, str]]] = {
-            subject: [] for subject in subjects
-        }
+        attempts_by_subject = {subject: list[tuple[str, str]]() for subject in subjects}
         rows = zip(subject_of.tolist(), key_of.tolist(), outcome_of.tolist(), strict=True)
         for subject, key, outcome in rows:
             attempts_by_subject[subjects[subject]].append((outcomes[outcome], keys[key]))

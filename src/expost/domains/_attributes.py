@@ -105,10 +105,8 @@ def _no_attribute(name: str, names: Sequence[str]) -> InvalidInput:
 
 def _check_size(size: int) -> None:
     if size > MOST_COMBINATIONS:
-        raise InvalidInput(
-            f"{size:,} values are too many for an attribute; at most {MOST_COMBINATIONS:,} "
-            "are taken"
-        )
+        reason = f"{size:,} values are too many for an attribute"
+        raise InvalidInput(f"{reason}; at most {MOST_COMBINATIONS:,} are taken")
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -150,8 +148,7 @@ class Attributes:
         for name in names:
             with at(name):
                 kinds.append(Attribute.read(named[name]))
-        object.__setattr__(self, "names", names)
-        object.__setattr__(self, "kinds", tuple(kinds))
+        vars(self).update(names=names, kinds=tuple(kinds))
 
     def __repr__(self) -> str:
         shown = [f"{name}={kind!r}" for name, kind in self._by_name.items()]
@@ -278,14 +275,10 @@ class Part(FiniteSet):
     def __init__(self, about: tuple[str, ...], sets: Sequence[FiniteSet]) -> None:
         size = math.prod(map(len, sets))
         if size > MOST_COMBINATIONS:
-            raise InvalidInput(
-                f"{join_names(about)} have {size:,} combinations; a question can be about at most "
-                f"{MOST_COMBINATIONS:,}"
-            )
-        object.__setattr__(self, "about", about)
-        object.__setattr__(self, "sets", tuple(sets))
-        object.__setattr__(self, "names", about if len(sets) > 1 else None)
-        object.__setattr__(self, "values", Combinations(sets) if len(sets) > 1 else sets[0].values)
+            limit = f"a question can be about at most {MOST_COMBINATIONS:,}"
+            raise InvalidInput(f"{join_names(about)} have {size:,} combinations; {limit}")
+        names, values = (about, Combinations(sets)) if len(sets) > 1 else (None, sets[0].values)
+        vars(self).update(about=about, sets=tuple(sets), names=names, values=values)
 
     def __repr__(self) -> str:
         return f"Part({join_names(self.about)}: {len(self)} values)"
@@ -323,9 +316,8 @@ class Part(FiniteSet):
             coordinates = coordinates_of(value, self.about)
         except Exception:  # an error could show the value
             return None
-        return self.position_of(
-            [values.locate(x) for values, x in zip(self.sets, coordinates, strict=True)]
-        )
+        pairs = zip(self.sets, coordinates, strict=True)
+        return self.position_of([values.locate(x) for values, x in pairs])
 
     def position_of(self, positions: Sequence[int | None]) -> int | None:
         """Return the position of a combination, from the positions of its values."""
@@ -382,9 +374,8 @@ class Change:
             with at("times"):
                 times = read_integer(self.times, at_least=0)
                 if times > _MOST_TIMES:
-                    raise InvalidInput(
-                        f"must be at most {_MOST_TIMES:,}; leave it out for no limit"
-                    )
+                    limit = f"{_MOST_TIMES:,}; leave it out for no limit"
+                    raise InvalidInput(f"must be at most {limit}")
                 object.__setattr__(self, "times", times)
         if self.max_step is not None:
             with at("max_step"):
@@ -392,11 +383,6 @@ class Change:
                 if max_step < 0:
                     raise InvalidInput("must not be negative")
                 object.__setattr__(self, "max_step", max_step)
-
-    @classmethod
-    def read(cls, times: Any = None, max_step: Any = None) -> Change:
-        """Read what a user wrote."""
-        return cls(times, max_step)
 
     def check(self, values: Sequence[Any]) -> None:
         """Refuse a largest step for values that are not ordered."""
@@ -450,4 +436,5 @@ def changing(
     >>> xp.Attributes(region=["north", "south"], smokes=xp.changing(["no", "yes"], times=2))
     Attributes(region=2 values, smokes=changing[2 values, times=2])
     """
-    return Changing(values, Change.read(times, max_step))
+    limits: dict[str, Any] = {"times": times, "max_step": max_step}
+    return Changing(values, Change(**limits))

@@ -82,13 +82,11 @@ class Box:
         for index, side in enumerate(entries):
             with at(names[index] if names else f"[{index}]"):
                 checked.append(_side(side))
-        object.__setattr__(self, "sides", tuple(checked))
-        object.__setattr__(self, "names", names)
+        vars(self).update(sides=tuple(checked), names=names)
         if (count := self.column_slices[-1].stop) > _MOST_COLUMNS:
-            raise InvalidInput(
-                f"a box of {count:,} coordinates, counting each category, is too large: at most "
-                f"{_MOST_COLUMNS} are searched; a finite set has no such limit"
-            )
+            reason = f"a box of {count:,} coordinates, counting each category, is too large"
+            limit = f"at most {_MOST_COLUMNS} are searched; a finite set has no such limit"
+            raise InvalidInput(f"{reason}: {limit}")
 
     def __repr__(self) -> str:
         shown = [_shown(side) for side in self.sides]
@@ -178,15 +176,13 @@ class Box:
     def column_names(self) -> tuple[str, ...]:
         """The coordinates by name; of one with categories each of its columns."""
         names = self.names or tuple(str(i) for i in range(len(self.sides)))
-        return tuple(
-            column
-            for name, side in zip(names, self.sides, strict=True)
-            for column in (
-                [f"{name}={label}" for label in side.labels]
-                if isinstance(side, Categories)
-                else [name]
-            )
-        )
+        result: list[str] = []
+        for name, side in zip(names, self.sides, strict=True):
+            if isinstance(side, Categories):
+                result += [f"{name}={label}" for label in side.labels]
+            else:
+                result.append(name)
+        return tuple(result)
 
     @cached_property
     def groups(self) -> tuple[range, ...]:
@@ -214,10 +210,8 @@ class Box:
             )
         (name,) = about
         if name not in self.names:
-            hint = did_you_mean(name, self.names)
-            raise InvalidInput(
-                f"there is no coordinate {name!r}; there are {join_names(self.names)}{hint}"
-            )
+            present = f"{join_names(self.names)}{did_you_mean(name, self.names)}"
+            raise InvalidInput(f"there is no coordinate {name!r}; there are {present}")
         side = self.sides[self.names.index(name)]
         if not isinstance(side, Categories):
             raise InvalidInput(

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from expost.cards import card
 from expost.errors import InvalidInput, did_you_mean
+from expost.files.canonical import value_tree
 from expost.files.reading import as_list, number, read_list, scalar, text
 from expost.files.tables import as_array, column_names, is_frame
 
@@ -84,8 +85,7 @@ class FiniteSet:
             name, result = "values", read_list(rows, _scalar, "values")
         else:
             name, result = "rows", read_list(rows, lambda row: _point(row, checked), "rows")
-        object.__setattr__(self, "values", tuple(result))
-        object.__setattr__(self, "names", checked)
+        vars(self).update(values=tuple(result), names=checked)
         if len(self._index) < len(result):
             repeated = next(i for i, value in enumerate(result) if self._index[value] != i)
             raise InvalidInput("repeats an earlier value", f"{name}[{repeated}]")
@@ -101,9 +101,8 @@ class FiniteSet:
         if self.names is not None:
             return str(self)
         first_values = [_cut(repr(value)) for value in self.values[:_LISTED]]
-        remainder = (
-            f" and {len(self) - len(first_values):,} more" if len(self) > len(first_values) else ""
-        )
+        hidden = len(self) - len(first_values)
+        remainder = f" and {hidden:,} more" if hidden else ""
         return f"{str(self)[:-1]}: {', '.join(first_values)}{remainder})"
 
     def _repr_html_(self) -> str:
@@ -172,13 +171,8 @@ class FiniteSet:
     def tree(self) -> dict[str, Any]:
         """Return the set as it is in a transcript file, with its numbers as doubles."""
         if self.names is None:
-            return {"values": [v if isinstance(v, str) else _float(v) for v in self.values]}
-        rows = [[_float(x) for x in row] for row in self.values if isinstance(row, tuple)]
-        return {"points": {"names": list(self.names), "rows": rows}}
-
-
-def _float(value: Any) -> float:
-    return float(value)
+            return {"values": list(map(value_tree, self.values))}
+        return {"points": {"names": list(self.names), "rows": list(map(value_tree, self.values))}}
 
 
 def _scalar(value: Any) -> Scalar:
@@ -236,9 +230,8 @@ def describe_mismatch(value: Any, names: Sequence[str]) -> str:
         hidden = len(unknown) - len(shown)
         parts = [f"it has no {join_names(missing)}"] if missing else []
         parts += shown
-        parts += (
-            [f"{hidden} of its names {'are' if hidden > 1 else 'is'} not known"] if hidden else []
-        )
+        if hidden:
+            parts.append(f"{hidden} of its names {'are' if hidden > 1 else 'is'} not known")
         return "; ".join(parts)
     if isinstance(value, (tuple, list, np.ndarray)) and len(value) != len(names):
         return f"it has {len(value)} coordinate{'' if len(value) == 1 else 's'}, not {len(names)}"

@@ -18,7 +18,7 @@ from expost.loss import Odometer
 from expost.queries import Query
 from expost.sampling import Source
 from expost.session._history import HistoryFile
-from expost.session._secret_value import value_history
+from expost.session._secret_value import wrap_value
 from expost.session._session import Session, Store
 from expost.solver import Effort
 from expost.transcript import Exchange, Transcript, append_exchange
@@ -67,7 +67,7 @@ class FileSession(Session):
         effort: Effort | None = None,
         waiting: Callable[[], None] | None = None,
     ) -> None:
-        secret = value_history(value)
+        secret = wrap_value(value)
         del value  # as in Session
         expect(path, (str, os.PathLike), "the name of a file")
         if not os.path.lexists(path):

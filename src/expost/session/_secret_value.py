@@ -13,7 +13,7 @@ from expost.session._history import History, HistoryFile
 from expost.session._secret import NotCopyable, Secret, scrub_traceback
 from expost.transcript import Transcript
 
-__all__ = ["Constant", "SecretValue", "ValueSource", "initial_value", "value_history"]
+__all__ = ["Constant", "SecretValue", "ValueSource", "wrap_value"]
 
 
 class SecretValue(Protocol):
@@ -43,14 +43,9 @@ class ValueSource(Protocol):
         """Locate the value in a domain."""
 
 
-def initial_value(value: Any) -> ValueSource:
-    """Wrap a value, or the record at the first step if there are steps."""
-    return value if isinstance(value, HistoryFile) else _ValueInMemory(Secret(value), first=True)
-
-
-def value_history(value: Any) -> ValueSource:
-    """Wrap a value, or the records of all steps if there are steps."""
-    return value if isinstance(value, HistoryFile) else _ValueInMemory(Secret(value), first=False)
+def wrap_value(value: Any, *, first: bool = False) -> ValueSource:
+    """Wrap a value; if there are steps, the records of all of them, or of the first one."""
+    return value if isinstance(value, HistoryFile) else _ValueInMemory(Secret(value), first)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from expost.numbers import Enclosure
 from expost.queries import Query, check_query
 from expost.sampling import Source, SystemSource, draw
 from expost.session._secret import Secret, without_frames
-from expost.session._secret_value import ValueSource, initial_value, value_history
+from expost.session._secret_value import ValueSource, wrap_value
 from expost.solver import Effort
 from expost.transcript import Exchange, Transcript
 
@@ -116,7 +116,7 @@ class Session:
         source: Source | None = None,
         effort: Effort | None = None,
     ) -> None:
-        secret = initial_value(value)
+        secret = wrap_value(value, first=True)
         del value  # so that no traceback that prints local variables can show it
         with at("filter"):
             expect(filter, Filter, "a filter, such as BayesianFilter(epsilon=1)")
@@ -146,7 +146,7 @@ class Session:
             InvalidInput: The transcript names no filter, or is ahead of the records.
             OutsideDomain: The value is not in the domain. The error does not show it.
         """
-        secret = value_history(value)
+        secret = wrap_value(value)
         del value
         expect(transcript, Transcript, "a transcript")
         with at("store"):
@@ -366,7 +366,6 @@ def interact(analyst: Analyst, session: Session) -> Transcript:
         if query is HALT:
             return session.transcript
         expect(query, Query, "a query or HALT, from the analyst")
-        assert isinstance(query, Query)
         if query in refused:
             return session.transcript
         try:
