@@ -144,9 +144,8 @@ def _keep_owner(descriptor: int, old: os.stat_result) -> None:
         os.chown(descriptor, old.st_uid, old.st_gid)
     except PermissionError:
         changed = "group" if new.st_uid == old.st_uid else "owner"
-        raise InvalidInput(
-            f"cannot be replaced: its {changed} would change; its owner can"
-        ) from None
+        reason = f"its {changed} would change; its owner can"
+        raise InvalidInput(f"cannot be replaced: {reason}") from None
 
 
 @contextmanager

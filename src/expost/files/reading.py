@@ -177,9 +177,8 @@ def split_kind(value: Any, kinds: Mapping[str, T], family: str) -> tuple[T, dict
     if kind is None:
         with at("kind"):
             text(name)
-            raise InvalidInput(
-                f"unknown {family}; known: {', '.join(kinds)}{did_you_mean(name, kinds)}"
-            )
+            known = f"{', '.join(kinds)}{did_you_mean(name, kinds)}"
+            raise InvalidInput(f"unknown {family}; known: {known}")
     return kind, fields
 
 

@@ -96,10 +96,8 @@ def read_csv(path: Path, names: Sequence[str]) -> Columns:
                     continue  # an empty line
                 done += 1
                 if len(row) != len(header):
-                    reason = (
-                        f"has {len(row)} cells, the header {len(header)}{separator_hint(header)}"
-                    )
-                    raise InvalidInput(reason, f"row {done}")
+                    size = f"the header {len(header)}{separator_hint(header)}"
+                    raise InvalidInput(f"has {len(row)} cells, {size}", f"row {done}")
                 for index in wanted:
                     columns[index].append(row[index])
         except csv.Error as error:

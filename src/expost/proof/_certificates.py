@@ -348,15 +348,11 @@ def _leaf(
     step: Leaf, scaled_terms: list[_ScaledTerm], box: Box, sign: int, *, curved: bool
 ) -> dict[str, Any]:
     """Return a leaf in the units of the checker, with the best points for tangents."""
-    lam = _short(
-        scaled.scale * y for scaled, y in zip(scaled_terms, step.multipliers.tolist(), strict=True)
-    )
-    # For what is straight, its slope is best.
-    straight = [scaled.term.curve.kind == "straight" for scaled in scaled_terms]
-    lam = [
-        sign * scaled.times if of_it else y
-        for scaled, y, of_it in zip(scaled_terms, lam, straight, strict=True)
-    ]
+    pairs = list(zip(scaled_terms, step.multipliers.tolist(), strict=True))
+    lam = _short(scaled.scale * y for scaled, y in pairs)
+    for index, scaled in enumerate(scaled_terms):
+        if scaled.term.curve.kind == "straight":
+            lam[index] = sign * scaled.times  # its slope is best
     pairs = list(zip(scaled_terms, step.curvatures.tolist(), strict=True))
     q = [_curvature(scaled.term.curve, scaled.scale * (scaled.scale * y)) for scaled, y in pairs]
     # Other coordinates than those of the block do not matter.
@@ -387,10 +383,8 @@ def _diagonal(step: Leaf, scaled_terms: list[_ScaledTerm], q: list[float], box: 
     result = []
     for index, column in enumerate(box.order):
         least = step.diagonal.get(column, 0.0)
-        pairs = zip(scaled_terms, q, strict=True)
-        size = sum(
-            abs(y * scaled.weights[index]) * abs(scaled.weights[index]) for scaled, y in pairs
-        )
+        pairs = [(y, scaled.weights[index]) for scaled, y in zip(scaled_terms, q, strict=True)]
+        size = sum(abs(y * weight) * abs(weight) for y, weight in pairs)
         if math.isinf(least):
             result.append(1e9 * len(box.order) * size)
         else:

@@ -131,12 +131,9 @@ class _Frame:
 
     @classmethod
     def of(cls, box: Box, columns: Sequence[int], terms: int, sign: int) -> _Frame:
-        used = [box.columns[j] for j in columns]
         exponents = [
-            0
-            if isinstance(side, Integers)
-            else math.frexp(max(abs(side.lower), abs(side.upper)))[1]
-            for side in used
+            0 if isinstance(box.columns[j], Integers) else math.frexp(box.reach[j])[1]
+            for j in columns
         ]
         return cls(columns, exponents, terms, sign)
 
