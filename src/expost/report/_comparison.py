@@ -85,6 +85,17 @@ class Standing:
     """How many more of the last query it would accept, whatever the responses."""
 
     @property
+    def says(self) -> str:
+        """What it bounds: "loss" or "epsilon"."""
+        return "loss" if isinstance(self.spent, Enclosure) else "epsilon"
+
+    @property
+    def enclosure(self) -> Enclosure:
+        """What is spent, with equal ends unless it is a realized loss."""
+        spent = self.spent
+        return spent if isinstance(spent, Enclosure) else Enclosure(spent, spent)
+
+    @property
     def parameters(self) -> str:
         """The parameters that a rule had to fix in advance, for people."""
         rule = self.filter.rule if isinstance(self.filter, CompositionFilter) else None
@@ -118,12 +129,11 @@ class Comparison(ResultTable):
         it may be more than ``more``, and ``parameters`` what a rule had to fix in advance.
         """
         rows = self.standings.values()
-        ends = [(spent.lower, spent.upper) for spent in map(_enclosed, rows)]
         return {
             "accounting": [row.name for row in rows],
-            "says": ["loss" if isinstance(row.spent, Enclosure) else "epsilon" for row in rows],
-            "lower": [lower for lower, _ in ends],
-            "upper": [upper for _, upper in ends],
+            "says": [row.says for row in rows],
+            "lower": [row.enclosure.lower for row in rows],
+            "upper": [row.enclosure.upper for row in rows],
             "more": [row.repeats.count for row in rows],
             "undecided": [row.repeats.undecided for row in rows],
             "parameters": [row.parameters for row in rows],
@@ -138,7 +148,7 @@ class Comparison(ResultTable):
             for row in self.standings.values()
             if isinstance(row.filter, CompositionFilter)
             and isinstance(row.filter.rule, Renyi | Mixture)
-            and _enclosed(row).lower > limit
+            and row.enclosure.lower > limit
         ]
         if not over:
             return ""
@@ -148,15 +158,14 @@ class Comparison(ResultTable):
         )
 
     def _view(self) -> View:
-        names, columns = list(self.standings), self.columns()
+        standings = list(self.standings.values())
 
         def row(index: int) -> tuple[object, ...]:
-            count = f"{columns['more'][index]:,}"
-            if columns["undecided"][index] or columns["more"][index] == MOST_REPEATS:
-                count += " or more"
-            spent = _enclosed(self.standings[names[index]]).shown()
-            said = columns["says"][index]
-            return names[index], said, spent, count, columns["parameters"][index]
+            standing = standings[index]
+            count, undecided = standing.repeats.count, standing.repeats.undecided
+            more = f"{count:,}{' or more' if undecided or count == MOST_REPEATS else ''}"
+            spent = standing.enclosure.shown()
+            return standing.name, standing.says, spent, more, standing.parameters
 
         allowed = f"budget {self.budget} at delta {format_nats(float(self.delta))}"
         facts: dict[str, object] = {"more": "of the last query, whatever the responses"}
@@ -165,15 +174,14 @@ class Comparison(ResultTable):
             facts["note"] = self.beyond
         title = f"Comparison({allowed}, {format_count(self.exchanges, 'exchange')})"
         head = ("accounting", "says", "spent", "more", "parameters")
-        return View(title, facts, head, len(names), row)
+        return View(title, facts, head, len(standings), row)
 
     def tree(self) -> dict[str, Any]:
         """Return the comparison as JSON."""
         rows: dict[str, Any] = dict.fromkeys(ACCOUNTINGS)
         rules = {}
         for name, standing in self.standings.items():
-            said = "loss" if isinstance(standing.spent, Enclosure) else "epsilon"
-            rows[name] = {said: standing.spent, "more": standing.repeats.count}
+            rows[name] = {standing.says: standing.spent, "more": standing.repeats.count}
             if isinstance(standing.filter, CompositionFilter):
                 rules[name] = readable_tree(standing.filter.rule.tree())
         undecided = [name for name, row in self.standings.items() if row.repeats.undecided]
@@ -235,7 +243,11 @@ def compare(
     for name, filter_ in every.items():
         if stage is not None:
             stage(name)
-        spent = _spent(filter_, odometer)
+        spent: float | Enclosure
+        if isinstance(filter_, CompositionFilter):
+            spent = filter_.exact_loss(odometer).nearest
+        else:
+            spent = odometer.tightest_loss
         standings[name] = Standing(name, filter_, spent, filter_.count_repeats(odometer, last))
     return Comparison(budget, spared, len(transcript), standings, missing)
 
@@ -331,17 +343,6 @@ def _renyi(transcript: Transcript, budget: Nats, delta: Fraction) -> Renyi:
         planned = first.charge(domain).nearest
     planned = min(max(planned, _SMALLEST_PLAN), LARGEST_EPSILON)
     return Renyi.for_plan(budget.nearest, delta, planned)
-
-
-def _enclosed(standing: Standing) -> Enclosure:
-    spent = standing.spent
-    return spent if isinstance(spent, Enclosure) else Enclosure(spent, spent)
-
-
-def _spent(filter_: Filter, odometer: Odometer) -> float | Enclosure:
-    if isinstance(filter_, CompositionFilter):
-        return filter_.exact_loss(odometer).nearest
-    return odometer.tightest_loss
 
 
 def basic_charges(odometer: Odometer, budget: Nats | None) -> list[float]:

@@ -36,7 +36,6 @@ from expost.transcript import Exchange
 __all__ = [
     "ExplainedExchange",
     "Explanation",
-    "change_text",
     "closing_sentences",
     "exchange_row",
     "explain",
@@ -168,10 +167,8 @@ def explain(history: object) -> Explanation:
     [('the value itself, at epsilon 0.5', 'up'), ('the value itself, at epsilon 0.5', 'down')]
     """
     replay = history if isinstance(history, Replay) else replay_of(history)
-    filter_, odometer_of_replay = replay.filter, replay.odometer
-    odometer = odometer_of_replay.with_effort(
-        odometer_of_replay.effort.with_work_limit()
-    ).with_known_losses(odometer_of_replay)
+    filter_, odometer = replay.filter, replay.odometer
+    odometer = odometer.with_effort(odometer.effort.with_work_limit()).with_known_losses(odometer)
     transcript, exchanges = odometer.transcript, len(odometer)
     # Where the budget was respected no loss on the way exceeded it, wherever the searches stop.
     respected = filter_ is not None and filter_.pure and replay.respected
@@ -183,12 +180,11 @@ def explain(history: object) -> Explanation:
     for exchange in shown_exchanges:
         for answered in (exchange - 1, exchange):
             if answered not in losses:
-                loss = odometer.with_effort(odometer.effort.with_share(_EFFORT_SHARE)).loss_after(
-                    answered
-                )
-                losses[answered] = (
-                    filter_.capped(loss) if filter_ is not None and respected else loss
-                )
+                effort = odometer.effort.with_share(_EFFORT_SHARE)
+                loss = odometer.with_effort(effort).loss_after(answered)
+                if filter_ is not None and respected:
+                    loss = filter_.capped(loss)
+                losses[answered] = loss
     held = replay.loss
     if filter_ is not None and not (filter_.pure and filter_.by_loss and odometer.searched):
         held = filter_.loss(odometer)  # elsewhere that is what the replay has searched for
@@ -290,15 +286,10 @@ def _table(explanation: Explanation, domain: Domain) -> list[str]:
 def exchange_row(step: ExplainedExchange, domain: Domain) -> tuple[str, str, str, str, str]:
     """Write the cells of an exchange: its index, question, response, loss and change."""
     response = response_text(step.exchange.response, step.exchange.query, domain)
-    return f"{step.index}.", step.question, response, format_amount(step.loss), change_text(step)
-
-
-def change_text(step: ExplainedExchange) -> str:
-    """Describe the change of the loss, even if it is smaller than the digits show."""
-    hidden = step.change in ("up", "down") and format_amount(step.before) == format_amount(
-        step.loss
-    )
-    return _CHANGES[step.change] + (", by less than is shown" if hidden else "")
+    before, loss = format_amount(step.before), format_amount(step.loss)
+    hidden = step.change in ("up", "down") and before == loss
+    change = _CHANGES[step.change] + (", by less than is shown" if hidden else "")
+    return f"{step.index}.", step.question, response, loss, change
 
 
 def _parts(explanation: Explanation) -> Iterator[str]:
@@ -333,12 +324,10 @@ def _budget(explanation: Explanation) -> Iterator[str]:
 def _most_different_text(explanation: Explanation, domain: Domain) -> Iterator[str]:
     extremes = explanation.most_different
     if extremes is None:
-        possible = explanation.loss.lower < math.inf
-        yield (
-            "Nothing was found that tells two values apart."
-            if possible
-            else "No value can have given all of these responses."
-        )
+        if explanation.loss.lower < math.inf:
+            yield "Nothing was found that tells two values apart."
+        else:
+            yield "No value can have given all of these responses."
         return
     if isinstance(extremes.likeliest, dict) and isinstance(extremes.unlikeliest, dict):
         above, below = records_text(extremes.likeliest, extremes.unlikeliest)
@@ -361,10 +350,8 @@ def _most_different_text(explanation: Explanation, domain: Domain) -> Iterator[s
 
 def _value(value: Value | Record, domain: Domain, others_alike: int | None) -> str:
     assert not isinstance(value, dict), "of records there are two"
-    text = value_text(value, domain)
-    return (
-        f"{text} (and {format_count(others_alike, 'other value')} alike)" if others_alike else text
-    )
+    alike = f" (and {format_count(others_alike, 'other value')} alike)" if others_alike else ""
+    return f"{value_text(value, domain)}{alike}"
 
 
 def _times(extremes: ExtremePair) -> str:

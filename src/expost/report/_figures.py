@@ -200,24 +200,19 @@ def estimates_chart(
 def comparison_chart(comparison: Comparison) -> Chart:
     """Draw a bar per accounting method: its epsilon, or the realized loss if they are finite."""
     standings = list(comparison.standings.values())
-    spent = [
-        row.spent.upper if isinstance(row.spent, Enclosure) else row.spent for row in standings
-    ]
+    spent = [standing.enclosure.upper for standing in standings]
     ends = [amount if amount < math.inf else 0.0 for amount in spent]
-    of_epsilon = ("basic", f"epsilon at delta {float(comparison.delta):.6g}")
-    looks = [
-        ("realized", "realized loss") if isinstance(row.spent, Enclosure) else of_epsilon
-        for row in standings
-    ]
+    looks_by_bound = {
+        "loss": ("realized", "realized loss"),
+        "epsilon": ("basic", f"epsilon at delta {float(comparison.delta):.6g}"),
+    }
+    looks = [looks_by_bound[standing.says] for standing in standings]
     marks: list[Mark] = [*HorizontalBars.by_look(ends, looks)]
     limit = comparison.budget.enclosure.upper
-    labels = [
-        (
-            float(index),
-            make_printable(f"{row.name} ({row.parameters})" if row.parameters else row.name),
-        )
-        for index, row in enumerate(standings)
-    ]
+    labels = []
+    for index, standing in enumerate(standings):
+        parameters = f" ({standing.parameters})" if standing.parameters else ""
+        labels.append((float(index), make_printable(f"{standing.name}{parameters}")))
     marks.append(VerticalLine(limit, "ink", _budget_label(comparison.budget), "6 4"))
     return Chart(
         Axis("privacy loss (nats)", 0, 1.05 * max(limit, *ends)),

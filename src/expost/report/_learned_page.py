@@ -84,9 +84,8 @@ def _odds(learned: ConfidenceChange) -> str:
     if not (0 < before < 1 and 0 < after < 1):
         return ""
     factor = f"{after / (1 - after) * ((1 - before) / before):.3g}"
-    return (
-        f" Its odds have {'not changed' if factor == '1' else f'changed by a factor of {factor}'}."
-    )
+    changed = "not changed" if factor == "1" else f"changed by a factor of {factor}"
+    return f" Its odds have {changed}."
 
 
 def learned_page(

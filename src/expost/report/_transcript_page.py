@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from expost.numbers import Enclosure
-from expost.report._explanation import Explanation, change_text, closing_sentences
+from expost.report._explanation import Explanation, closing_sentences, exchange_row
 from expost.report._figures import odometer_chart
 from expost.report._formatting import basic_text, budget_text, format_amount, response_text
 from expost.report._page import Header, bullets, figure, page, paragraph, section, table
@@ -112,8 +112,7 @@ def _loss_table(explanation: Explanation, losses: Sequence[Enclosure]) -> str:
             format_amount(losses[index]),
             format_amount(basic[index]),
         )
-        for index in shown_exchanges
-        for exchange in (exchanges[index - 1],)
+        for index, exchange in ((index, exchanges[index - 1]) for index in shown_exchanges)
     ]
     caption = (
         "After each response." if step == 1 else f"After every {step:,} responses, and at the peak."
@@ -134,19 +133,11 @@ def learned_table(explanation: Explanation) -> str:
 
 def _exchange_table(explanation: Explanation) -> str:
     domain = explanation.replay.odometer.domain
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for step in explanation.steps:
         if step.skipped:
             rows.append(("…", f"{step.skipped:,} more", "", "", ""))
-        rows.append(
-            (
-                f"{step.index:,}",
-                step.question,
-                response_text(step.exchange.response, step.exchange.query, domain),
-                format_amount(step.loss),
-                change_text(step),
-            )
-        )
+        rows.append((f"{step.index:,}", *exchange_row(step, domain)[1:]))
     caption = (
         "Losses are in nats, natural logarithms of factors of odds, for somebody who sees all "
         "responses up to there. A number in brackets after a name is its weight in the score."
