@@ -126,7 +126,7 @@ def test_the_command_audits_on_spark(spark: Any, run: Run, tmp_path: Path) -> No
     xp.audits.save_filter(GUARD, tmp_path / "policy.json")
     log = tmp_path / "log.csv"
     logged.frame().write_csv(log)
-    files = (log, "--queries", queries, "--policy", tmp_path / "policy.json")
+    files = (log, "--queries", queries, "--filter", tmp_path / "policy.json")
     here = run("audit", *files, "-o", tmp_path / "here")
     there = run("audit", *files, "--engine", "spark", "-o", tmp_path / "there")
     assert there == here

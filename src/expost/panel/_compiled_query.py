@@ -19,7 +19,7 @@ from typing import Any, assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from expost._types import Floats, Indices
+from expost._types import Indices
 from expost.domains import Attributes, Box, Domain, FiniteSet
 from expost.numbers import UNIT
 from expost.panel._differences import Differences, differences, fixed_logs, wrapped
@@ -62,9 +62,16 @@ class CompiledQuery:
     """
 
     def __init__(
-        self, index: int, query: Query, likelihood: Likelihood[Any], all_responses: Responses
+        self,
+        index: int,
+        query: Query,
+        likelihood: Likelihood[Any],
+        charge: Charge,
+        all_responses: Responses,
     ) -> None:
         self.index = index
+        self.charge = charge
+        """What basic composition charges for the query."""
         self._all_responses = all_responses
         self.response_indices = np.zeros(0, dtype=np.intp)
         """For each code, the index of the response among those to all queries."""
@@ -73,7 +80,7 @@ class CompiledQuery:
         self.responses = likelihood.responses
         self.positions: list[int] = []
         self._codes: dict[int, int] = {}
-        count = _size(likelihood.responses)
+        count = _count_responses(likelihood.responses)
         listed = count if count <= _LISTED else 0
         self._lookup = np.full(listed, -1, dtype=np.intp)
 
@@ -119,12 +126,19 @@ class CompiledFiniteQuery(CompiledQuery):
     """A query on a finite set, with a column of doubles for each response that occurred."""
 
     def __init__(
-        self, index: int, query: Query, likelihood: FiniteLikelihood, all_responses: Responses
+        self,
+        index: int,
+        query: Query,
+        likelihood: FiniteLikelihood,
+        charge: Charge,
+        all_responses: Responses,
     ) -> None:
-        super().__init__(index, query, likelihood, all_responses)
+        super().__init__(index, query, likelihood, charge, all_responses)
         self.likelihood: FiniteLikelihood = likelihood
-        self._logs = np.empty((len(likelihood.domain), 0))
-        self._impossible = np.empty(0, dtype=np.bool_)
+        self.logs = np.empty((len(likelihood.domain), 0))
+        """The logarithms of responses in doubles: a row for each value, a column for each code."""
+        self.impossible = np.empty(0, dtype=np.bool_)
+        """For each code, whether some value cannot give that response."""
         self._fixed: dict[int, NDArray[np.int64]] = {}
 
     def draw(self, value_indices: Any, source: Source) -> NDArray[Any]:
@@ -158,7 +172,7 @@ class CompiledFiniteQuery(CompiledQuery):
 
     def _grow(self) -> None:
         super()._grow()
-        new = self.positions[self._logs.shape[1] :]
+        new = self.positions[self.logs.shape[1] :]
         if not new:
             return
         terms = [self.likelihood.term(position) for position in new]
@@ -170,18 +184,8 @@ class CompiledFiniteQuery(CompiledQuery):
         errors = np.array([term.error for term in terms])
         allowed = impossible | (errors <= TERM_ERROR * UNIT * self.size + TINY)
         assert ((largest <= self.size) & allowed).all(), "no term is larger than epsilon"
-        self._logs = np.hstack([self._logs, columns])
-        self._impossible = np.append(self._impossible, impossible)
-
-    @property
-    def logs(self) -> Floats:
-        """The logarithms of responses in doubles: a row for each value, a column for each code."""
-        return self._logs
-
-    @property
-    def impossible(self) -> NDArray[np.bool_]:
-        """For each code, whether some value cannot give that response."""
-        return self._impossible
+        self.logs = np.hstack([self.logs, columns])
+        self.impossible = np.append(self.impossible, impossible)
 
     def fixed(self, codes: Indices) -> NDArray[np.int64]:
         """The logarithms of some responses, which all values can give, as words: a column each."""
@@ -191,7 +195,7 @@ class CompiledFiniteQuery(CompiledQuery):
         return np.array([self._fixed[code] for code in codes.tolist()]).T
 
 
-def _size(responses: Sequence[Any]) -> int:
+def _count_responses(responses: Sequence[Any]) -> int:
     """Count responses, even if there are more than fit into a word."""
     size: int = getattr(responses, "size", None) or len(responses)
     return size
@@ -205,16 +209,16 @@ class QueryRegistry:
         self.grid = Grid()
         self.responses: Responses = []
         """All responses that occurred, each with its query."""
-        self._entries: list[tuple[CompiledQuery, Charge]] = []
+        self._compiled: list[CompiledQuery] = []
         self._lock = threading.Lock()
         self._by_identity: dict[int, CompiledQuery] = {}
         self._by_content: dict[str, CompiledQuery] = {}
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self._compiled)
 
     def __getitem__(self, index: int) -> CompiledQuery:
-        return self._entries[index][0]
+        return self._compiled[index]
 
     def of(self, query: Query) -> CompiledQuery:
         """Return the compiled form of a query; equal queries share one."""
@@ -225,23 +229,24 @@ class QueryRegistry:
         with self._lock:  # two threads must not give one number to two queries
             compiled = self._by_content.get(query.content_id)
             if compiled is None:
-                compiled = self._compile(len(self._entries), query)
-                ceiling = query.ceiling(self.domain)
-                charge = Charge(ceiling, self.grid.admit(ceiling))
-                self._entries.append((compiled, charge))  # at once, whatever interrupts this
+                compiled = self._compile(query)
+                self._compiled.append(compiled)
                 self._by_content[query.content_id] = compiled
                 self._by_identity[id(query)] = compiled
         return compiled
 
-    def _compile(self, index: int, query: Query) -> CompiledQuery:
-        domain = self.domain
+    def _compile(self, query: Query) -> CompiledQuery:
+        domain, index, responses = self.domain, len(self._compiled), self.responses
+        likelihood: Any = query.on(domain)  # which refuses queries that are not about the domain
+        ceiling = query.ceiling(domain)
+        charge = Charge(ceiling, self.grid.admit(ceiling))
         match domain:
             case FiniteSet():
-                return CompiledFiniteQuery(index, query, query.on(domain), self.responses)
+                return CompiledFiniteQuery(index, query, likelihood, charge, responses)
             case Attributes():
-                return CompiledFiniteQuery(index, query, query.on(domain).on_part, self.responses)
+                return CompiledFiniteQuery(index, query, likelihood.on_part, charge, responses)
             case Box():
-                return CompiledQuery(index, query, query.on(domain), self.responses)
+                return CompiledQuery(index, query, likelihood, charge, responses)
             case _:
                 assert_never(domain)
 
@@ -259,10 +264,6 @@ class QueryRegistry:
             for _ in range(times):
                 transcript = transcript.add_position(compiled.query, position)
         return transcript
-
-    def charge(self, compiled: CompiledQuery) -> Charge:
-        """Return what basic composition charges for a query."""
-        return self._entries[compiled.index][1]
 
 
 Words = NDArray[np.uint64]
@@ -314,7 +315,7 @@ class Drawing:
 
     def _write(self) -> bool:
         """Write all weights out, unless they are too many."""
-        values, count = len(self._likelihood.domain), _count_responses(self._likelihood)
+        values, count = len(self._likelihood.domain), _count_responses(self._likelihood.responses)
         if values * count > _LARGEST_TABLE:
             return False
         pmfs = [self._likelihood.pmf(value_index) for value_index in range(values)]
@@ -375,10 +376,3 @@ def _position_column(positions: list[int]) -> NDArray[Any]:
     """Positions as an array: of words, unless some are too large."""
     wide = any(position >= 1 << 63 for position in positions)
     return np.array(positions, dtype=object if wide else np.int64)
-
-
-def _count_responses(likelihood: FiniteLikelihood) -> int:
-    try:
-        return len(likelihood.responses)
-    except OverflowError:  # there are more than fit into a word
-        return _LARGEST_TABLE + 1

@@ -131,7 +131,7 @@ class State(ABC):
         codes = compiled.codes(positions)
         self._absorb(compiled, codes, selection)
         self.exchanges[selection.subscript] += 1
-        self.spent.add(self.registry.charge(compiled), selection)
+        self.spent.add(compiled.charge, selection)
         self.log.add(compiled, codes, selection)
         if "query_tallies" in self.__dict__:
             self.query_tallies.extend(selection.subscript, compiled.index)
@@ -167,7 +167,7 @@ class State(ABC):
                 selection = Selection(self.count, indices)
                 self._absorb(compiled, codes_given, selection)
                 self.exchanges[indices] += 1
-                self.spent.add(self.registry.charge(compiled), selection)
+                self.spent.add(compiled.charge, selection)
             return
         table = counted.table(self.count)
         for query_index, rows in groups(query_indices):
@@ -175,7 +175,7 @@ class State(ABC):
             totals = counts.sum(axis=0)
             self._absorb_counts(compiled, codes[rows], counts, totals)
             self.exchanges += totals.astype(np.int32)
-            self.spent.load(self.registry.charge(compiled), totals.astype(np.int64))
+            self.spent.load(compiled.charge, totals.astype(np.int64))
 
     @abstractmethod
     def _absorb_counts(
@@ -224,7 +224,7 @@ class StateAccounts(Accounts):
         On a grid they are compared exactly, each sum once; else each collection of queries once.
         """
         state = self.state
-        charge = None if query is None else state.registry.charge(state.registry.of(query))
+        charge = None if query is None else state.registry.of(query).charge
         lower, upper = state.spent.around(self.selection, charge)
 
         def settle(rows: Indices, budget: Nats) -> BudgetComparison:
