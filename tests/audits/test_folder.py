@@ -77,7 +77,7 @@ def test_a_label_and_the_number_that_it_spells_stay_apart(tmp_path: Path) -> Non
 
 
 def test_ids_are_as_long_as_it_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("expost.audits._folder._DIGITS", 0)
+    monkeypatch.setattr("expost.audits._answer_files._DIGITS", 0)
     xp.Transcript(VALUES).add(HALF, "no").add(ONE, "no").save(tmp_path / "a.json")
     answers = xp.load_answers(tmp_path)
     assert sorted(map(len, answers.queries)) == [1, 1]

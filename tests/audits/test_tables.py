@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 import expost as xp
-from expost.audits._tables import save_losses
+from expost.audits._answer_files import save_losses
 from expost.files import tables
 
 QUERIES = {

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import expost as xp
-from expost.panel._concave import concave_spreads
+from expost.panel._box_state import concave_spreads
 from expost.proof import certificate, verify
 from expost.queries import About, Query
 from support import integer_boxes, oracles

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from expost.audits._answer_files import (
+    LoadedTranscripts,
+    load_answers,
+    load_folder,
+    save_answers,
+    save_losses,
+    save_queries,
+)
 from expost.audits._audit import Audit, FilesRead, audit, audit_spark
 from expost.audits._errors import BadFile, BadFiles, BadRow, BadRows
-from expost.audits._folder import LoadedTranscripts, load_folder
 from expost.audits._losses import AgainstBudget, Losses, against_budget, realized_losses
 from expost.audits._plan import load_filter, save_filter
-from expost.audits._tables import load_answers, save_answers, save_losses, save_queries
 
 __all__ = [
     "AgainstBudget",

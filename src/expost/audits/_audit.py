@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from expost._format import format_nats
 from expost.answers import Answers, queries_from_json
+from expost.audits._answer_files import LoadedTranscripts, group_identical, load_folder
 from expost.audits._decisions import audit_subjects
 from expost.audits._errors import is_hidden
-from expost.audits._folder import LoadedTranscripts, group_identical, load_folder
 from expost.audits._log import (
     COLUMNS,
     LogFiles,

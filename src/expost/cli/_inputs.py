@@ -25,8 +25,8 @@ from expost.queries import About, Query
 from expost.session import HistoryFile
 
 if TYPE_CHECKING:
+    from expost.audits._answer_files import LoadedTranscripts
     from expost.audits._errors import BadFiles
-    from expost.audits._folder import LoadedTranscripts
 
 __all__ = [
     "about_options",
@@ -81,9 +81,8 @@ def show_bad_files(error: BadFiles) -> None:
 def read_answers(data: Path, queries: Path | None, line: Line) -> LoadedTranscripts:
     """Load the answers in a folder of transcripts, or in a table, which names no filter."""
     # One subject needs none of it.
+    from expost.audits._answer_files import LoadedTranscripts, load_answers, load_folder
     from expost.audits._errors import BadFiles
-    from expost.audits._folder import LoadedTranscripts, load_folder
-    from expost.audits._tables import load_answers
 
     if data.is_dir():
         try:

@@ -10,8 +10,8 @@ import click
 import numpy as np
 
 from expost.answers import Answers
+from expost.audits._answer_files import save_losses
 from expost.audits._losses import AgainstBudget, Losses, against_budget, losses_within
-from expost.audits._tables import save_losses
 from expost.cli._inputs import read_answers
 from expost.cli._outputs import (
     check_output,

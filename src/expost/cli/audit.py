@@ -9,9 +9,9 @@ from pathlib import Path
 
 import click
 
+from expost.audits._answer_files import transcript_files
 from expost.audits._audit import Audit, FilesRead, audit, audit_files_on_spark, is_transcript_folder
 from expost.audits._errors import BadFiles, BadRows
-from expost.audits._folder import transcript_files
 from expost.audits._log import LogFiles
 from expost.audits._plan import filter_file_to_json, load_filter
 from expost.audits._polars_engine import Parts

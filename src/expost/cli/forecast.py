@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from expost.audits._folder import LoadedTranscripts
+from expost.audits._answer_files import LoadedTranscripts
 from expost.audits._plan import load_filter
 from expost.cli._inputs import read_answers, read_query
 from expost.cli._options import as_json, next_query, path, queries_file

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from expost.audits._tables import save_answers, save_queries
+from expost.audits._answer_files import save_answers, save_queries
 from expost.cli._options import as_json, path
 from expost.cli._outputs import check_output, show_result
 from expost.cli.ledger._options import Open, ledger
