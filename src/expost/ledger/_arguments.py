@@ -13,7 +13,7 @@ from expost._types import Indices, Ints
 from expost.answers import Subject, column_values, encode_parsed_column, response_position
 from expost.domains import Domain
 from expost.errors import ExpostError, InvalidInput, at, expect
-from expost.ledger._reader import LedgerReader, Progress
+from expost.ledger._reader import LedgerReader, Progress, blocks
 from expost.panel._requests import subjects_of
 from expost.queries import Query
 
@@ -89,15 +89,11 @@ def message_contents(messages: Iterable[bytes | str]) -> list[bytes]:
 
 def parts(count: int) -> Iterator[slice]:
     """Yield slices of rows that go into one commit each."""
-    for start in range(0, count, _ROWS_PER_COMMIT):
-        yield slice(start, min(start + _ROWS_PER_COMMIT, count))
+    return blocks(count, _ROWS_PER_COMMIT)
 
 
 def run_in_parts(
-    rows: Indices,
-    key: str,
-    progress: Progress | None,
-    run: Callable[[list[int]], None],
+    rows: Indices, key: str, progress: Progress | None, run: Callable[[list[int]], None]
 ) -> None:
     """Run rows in parts of one commit each; an error says how many are recorded."""
     for part in parts(len(rows)):
@@ -112,10 +108,8 @@ def run_in_parts(
 
 
 def _partial_error(error: ExpostError, recorded: int, total: int, key: str) -> ExpostError:
-    advice = (
-        f"; {recorded:,} of {total:,} rows are recorded. Repeat the call with the key {key!r}: "
-    )
-    advice += "nothing is recorded twice"
+    advice = f"; {recorded:,} of {total:,} rows are recorded. "
+    advice += f"Repeat the call with the key {key!r}: nothing is recorded twice"
     if isinstance(error, InvalidInput):
         return type(error)(error.reason + advice, error.location)
     return type(error)(f"{error}{advice}")
@@ -141,9 +135,8 @@ def response_positions(
         reason = f"got {len(column):,} for {len(query_indices):,} subjects"
         raise InvalidInput(reason, "responses")
     if (query_indices < 0).any():
-        raise InvalidInput(
-            "nothing was asked here", f"query: row {int(np.argmin(query_indices)) + 1}"
-        )
+        row = int(np.argmin(query_indices)) + 1
+        raise InvalidInput("nothing was asked here", f"query: row {row}")
     likelihoods, positions = [query.on(domain) for query in queries], []
     for row, (index, response) in enumerate(zip(query_indices.tolist(), column, strict=True), 1):
         with at(f"row {row}: response"):

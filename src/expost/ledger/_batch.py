@@ -22,7 +22,6 @@ from expost.ledger.tables import (
     TABLES,
     ExchangeRow,
     ExtraRow,
-    LostRow,
     MarkRow,
     QueryRow,
     ResponseRow,
@@ -110,24 +109,12 @@ class Batch:
         """Return the row of a subject by its name (JSON), as this batch leaves it."""
         return self._changed.get(name) or self.get(SubjectRow, name)
 
-    def extras(self, name: str) -> list[ExtraRow]:
-        """Return the extras of a subject."""
-        return self._rows(ExtraRow, name)
+    def rows(self, row: type[R]) -> list[R]:
+        """Return all rows of a table, as this batch leaves it."""
+        return [*self._backend.scan(row), *self._added.get(row, {}).values()]
 
-    def states(self, name: str) -> list[StateRow]:
-        """Return how the state of a subject changed."""
-        return self._rows(StateRow, name)
-
-    def lost(self, kind: str) -> list[LostRow]:
-        """Return what a restored backup lost."""
-        rows = [*self._backend.scan(LostRow), *self._added.get(LostRow, {}).values()]
-        return [row for row in rows if row.what == kind]
-
-    def marks(self) -> list[MarkRow]:
-        """Return the events of the study as a whole."""
-        return [*self._backend.scan(MarkRow), *self._added.get(MarkRow, {}).values()]
-
-    def _rows(self, row: type[Any], name: str) -> list[Any]:
+    def rows_of_subject(self, row: type[R], name: str) -> list[R]:
+        """Return the extras or the changes of state of a subject, as this batch leaves them."""
         return [*self._backend.scan(row, (name,)), *self._of_subject.get((row, name), ())]
 
     def is_new(self, name: str) -> bool:
@@ -154,19 +141,9 @@ class Batch:
     def register(self, name: str, subject_number: int, kind: str, generation: int) -> SubjectRow:
         """Add a subject with an empty chain."""
         head = first_head(self.tickets.policy_id, subject_from_json(name))
+        empty_chain = 0, head, b"", b"", "", 0  # no exchange, no extra, no reservation
         row = SubjectRow(
-            name,
-            subject_number,
-            kind,
-            ACTIVE,
-            generation,
-            0,
-            head,
-            b"",
-            b"",
-            "",
-            0,
-            self.commit_number,
+            name, subject_number, kind, ACTIVE, generation, *empty_chain, self.commit_number
         )
         self.add(row)
         self.update_subject(row)
@@ -198,7 +175,9 @@ class Batch:
     def _absorb(self, subject: SubjectRow, sequence: int, query: int, response: int) -> SubjectRow:
         """Stop counting extras that the exchange with their number records."""
         exchange = (sequence, query, response)
-        recorded = [row for row in self.extras(subject.name) if row[2:5] == exchange]
+        recorded = [
+            row for row in self.rows_of_subject(ExtraRow, subject.name) if row[2:5] == exchange
+        ]
         counts = unpack_counts(subject.extras)
         if recorded:
             counts[response] -= len(recorded)
@@ -225,14 +204,14 @@ class Batch:
         return self._set_state(subject, "confirmed", reason)
 
     def _set_state(self, subject: SubjectRow, state: str, reason: str) -> SubjectRow:
-        change_number = len(self.states(subject.name)) + 1
+        change_number = len(self.rows_of_subject(StateRow, subject.name)) + 1
         self.add(StateRow(subject.name, change_number, state, reason, self.commit_number))
         self.update_subject(subject)
         return subject
 
     def add_mark(self, event: str, detail: str = "") -> None:
         """Record an event of the study as a whole."""
-        self.add(MarkRow(len(self.marks()) + 1, event, detail, self.commit_number))
+        self.add(MarkRow(len(self.rows(MarkRow)) + 1, event, detail, self.commit_number))
         self.generation += event in ROLLBACKS
         self.ended |= event == "ended"
 

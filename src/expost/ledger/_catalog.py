@@ -222,7 +222,7 @@ class Catalog:
 
 
 def _rows_after(backend: Backend, row: Any, loaded: int) -> Sequence[Any]:
-    """Return the rows of a numbered table after the first ``known`` ones, without gaps."""
+    """Return the rows of a numbered table after the first ``loaded`` ones, without gaps."""
     rows: list[Any] = []
     while True:
         wanted = range(loaded + len(rows) + 1, loaded + len(rows) + 257)

@@ -285,17 +285,15 @@ class Checkpoint:
         size = self.store.size()
         if size is None or (size != tail.end and not tail.torn):
             raise LedgerBroken(f"the checkpoint {self.store} was changed by another process")
-        text = json.dumps(
-            {"commit": tip.commit_number, "root": tip.root.hex(), "events": list(events)}
-        )
+        fields = {"commit": tip.commit_number, "root": tip.root.hex(), "events": list(events)}
+        text = json.dumps(fields)
         check = _check(tail.last.check if tail.last else self._policy_id, text.encode())
         data = f"{text} {check}\n".encode()
         if tail.torn:
             self.store.write(tail.end, b"")  # or a crash could mix the old rest with the new line
         self.store.write(tail.end, data)
-        self._tail = CheckpointTail(
-            CheckpointLine(tip, events, check), tail.end + len(data), torn=False
-        )
+        line = CheckpointLine(tip, events, check)
+        self._tail = CheckpointTail(line, tail.end + len(data), torn=False)
 
 
 def _check(previous: str, text: bytes) -> str:

@@ -82,17 +82,8 @@ class ReceiveJob:
     incoming: Sequence[IncomingMessage]
 
     def __call__(self, batch: Batch) -> list[Receipt]:
-        messages = [
-            _parse(incoming_message, batch.tickets.policy_id) for incoming_message in self.incoming
-        ]
-        self._load(
-            batch,
-            [
-                incoming_message
-                for incoming_message in messages
-                if isinstance(incoming_message, Message)
-            ],
-        )
+        messages = [_parse(incoming, batch.tickets.policy_id) for incoming in self.incoming]
+        self._load(batch, [message for message in messages if isinstance(message, Message)])
         receipts: list[Receipt | _Misfit] = []
         fitting: set[str] = set()
         for message, incoming in zip(messages, self.incoming, strict=True):

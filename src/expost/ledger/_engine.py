@@ -337,13 +337,10 @@ class CommitEngine:
         self._remember(batch, commit.added)
 
     def _remember(self, batch: Batch, added: Any) -> None:
+        self.generation, self.ended = batch.generation, batch.ended
         if self._subject_numbers is not None:
-            self._subject_numbers.update(
-                {row.name: row.number for row in added.get(SubjectRow, ())}
-            )
-        for mark in added.get(MarkRow, ()):
-            self.generation += mark.what in ROLLBACKS
-            self.ended |= mark.what == "ended"
+            registered = added.get(SubjectRow, ())
+            self._subject_numbers.update({row.name: row.number for row in registered})
 
     def dry_run(self, job: Job[T]) -> T:
         """Return what a job would return, and write nothing."""

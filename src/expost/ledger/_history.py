@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from array import array
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -73,13 +74,12 @@ class StudyHistory:
         lengths = [len(subject_exchanges.responses) for subject_exchanges in per_subject]
         declined = {row[:2] for row in engine.backend.scan(DeclineRow)}
         refused, two_outcomes = set(), []
-        keys = {name: subject_exchanges.by_key for name, subject_exchanges in exchanges.items()}
         for request in engine.backend.scan(RequestRow):
             name = request.subject
             if not request.sequence or request[:2] in declined:
                 query = engine.catalog.query_name(request.query)
                 refused.add((subject_from_json(name), query))
-            exchange = keys.get(name, {}).get(request.key)
+            exchange = exchanges.get(name, no_exchanges).by_key.get(request.key)
             if exchange is not None and exchange != (request.sequence, request.query):
                 two_outcomes.append((subject_from_json(name), request.key))
         return cls(
@@ -91,9 +91,6 @@ class StudyHistory:
             refused,
             two_outcomes,
         )
-
-    def names(self) -> list[Subject]:
-        return [subject_from_json(row.name) for row in self.subjects]
 
     def with_extras(self) -> tuple[Ints, Ints]:
         """Return responses and starts with the extras of each subject after its exchanges."""
@@ -115,7 +112,8 @@ class StudyHistory:
         order = sorted(range(len(pairs)), key=lambda code: pairs[code])
         rank = np.empty(len(order), dtype=np.intp)
         rank[order] = np.arange(len(order))
-        names, with_answers = self.names(), np.flatnonzero(np.diff(starts))
+        names = [subject_from_json(row.name) for row in self.subjects]
+        with_answers = np.flatnonzero(np.diff(starts))
         return Answers.of_codes(
             engine.policy.domain,
             engine.catalog.queries,
@@ -149,10 +147,8 @@ class _Exchanges:
 
     def check(self, subject: SubjectRow) -> None:
         """Refuse exchanges that do not make up the tally and the head of their subject."""
-        counts: dict[int, int] = {}
-        for response in self.responses:
-            counts[response] = counts.get(response, 0) + 1
-        matches = pack_counts(counts) == subject.tally and len(self.responses) == subject.sequence
+        tally = pack_counts(Counter(self.responses))
+        matches = tally == subject.tally and len(self.responses) == subject.sequence
         if not matches or (self._last or subject.head) != subject.head:
             raise LedgerDamaged(
                 f"the exchanges of subject number {subject.number} are not its tally"
@@ -172,15 +168,9 @@ def _extras_by_subject(
     """Return the extras that no exchange records."""
     result: dict[str, list[ExtraRow]] = {}
     for row in engine.backend.scan(ExtraRow):
-        subject_exchanges = exchanges.get(row.subject)
-        recorded = subject_exchanges is not None and 1 <= row.sequence <= len(
-            subject_exchanges.responses
-        )
-        if not (
-            recorded
-            and subject_exchanges
-            and subject_exchanges.responses[row.sequence - 1] == row.response
-        ):
+        responses = exchanges[row.subject].responses if row.subject in exchanges else ()
+        recorded = 1 <= row.sequence <= len(responses)
+        if not recorded or responses[row.sequence - 1] != row.response:
             result.setdefault(row.subject, []).append(row)
     return result
 

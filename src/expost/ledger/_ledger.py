@@ -31,7 +31,7 @@ from expost.ledger._checkpoint import CheckpointStore
 from expost.ledger._device_messages import IncomingMessage, ReceiveJob, SyncJob
 from expost.ledger._engine import CommitEngine
 from expost.ledger._export import export_ledger
-from expost.ledger._history import REPEAT_SEPARATOR, Round
+from expost.ledger._history import REPEAT_SEPARATOR, Round, StudyHistory, read_rounds
 from expost.ledger._opening import (
     PathLike,
     checkpoint_file,
@@ -267,12 +267,10 @@ class Ledger:
             queries, query_indices = engine.saturating.queries(wanted, tallies)
 
         def job(batch: Batch) -> list[str | None]:
-            query_numbers = [
-                query and batch.catalog.add_query(query, batch.commit_number) for query in queries
-            ]
+            catalog, commit = batch.catalog, batch.commit_number
             return [
-                batch.catalog.query_name(query_number) if query_number else None
-                for query_number in query_numbers
+                None if query is None else catalog.query_name(catalog.add_query(query, commit))
+                for query in queries
             ]
 
         return np.array(self._engine.run_job(job), dtype=object)[query_indices]
@@ -295,11 +293,9 @@ class Ledger:
         outcomes: dict[int, Outcome] = {}
 
         def run(rows: list[int]) -> None:
-            part_names, part_queries = (
-                [names[row] for row in rows],
-                [queries[query_indices[row]] for row in rows],
-            )
-            job = ReserveJob(self._engine, DEVICE, key, part_names, part_queries, rows)
+            part_names = [names[row] for row in rows]
+            part_queries = [queries[query_indices[row]] for row in rows]
+            job = ReserveJob(self._engine, key, part_names, part_queries, rows)
             outcomes.update(zip(rows, self._engine.run_job(job), strict=True))
 
         run_in_parts(np.flatnonzero(query_indices >= 0), key, progress, run)
@@ -316,9 +312,8 @@ class Ledger:
         A message that does not fit is quarantined and its subject suspended; what it revealed
         counts. A dry run changes nothing.
         """
-        job = ReceiveJob(
-            self._engine, [IncomingMessage(content) for content in message_contents(messages)]
-        )
+        incoming = [IncomingMessage(content) for content in message_contents(messages)]
+        job = ReceiveJob(self._engine, incoming)
         return tuple(self._engine.dry_run(job) if dry_run else self._engine.run_job(job))
 
     def sync(self, requests: Iterable[bytes | str]) -> tuple[SyncAnswer | Receipt, ...]:
@@ -350,19 +345,11 @@ class Ledger:
             occurrence_key = key if occurrence == 1 else f"{key}{REPEAT_SEPARATOR}{occurrence}"
 
             def run(rows: list[int], occurrence_key: str = occurrence_key) -> None:
-                part_names, part_queries = (
-                    [names[row] for row in rows],
-                    [queries[query_indices[row]] for row in rows],
-                )
+                part_names = [names[row] for row in rows]
+                part_queries = [queries[query_indices[row]] for row in rows]
                 part_positions = [positions[row] for row in rows]
                 job = RecordJob(
-                    self._engine,
-                    IMPORTED,
-                    occurrence_key,
-                    part_names,
-                    part_queries,
-                    rows,
-                    part_positions,
+                    self._engine, occurrence_key, part_names, part_queries, rows, part_positions
                 )
                 accepted[rows] = self._engine.run_job(job)
 
@@ -474,9 +461,8 @@ class Ledger:
 
     def status(self, subjects: Any = None) -> Status:
         """Return where subjects stand: losses, what remains, states."""
-        return self._reader.status(
-            None if subjects is None else subject_names(self._reader, subjects)
-        )
+        names = None if subjects is None else subject_names(self._reader, subjects)
+        return self._reader.status(names)
 
     def transcript(self, subject: Subject) -> Transcript:
         """Return what one subject was asked and answered, after checking its chain."""
@@ -485,11 +471,13 @@ class Ledger:
 
     def answers(self) -> Answers:
         """Return what all subjects answered, and who was refused what, for estimates."""
-        return self._reader.answers()
+        with self._reader.reading() as engine:
+            return StudyHistory.read(engine).answers(engine)
 
     def rounds(self) -> tuple[Round, ...]:
         """Return what became of every query, by key, in the order of first requests."""
-        return self._reader.rounds()
+        with self._reader.reading() as engine:
+            return read_rounds(engine)
 
     def audit(self) -> StudyAudit:
         """Decide about every exchange again, and list what is out of the ordinary.

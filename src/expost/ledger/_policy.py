@@ -64,12 +64,11 @@ class StudyPolicy:
     @classmethod
     def from_json(cls, document: str) -> StudyPolicy:
         """Read the document, strictly."""
-        fields = members(
-            parse(document), required=("version", "study", "nonce", "domain", "filter")
-        )
+        required = ("version", "study", "nonce", "domain", "filter")
+        fields = members(parse(document), required)
         check_version(fields["version"])
         with at("domain"):
             domain = domain_from_json(fields["domain"])
         with at("filter"):
-            guard = filter_from_json(fields["filter"])
-        return cls(domain, guard, text(fields["study"]), text(fields["nonce"]))
+            filter_ = filter_from_json(fields["filter"])
+        return cls(domain, filter_, text(fields["study"]), text(fields["nonce"]))

@@ -237,9 +237,8 @@ class Postgres(Backend):
             self.close()
             # Another writer has made the commit with this number.
             taken_over = error.diag.constraint_name == "commits_pkey"
-            raise LedgerBroken(
-                _TAKEN_OVER if taken_over else failure.format(_first_line(error))
-            ) from None
+            reason = _TAKEN_OVER if taken_over else failure.format(_first_line(error))
+            raise LedgerBroken(reason) from None
         except BaseException:
             self.close()
             raise

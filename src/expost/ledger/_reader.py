@@ -14,26 +14,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost._format import format_nats
-from expost._types import Ints
-from expost.answers import Answers, Subject
+from expost._types import Floats, Ints
+from expost.answers import Subject
 from expost.cards import View
 from expost.errors import InvalidInput
 from expost.files.tables import ResultTable
 from expost.ledger._batch import subject_from_json
 from expost.ledger._digests import first_head, next_head
 from expost.ledger._engine import CommitEngine
-from expost.ledger._history import Round, StudyHistory, read_rounds
 from expost.ledger._requests import subject_state
 from expost.ledger._tallies import decide
 from expost.ledger.errors import LedgerDamaged
-from expost.ledger.tables import ACTIVE, ExchangeRow, StateRow, SubjectRow, check_seal
+from expost.ledger.tables import ACTIVE, SUSPENDED, ExchangeRow, StateRow, SubjectRow, check_seal
 from expost.panel._results import Bounds, Decisions
 from expost.panel._selection import Selection
-from expost.panel._state import State
 from expost.queries import Query
 from expost.transcript import Transcript
 
-__all__ = ["LedgerReader", "Progress", "Status"]
+__all__ = ["LedgerReader", "Progress", "Status", "blocks"]
 
 Progress = Callable[[int, int], None]
 
@@ -170,59 +168,36 @@ class LedgerReader:
             kernel_indices = np.array(
                 [*(engine.kernel.query_index(query) for query in queries), -1]
             )
-            for block in _blocks(len(names)):
+            budget = engine.policy.filter.budget.enclosure.lower
+            for block in blocks(len(names), _BLOCK):
                 rows = self.rows(engine, names[block])
                 state = engine.decider.state([row.tally for row in rows])
                 verdicts = decide(engine.kernel, state, kernel_indices[query_indices[block]])
-                charge = np.array([engine.decider.charge(row.extras) for row in rows])
-                budget = engine.policy.filter.budget.enclosure.lower
-                upper = np.where(
-                    charge > 0, np.nextafter(verdicts.upper + charge, np.inf), verdicts.upper
-                )
-                free = self._free(engine, rows) & ((charge == 0) | (upper <= budget))
-                remaining = self._remaining(engine, state, rows)
-                parts.append(
-                    (
-                        verdicts.accepted & free,
-                        verdicts.undecided & free,
-                        verdicts.lower,
-                        upper,
-                        remaining,
-                    )
-                )
+                charges = np.array([engine.decider.charge(row.extras) for row in rows])
+                upper = _increased(verdicts.upper, charges)
+                active = self._active(engine, rows)
+                unreserved = np.array([not row.reserved for row in rows])
+                free = active & unreserved & ((charges == 0) | (upper <= budget))
+                accepted, undecided = verdicts.accepted & free, verdicts.undecided & free
+                remaining = _decreased(engine.kernel.remaining(state, ~active), charges)
+                parts.append((accepted, undecided, verdicts.lower, upper, remaining))
         accepted, undecided, lower, upper, remaining = _joined(parts)
         subjects = tuple(map(subject_from_json, names))
         return Decisions(subjects, accepted, undecided, Bounds(lower, upper), remaining)
 
-    def _free(self, engine: CommitEngine, rows: Sequence[SubjectRow]) -> NDArray[np.bool_]:
-        """Return which subjects can be asked something now."""
-        states = [subject_state(row, engine.generation) for row in rows]
-        free = [
-            state == ACTIVE and not row.reserved for row, state in zip(rows, states, strict=True)
-        ]
-        return np.array(free, dtype=np.bool_)
-
-    def _remaining(
-        self, engine: CommitEngine, state: State, rows: Sequence[SubjectRow]
-    ) -> NDArray[np.float64]:
-        inactive = [subject_state(row, engine.generation) != ACTIVE for row in rows]
-        remaining = engine.kernel.remaining(state, np.array(inactive, dtype=np.bool_))
-        for index, row in enumerate(rows):
-            if row.extras:
-                reduced = remaining[index] - engine.decider.charge(row.extras)
-                remaining[index] = max(0.0, float(np.nextafter(reduced, -np.inf)))
-        return remaining
+    def _active(self, engine: CommitEngine, rows: Sequence[SubjectRow]) -> NDArray[np.bool_]:
+        """Return which subjects are neither suspended nor unconfirmed."""
+        return np.array([subject_state(row, engine.generation) == ACTIVE for row in rows])
 
     def status(self, names: Sequence[str] | None) -> Status:
         """Return where subjects stand."""
         with self.reading() as engine:
             names = list(engine.subject_numbers()) if names is None else names
-            suspended = {
-                row.subject for row in engine.backend.scan(StateRow) if row.state == "suspended"
-            }
+            states = engine.backend.scan(StateRow)
+            suspended = {row.subject for row in states if row.state == SUSPENDED}
             parts: list[tuple[Any, ...]] = [(*np.zeros((6, 0)), np.zeros(0, dtype=bool))]
             rows: list[SubjectRow] = []
-            for block in _blocks(len(names)):
+            for block in blocks(len(names), _BLOCK):
                 block_rows = self.rows(engine, names[block])
                 rows += block_rows
                 parts.append(self._block_status(engine, block_rows, suspended))
@@ -249,17 +224,17 @@ class LedgerReader:
         accepted = np.array([row.name not in suspended and not row.extras for row in rows])
         lower, upper = state.losses(everyone)
         least, most = state.spent.around(everyone, None)
-        charge = np.array([engine.decider.charge(row.extras) for row in rows])
+        charges = np.array([engine.decider.charge(row.extras) for row in rows])
         upper = filter_.cap_accepted(lower, upper, accepted)
         most = filter_.cap_spent(least, most, accepted)
-        extra = charge > 0
+        remaining = engine.kernel.remaining(state, ~self._active(engine, rows))
         return (
             np.array([row.sequence for row in rows]),
-            np.where(extra, np.maximum(0.0, np.nextafter(lower - charge, -np.inf)), lower),
-            np.where(extra, np.nextafter(upper + charge, np.inf), upper),
+            _decreased(lower, charges),
+            _increased(upper, charges),
             least,
-            np.where(extra, np.nextafter(most + charge, np.inf), most),
-            self._remaining(engine, state, rows),
+            _increased(most, charges),
+            _decreased(remaining, charges),
             np.array([bool(row.reserved) for row in rows]),
         )
 
@@ -282,20 +257,22 @@ class LedgerReader:
                 raise LedgerDamaged(f"the chain of subject {name} is broken")
             return transcript
 
-    def answers(self) -> Answers:
-        """Return what all subjects answered, and who was refused what."""
-        with self.reading() as engine:
-            return StudyHistory.read(engine).answers(engine)
 
-    def rounds(self) -> tuple[Round, ...]:
-        """Return what became of every query, by key."""
-        with self.reading() as engine:
-            return read_rounds(engine)
+def blocks(count: int, size: int) -> Iterator[slice]:
+    """Split rows into slices of this size; the last one may be smaller."""
+    for start in range(0, count, size):
+        yield slice(start, min(start + size, count))
 
 
-def _blocks(count: int) -> Iterator[slice]:
-    for start in range(0, count, _BLOCK):
-        yield slice(start, min(start + _BLOCK, count))
+def _increased(amounts: Floats, charges: Floats) -> Floats:
+    """Add charges, rounded up; an amount without a charge stays as it is."""
+    return np.where(charges > 0, np.nextafter(amounts + charges, np.inf), amounts)
+
+
+def _decreased(amounts: Floats, charges: Floats) -> Floats:
+    """Subtract charges, rounded down, to no less than 0."""
+    reduced = np.fmax(0.0, np.nextafter(amounts - charges, -np.inf))
+    return np.where(charges > 0, reduced, amounts)
 
 
 def _joined(parts: Sequence[tuple[Any, ...]]) -> Iterator[NDArray[Any]]:

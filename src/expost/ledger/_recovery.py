@@ -59,9 +59,7 @@ def recover(engine: CommitEngine, *, lost: bool, ticket_key: bytes) -> Recovery:
         if new_key:
             # Without the old key, only the end of the study can be told from its event.
             engine.tickets = Tickets(engine.policy.content_id, ticket_key)
-            events = [
-                (commit_number, names) for commit_number, names in events if names == ["ended"]
-            ]
+            events = [line for line in events if line[1] == ["ended"]]
             unlisted = [event for event in unlisted if event == "ended"]
         recovery = engine.run_job(_Recover(engine, events, unlisted, recorded, complete=not lost))
         if new_key:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from expost.answers import Subject
 from expost.errors import InvalidInput, at, expect
@@ -17,7 +18,9 @@ from expost.ledger.tables import (
     DeclineRow,
     ExchangeRow,
     LostRow,
+    MarkRow,
     RequestRow,
+    StateRow,
     SubjectRow,
 )
 from expost.queries import Query
@@ -132,8 +135,10 @@ def register_subject(engine: CommitEngine, batch: Batch, name: str, kind: str) -
 class _RequestJob:
     """Requests about subjects of one kind under one key, a row for each subject."""
 
+    #: The kind of all subjects.
+    kind: ClassVar[str]
+
     engine: CommitEngine
-    kind: str
     key: str
     #: JSON; each appears once.
     names: Sequence[str]
@@ -185,6 +190,8 @@ class _RequestJob:
 @dataclass(frozen=True, slots=True)
 class ReserveJob(_RequestJob):
     """Reserve the next exchange of subjects; the result has an outcome for each."""
+
+    kind = DEVICE
 
     def __call__(self, batch: Batch) -> list[Outcome]:
         self.load(batch)
@@ -238,6 +245,8 @@ class RecordJob(_RequestJob):
     The result says which of them the filter accepts.
     """
 
+    kind = IMPORTED
+
     #: The position of each response among those of its query.
     positions: Sequence[int]
 
@@ -259,9 +268,9 @@ class RecordJob(_RequestJob):
         recorded = exchange and batch.catalog.response(exchange.response).position
         if recorded != self.positions[index]:
             raise InvalidInput("was used for another response", self.row_location(index))
-        changes = [row for row in batch.states(subject.name) if row.commit <= request.commit]
-        suspended = [row for row in changes if row.state == SUSPENDED]
-        return not suspended
+        states = batch.rows_of_subject(StateRow, subject.name)
+        suspensions = [row.commit for row in states if row.state == SUSPENDED]
+        return not any(commit <= request.commit for commit in suspensions)
 
     def _append(
         self, batch: Batch, subject: SubjectRow, query: int, position: int, fits: bool
@@ -288,8 +297,9 @@ class RecordJob(_RequestJob):
 
 def lost_imports(batch: Batch) -> set[str]:
     """Return the digests of subjects with imports that a restored backup lost."""
-    restored = {mark.detail for mark in batch.marks() if mark.what == "import restored"}
-    return {row.detail for row in batch.lost("imported") if row.digest not in restored}
+    restored = {mark.detail for mark in batch.rows(MarkRow) if mark.what == "import restored"}
+    lost = [row for row in batch.rows(LostRow) if row.what == "imported"]
+    return {row.detail for row in lost if row.digest not in restored}
 
 
 def check_not_ended(batch: Batch) -> None:

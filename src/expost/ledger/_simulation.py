@@ -38,6 +38,8 @@ _FINAL = ("reserved", "refused", "recorded", "declined")
 class _ReserveAll(ReserveJob):
     """Reserve for all subjects, or for none if one of them cannot be asked now."""
 
+    kind = SIMULATED
+
     def __call__(self, batch: Batch) -> list[Outcome]:
         outcomes = ReserveJob.__call__(self, batch)
         for row, outcome in zip(self.rows, outcomes, strict=True):
@@ -58,25 +60,18 @@ class SimulatedRound(NotCopyable):
         self._queries = queries
         self._values = values
 
-    def ask(
-        self, names: Sequence[str], query_indices: Ints, rows: Ints, source: Source
-    ) -> list[int]:
+    def ask(self, names: Sequence[str], query_indices: Ints, rows: Ints, source: Source) -> Ints:
         """Ask some rows of the call; return the numbers of their responses, 0 if refused."""
         queries = [self._queries[query_index] for query_index in query_indices[rows].tolist()]
         part_names = [names[row] for row in rows.tolist()]
-        reserve = _ReserveAll(
-            self._engine, SIMULATED, self._key, part_names, queries, rows.tolist()
-        )
+        reserve = _ReserveAll(self._engine, self._key, part_names, queries, rows.tolist())
         outcomes = self._engine.run_job(reserve)
-        reserved = [outcome.outcome == "reserved" for outcome in outcomes]
-        waiting = np.flatnonzero(reserved)
-        if len(waiting):
-            drawn = self._draw(
-                [part_names[index] for index in waiting], query_indices, rows[waiting], source
-            )
-            for index, response in zip(waiting.tolist(), drawn, strict=True):
-                outcomes[index] = Outcome(outcomes[index].subject, RECORDED, response=response)
-        return [outcome.response for outcome in outcomes]
+        responses = np.array([outcome.response for outcome in outcomes], dtype=np.int64)
+        reserved = np.flatnonzero([outcome.outcome == "reserved" for outcome in outcomes])
+        if len(reserved):
+            reserved_names = [part_names[index] for index in reserved]
+            responses[reserved] = self._draw(reserved_names, query_indices, rows[reserved], source)
+        return responses
 
     @scrub_traceback
     def _draw(
@@ -89,9 +84,8 @@ class SimulatedRound(NotCopyable):
             value_indices = self._values[query_index].indices_of(rows[members])
             drawn[members] = question.draw(value_indices, source)
         queries = [self._queries[query_index] for query_index in query_indices[rows].tolist()]
-        return self._engine.run_job(
-            _Deliver(self._engine, self._key, names, queries, drawn.tolist())
-        )
+        deliver = _Deliver(self._engine, self._key, names, queries, drawn.tolist())
+        return self._engine.run_job(deliver)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -114,9 +108,8 @@ class _Deliver:
                 raise InvalidInput(f"{name} was suspended or has to be confirmed")
             query_number = batch.catalog.query_number(query.content_id)
             response = batch.catalog.add_response(query_number, position, batch.commit_number)
-            incoming.append(
-                IncomingMessage(b"", message=self._message(batch, subject, query, response))
-            )
+            message = self._message(batch, subject, query, response)
+            incoming.append(IncomingMessage(b"", message=message))
             responses.append(response)
         receipts = ReceiveJob(self.engine, incoming)(batch)
         if any(receipt.outcome != RECORDED for receipt in receipts):

@@ -300,10 +300,8 @@ class Sqlite(Backend):
 
     def check(self) -> list[str]:
         with _reading:
-            findings = [str(line) for (line,) in self._connection.execute("PRAGMA integrity_check")]
-        return (
-            [] if findings == ["ok"] else [f"the database is damaged: {line}" for line in findings]
-        )
+            findings = self._connection.execute("PRAGMA integrity_check").fetchall()
+        return [f"the database is damaged: {line}" for (line,) in findings if line != "ok"]
 
     def backup(self, path: Path) -> None:
         _create_file(path)

@@ -46,9 +46,8 @@ class Decider:
         new = list(dict.fromkeys(pair for pair in pairs if pair not in verdicts))
         if new:
             kernel_indices = self._catalog.kernel_indices(np.array([query for _, query in new]))
-            decisions = decide(
-                self._kernel, self.state([tally for tally, _ in new]), kernel_indices
-            )
+            state = self.state([tally for tally, _ in new])
+            decisions = decide(self._kernel, state, kernel_indices)
             verdicts.update(zip(new, decisions.accepted.tolist(), strict=True))
         accepted = [verdicts[pair] for pair in pairs]
         for index in [index for index, extra in enumerate(extras) if extra and accepted[index]]:
@@ -107,20 +106,15 @@ class SaturatingQueries:
     ) -> tuple[list[Query | None], Indices]:
         """Return the distinct queries for these tallies, and which of them each subject gets."""
         if len(self._tallies) > _MAX_TALLIES or self._revision != self._catalog.revision:
-            self._saturating, self._tallies = (
-                SaturatingQueryCache(self._kernel.registry),
-                TallyIndex(),
-            )
+            self._saturating = SaturatingQueryCache(self._kernel.registry)
+            self._tallies = TallyIndex()
             self._revision = self._catalog.revision
         indices = np.array([self._tallies.intern(tally) for tally in tallies], dtype=np.intp)
         return self._saturating.queries(wanted, indices, self._summands)
 
     def _summands(self, tally: int) -> list[Summand]:
-        entries = [
-            (self._catalog.response(response), count)
-            for response, count in self._tallies.counts(tally).items()
-        ]
-        return [
-            Summand(self._catalog.query(entry.query), entry.position, count)
-            for entry, count in entries
-        ]
+        summands = []
+        for response, count in self._tallies.counts(tally).items():
+            entry = self._catalog.response(response)
+            summands.append(Summand(self._catalog.query(entry.query), entry.position, count))
+        return summands

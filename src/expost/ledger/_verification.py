@@ -274,9 +274,8 @@ def _wrong_decisions(engine: CommitEngine, cases: Sequence[_Case]) -> list[str]:
     if not cases:
         return []
     kernel_indices = engine.catalog.kernel_indices(np.array([case.request.query for case in cases]))
-    verdicts = decide(
-        engine.kernel, engine.decider.state([case.tally for case in cases]), kernel_indices
-    )
+    state = engine.decider.state([case.tally for case in cases])
+    verdicts = decide(engine.kernel, state, kernel_indices)
     reserved = np.array([case.request.sequence > 0 for case in cases])
     problems = []
     for index in np.flatnonzero((verdicts.accepted != reserved) & ~verdicts.undecided).tolist():
