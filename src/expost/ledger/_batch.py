@@ -175,9 +175,8 @@ class Batch:
     def _absorb(self, subject: SubjectRow, sequence: int, query: int, response: int) -> SubjectRow:
         """Stop counting extras that the exchange with their number records."""
         exchange = (sequence, query, response)
-        recorded = [
-            row for row in self.rows_of_subject(ExtraRow, subject.name) if row[2:5] == exchange
-        ]
+        extras = self.rows_of_subject(ExtraRow, subject.name)
+        recorded = [row for row in extras if row[2:5] == exchange]
         counts = unpack_counts(subject.extras)
         if recorded:
             counts[response] -= len(recorded)

@@ -168,9 +168,8 @@ def _decisions(engine: CommitEngine, history: StudyHistory) -> tuple[int, list[s
     if not len(history.responses):
         return 0, []
     catalog = engine.catalog
-    plan = Plan(
-        engine.policy.domain, catalog.queries, engine.policy.filter, engine.kernel.search.effort
-    )
+    policy, effort = engine.policy, engine.kernel.search.effort
+    plan = Plan(policy.domain, catalog.queries, policy.filter, effort)
     entries = [catalog.response(response_number) for response_number in range(1, catalog.size + 1)]
     responses = [(catalog.query(entry.query), entry.position) for entry in entries]
     replayed = replay_subjects(
