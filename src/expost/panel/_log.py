@@ -87,14 +87,14 @@ class Counted:
     """For each row, the index of a distinct response."""
     owners: Indices
     """For each row, the index of a subject, ascending."""
-    times: Ints | None
-    """For each row, how often; None if always once."""
+    times: Ints
+    """For each row, how often."""
 
     @property
     def single_responses(self) -> Iterator[tuple[CompiledQuery, Indices, Indices]]:
         """One response of some subjects after the other: to what, who gave one, and which."""
-        times = 1 if self.times is None else self.times
-        owners, responses = np.repeat(self.owners, times), np.repeat(self.responses, times)
+        owners = np.repeat(self.owners, self.times)
+        responses = np.repeat(self.responses, self.times)
         turn_of = np.arange(len(owners)) - np.searchsorted(owners, owners)
         for turn in range(int(turn_of.max(initial=-1)) + 1):
             rows = np.flatnonzero(turn_of == turn)
@@ -115,8 +115,8 @@ class Counted:
         start, end = np.searchsorted(self.owners, [subject_index, subject_index + 1]).tolist()
         for row in range(start, end):
             response = int(self.responses[row])
-            times = 1 if self.times is None else int(self.times[row])
-            yield self.compiled_queries[response], int(self.codes[response]), times
+            compiled, code = self.compiled_queries[response], int(self.codes[response])
+            yield compiled, code, int(self.times[row])
 
 
 class ResponseLog:

@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -302,19 +303,13 @@ class Panel:
     def _verdicts(self, request: QueryRequest) -> FilterVerdicts:
         self._check_deltas(request)
         verdicts = self._kernel.decide(self._state, request.query_indices, request.subject_indices)
-        suspended_rows = (
-            self._suspended
-            if request.subject_indices is None
-            else self._suspended[request.subject_indices]
+        indices = request.subject_indices
+        active = ~(self._suspended if indices is None else self._suspended[indices])
+        return replace(
+            verdicts,
+            accepted=verdicts.accepted & active,
+            undecided=verdicts.undecided & active,
         )
-        if suspended_rows.any():
-            verdicts = FilterVerdicts(
-                verdicts.accepted & ~suspended_rows,
-                verdicts.undecided & ~suspended_rows,
-                verdicts.lower,
-                verdicts.upper,
-            )
-        return verdicts
 
     def _capped(self, lower: NDArray[np.float64], upper: NDArray[np.float64]) -> Bounds:
         """Bound losses by the budget too, for every subject who is not suspended."""

@@ -149,7 +149,7 @@ class State(ABC):
         """Add the tallies of all subjects to a state that has no answers yet.
 
         Args:
-            numbers: For each distinct response, the number of its query.
+            query_indices: For each distinct response, the index of its query.
             positions: For each distinct response, its position.
             responses: For each row, the index of a distinct response.
             owners: For each row, the index of the subject who gave it, ascending.
@@ -161,6 +161,8 @@ class State(ABC):
         for query_index, rows in groups(query_indices):
             codes[rows] = self.registry[query_index].codes(positions[rows])
         compiled_queries = [self.registry[query_index] for query_index in query_indices.tolist()]
+        if times is None:
+            times = np.ones(len(owners), dtype=np.int64)
         self.log.counted = counted = Counted(compiled_queries, codes, responses, owners, times)
         if len(codes) * self.count > _LARGEST_COUNTS:
             for compiled, indices, codes_given in counted.single_responses:
