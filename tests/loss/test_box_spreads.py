@@ -167,7 +167,7 @@ def test_all_that_a_call_does_shares_some_work_unless_a_limit_is_given() -> None
 
 def test_where_no_work_is_left_a_large_search_for_two_points_is_not_begun() -> None:
     wide = xp.Box([(-1, 1)] * 300)
-    total = BoxLogLikelihood.flat(wide).add(xp.logistic([1] * 300, epsilon=1), 0)
+    total = BoxLogLikelihood.of(wide, ()).add(xp.logistic([1] * 300, epsilon=1), 0)
     assert total.extreme_pair(xp.solver.Effort().with_work_limit()) is not None
     assert total.extreme_pair(replace(xp.solver.Effort(), work=Allowance(0))) is None
 
@@ -196,7 +196,7 @@ def test_two_threads_find_the_same_where_the_work_is_used_up() -> None:
 def test_groups_of_equal_answers_are_searched_once() -> None:
     box = xp.Box([(-1, 1)] * 2)
     query = xp.logistic([3, -2], epsilon=1)
-    terms = BoxLogLikelihood.flat(box).add(query, 1, 400).terms
+    terms = BoxLogLikelihood.of(box, ()).add(query, 1, 400).terms
     groups = _on_box._in_groups(terms, box, 10, xp.solver.Effort())
     assert [times for _, times in groups] == [40]
     single = BoxSpread({query.on(box).term(1): 1}, box)

@@ -98,7 +98,7 @@ def test_what_is_known_of_a_box_does_not_depend_on_the_path() -> None:
     effort, more, found = xp.solver.Effort(nodes=3), query((0.5, -0.3)), set()
     for _ in range(4):
         generator.shuffle(asked)
-        transcript, stepped = xp.Transcript(box), BoxLogLikelihood.flat(box)
+        transcript, stepped = xp.Transcript(box), BoxLogLikelihood.of(box, ())
         for weights, response in asked:
             transcript = transcript.add(query(weights), response)
             stepped = stepped.add(query(weights), response)
@@ -115,7 +115,7 @@ def test_what_is_known_of_a_box_does_not_depend_on_the_path() -> None:
 
 def test_equal_queries_are_one_however_often_they_are_made() -> None:
     box = xp.Box(age=(10, 100))
-    total = BoxLogLikelihood.flat(box)
+    total = BoxLogLikelihood.of(box, ())
     for times in (1, 2, 3):
         total = total.add(xp.logistic({"age": 0.1}, epsilon="0.1"), 1, times)
         assert list(total.terms.values()) == [sum(range(1, times + 1))]

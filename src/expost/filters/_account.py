@@ -50,11 +50,9 @@ class WorstCase:
 
     def undecided(self, budget: Nats) -> bool:
         """Return whether the loss may be on either side of the budget."""
-        return self.exact is None and not self.within(budget) and not self._surely_over(budget)
-
-    def _surely_over(self, budget: Nats) -> bool:
-        lower = self.loss.lower
-        return lower == math.inf or Nats(Fraction(lower)) > budget
+        if self.exact is not None or self.within(budget) or self.loss.lower == math.inf:
+            return False
+        return Nats(Fraction(self.loss.lower)) <= budget
 
 
 OVER_ANY_BUDGET = WorstCase(UNAFFORDABLE, exact=lambda: INFINITE)

@@ -45,7 +45,9 @@ class Decision:
     budget: Nats
     undecided: bool
     """Refused because a search reached its node limit with the budget between its bounds."""
-    _inputs: tuple[Filter, Account, Query] = field(repr=False, compare=False)
+    _filter: Filter = field(repr=False, compare=False)
+    _account: Account = field(repr=False, compare=False)
+    _query: Query = field(repr=False, compare=False)
 
     def __bool__(self) -> bool:
         return self.accepted
@@ -65,26 +67,22 @@ class Decision:
     @cached_property
     def loss(self) -> Enclosure:
         """The amount that counts against the budget before the query; computed on first use."""
-        filter_, account, _ = self._inputs
-        return filter_.loss(account)
+        return self._filter.loss(self._account)
 
     @property
     def held(self) -> str:
         """The name of that amount in reports."""
-        filter_, _, _ = self._inputs
-        return "loss" if filter_.by_loss else "held"
+        return "loss" if self._filter.by_loss else "held"
 
     @property
     def limit(self) -> str:
         """The budget as people read it, with its delta if it has one."""
-        filter_, _, _ = self._inputs
-        return filter_.limit
+        return self._filter.limit
 
     @property
     def searched(self) -> bool:
         """Whether every number costs a search, as on a box."""
-        _, account, _ = self._inputs
-        return account.searched
+        return self._account.searched
 
     @property
     def remaining(self) -> float:
@@ -100,8 +98,7 @@ class Decision:
         exponential and the geometric mechanism it is the end of the accepted interval that starts
         at 0. None if no epsilon fits, or if the query is a fixed channel. Computed on first use.
         """
-        filter_, account, query = self._inputs
-        return filter_.largest_epsilon(account, query)
+        return self._filter.largest_epsilon(self._account, self._query)
 
     @cached_property
     def largest_cap(self) -> Decimal | None:
@@ -109,8 +106,7 @@ class Decision:
 
         None if no cap would be, or if the filter does not compare losses after responses.
         """
-        filter_, account, _ = self._inputs
-        return filter_.largest_cap(account)
+        return self._filter.largest_cap(self._account)
 
     @property
     def fits(self) -> Decimal | None:
@@ -128,8 +124,7 @@ class Decision:
     @property
     def cap(self) -> Fraction | None:
         """The cap on losses, if the query is saturating."""
-        _, _, query = self._inputs
-        return query.cap
+        return self._query.cap
 
     def tree(self) -> dict[str, Any]:
         """Return the decision as JSON. This computes everything that it shows."""

@@ -214,7 +214,9 @@ class Filter(ABC):
             worst_response=worst.response,
             budget=self.budget,
             undecided=worst.undecided(self.budget),
-            _inputs=(self, account, query),
+            _filter=self,
+            _account=account,
+            _query=query,
         )
 
     def largest_epsilon(self, account: Account, query: Query) -> Decimal | None:
@@ -231,9 +233,8 @@ class Filter(ABC):
             largest = largest_epsilon(query, attempt, self.remaining(account))
         else:
             # Every attempt is a search, and all attempts share one limit.
-            effort = account.effort.sharing_nodes(
-                min(account.effort.node_limit, _NODES_FOR_EPSILON)
-            )
+            nodes = min(account.effort.node_limit, _NODES_FOR_EPSILON)
+            effort = account.effort.sharing_nodes(nodes)
             account = account.with_effort(effort)
             guess = self.remaining(account)
             largest = nearly_largest_epsilon(query, attempt, guess, lambda: effort.used_up)

@@ -100,12 +100,6 @@ class Component(ABC):
         """The number of values of each variable, in order."""
         return _ordered({v: size for table in self.tables for v, size in table.sizes.items()})
 
-    def sizes_with(self, variables: Sequence[Variable], part: Part | None) -> dict[Variable, int]:
-        """Return the number of values of each variable, including those of a query."""
-        query_sizes = zip(variables, part.sizes, strict=True) if part is not None else ()
-        sizes = {**self.sizes, **dict(query_sizes)}
-        return _ordered(sizes)
-
     @cached_property
     def _overall(self) -> Marginals:
         return self.marginals((), None)
@@ -236,16 +230,15 @@ class StaticComponent(Component):
         )
 
     def marginals(self, variables: tuple[Variable, ...], part: Part | None) -> Marginals:
-        sizes, target = self.sizes_with(variables, part), tuple(sorted(variables, key=rank))
+        query_sizes = () if part is None else part.sizes
+        sizes = _ordered(self.sizes | dict(zip(variables, query_sizes, strict=True)))
+        target = tuple(sorted(variables, key=rank))
         scopes = (*(table.sorted for table in self.tables), target)
         flat = np.zeros((2, *(sizes[variable] for variable in target)))
-        sums = eliminate(
-            plan_elimination(tuple(sizes.items()), scopes, target),
-            [*(table.signed for table in self.tables), flat],
-        )
-        return Marginals.of(
-            sums, [*(table.exact for table in self.tables), None], self.error, variables
-        )
+        planned = plan_elimination(tuple(sizes.items()), scopes, target)
+        sums = eliminate(planned, [*(table.signed for table in self.tables), flat])
+        sources = [*(table.exact for table in self.tables), None]
+        return Marginals.of(sums, sources, self.error, variables)
 
 
 MOST_FOLLOWED = 300_000_000
@@ -270,13 +263,9 @@ class _StepCache:
         if step is None:
             return self
         return _StepCache(
-            {cached_step: at for cached_step, at in self.at.items() if cached_step != step},
-            {
-                cached_step: sweep
-                for cached_step, sweep in self.before.items()
-                if cached_step < step
-            },
-            {cached_step: sweep for cached_step, sweep in self.after.items() if cached_step > step},
+            {other: table for other, table in self.at.items() if other != step},
+            {other: sweep for other, sweep in self.before.items() if other < step},
+            {other: sweep for other, sweep in self.after.items() if other > step},
         )
 
 
@@ -352,12 +341,8 @@ class TemporalComponent(Component):
     def with_table(self, table: ResponseTable) -> TemporalComponent:
         tables, scope = self.tables_with(table), self._scope.with_table(table)
         unchanged_names = {*self._tying_names(table.variables)} <= {*self._names}
-        return TemporalComponent(
-            tables,
-            self.domain,
-            self.cache.without(table.step) if unchanged_names else _StepCache(),
-            scope,
-        )
+        cache = self.cache.without(table.step) if unchanged_names else _StepCache()
+        return TemporalComponent(tables, self.domain, cache, scope)
 
     @cached_property
     def _scope(self) -> _QueryScope:
@@ -413,9 +398,8 @@ class TemporalComponent(Component):
         index = bisect_left(self._steps, here)
         earlier, later = self._steps[:index], self._steps[index:][::-1]
         before = self._sweep_over(self.cache.before, earlier, state)
-        after = self._sweep_over(
-            self.cache.after, later[:-1] if later[-1:] == [here] else later, state
-        )
+        later = later[:-1] if later[-1:] == [here] else later
+        after = self._sweep_over(self.cache.after, later, state)
         around = TwoSidedSweep(before, after, state, here, self.error)
         # Tables without a step are added here only.
         tables = [table for table in self.tables if table.step in (None, here)]
@@ -445,9 +429,8 @@ class TemporalComponent(Component):
             return StepTable(step, tables[0].signed, tables[0].exact)
         flat = np.zeros((2, *state.values))
         marginals = self._eliminate(tables, front, flat, None, front)
-        return StepTable(
-            step, marginals.sums.sums[-1], _ExactStepExtremes(marginals, front, state.values)
-        )
+        extremes = _ExactStepExtremes(marginals, front, state.values)
+        return StepTable(step, marginals.sums.sums[-1], extremes)
 
     @cached_property
     def _by_step(self) -> dict[int | None, list[ResponseTable]]:

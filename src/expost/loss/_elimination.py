@@ -301,10 +301,8 @@ class ExactElimination:
         """Return the index of a sum that won at one step, for one entry of its result."""
         axis, codes = self._sums.plan.steps[step_index].axis, self._added[step_index]
         assert axis is not None, "only the last step has no result"
-        near, won = (
-            np.moveaxis(self._near[step_index][side], axis, -1)[indices],
-            self._won[step_index],
-        )
+        near = np.moveaxis(self._near[step_index][side], axis, -1)[indices]
+        won = self._won[step_index]
         if codes is not None and won is not None:
             codes = np.broadcast_to(codes, (len(codes), *self._near[step_index].shape))
             for code, best in zip(codes[:, side], won[:, side], strict=True):

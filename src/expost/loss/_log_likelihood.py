@@ -32,7 +32,6 @@ __all__ = [
     "capped_share",
     "check_length",
     "exact_share",
-    "flat_log_likelihood",
     "log_likelihood",
     "share_enclosure",
     "share_of_charges",
@@ -187,13 +186,8 @@ class LogLikelihood(ABC):
         """Enclose the least share of its epsilon that a response to a query uses."""
 
 
-def flat_log_likelihood(domain: Domain) -> LogLikelihood:
-    """Return ℓ of no responses."""
-    return log_likelihood(domain, ())
-
-
-def log_likelihood(domain: Domain, exchanges: Iterable[Exchange]) -> LogLikelihood:
-    """Return ℓ of some exchanges."""
+def log_likelihood(domain: Domain, exchanges: Iterable[Exchange] = ()) -> LogLikelihood:
+    """Return ℓ of some exchanges, by default of none."""
     # Imported here, because loading the modules of all kinds takes longer than most losses.
     match domain:
         case FiniteSet():

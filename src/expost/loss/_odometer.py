@@ -20,7 +20,6 @@ from expost.filters.rules import Rule, Total
 from expost.loss._log_likelihood import (
     LogLikelihood,
     check_length,
-    flat_log_likelihood,
     log_likelihood,
 )
 from expost.numbers import Enclosure, Nats, RunningSum
@@ -125,7 +124,7 @@ class Odometer(Account):
         expect(effort, Effort | None, "an Effort")
         self._set("transcript", transcript)
         self._set("_effort", effort or Effort())
-        self._set("log_likelihood", flat_log_likelihood(transcript.domain))
+        self._set("log_likelihood", log_likelihood(transcript.domain))
         self._set("basic_history", Chain([_ZERO]))
         self._set("_passes", Chain([_ZERO]))
         self._set("_totals", {})
@@ -143,18 +142,10 @@ class Odometer(Account):
         return self._extended(self.transcript.add_position(query, position))
 
     def _extended(self, transcript: Transcript) -> Odometer:
-        longer, domain = object.__new__(Odometer), self.transcript.domain
+        longer, latest = self.prefix(len(self)), transcript.exchanges[-1]
         longer._set("transcript", transcript)
-        for name in ("log_likelihood", "basic_history", "_effort", "_passes"):
-            longer._set(name, getattr(self, name))
-        latest = longer.transcript.exchanges[-1]
-        longer._set(
-            "_totals",
-            {
-                rule: total + rule.price(latest.query, domain)
-                for rule, total in self._totals.items()
-            },
-        )
+        prices = {rule: rule.price(latest.query, self.domain) for rule in self._totals}
+        longer._set("_totals", {rule: self._totals[rule] + prices[rule] for rule in prices})
         longer._absorb(latest)
         return longer
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -175,9 +176,8 @@ class AttributesLogLikelihood(FiniteLogLikelihood):
         for exchange in exchange_list:
             likelihood = exchange.query.on(domain)
             table = tables.get(likelihood.variables) or ResponseTable.flat(likelihood)
-            tables[table.variables] = table.add(
-                _query_about_part(exchange.query), exchange.position
-            )
+            part_query = _query_about_part(exchange.query)
+            tables[table.variables] = table.add(part_query, exchange.position)
         components = tuple(_components(domain, tables.values()))
         return cls(domain, Tally.of(exchange_list), None, components)
 
@@ -193,19 +193,16 @@ class AttributesLogLikelihood(FiniteLogLikelihood):
 
     def _split(self, variables: Sequence[Variable]) -> tuple[Component, list[Component]]:
         """Return the components of these variables as one, and the other components."""
-        wanted = {self._link(variable) for variable in variables}
+        wanted = {link(self.domain, variable) for variable in variables}
         tied: list[Component] = []
         other_components: list[Component] = []
         for part in self.components:
-            is_tied = any(self._link(variable) in wanted for variable in part.sizes)
+            is_tied = any(link(self.domain, variable) in wanted for variable in part.sizes)
             (tied if is_tied else other_components).append(part)
         if len(tied) == 1 and (tied[0].follows_steps or not _follows(self.domain, variables)):
             return tied[0], other_components
-        tables = sorted((table for part in tied for table in part.tables), key=_order)
+        tables = sorted((table for part in tied for table in part.tables), key=attrgetter("order"))
         return _component(self.domain, tuple(tables), variables), other_components
-
-    def _link(self, variable: Variable) -> Variable:
-        return link(self.domain, variable)
 
     @property
     def distinct_exchanges(self) -> int:
@@ -248,9 +245,8 @@ class AttributesLogLikelihood(FiniteLogLikelihood):
         likelihood = query.on(self.domain)
         if self._is_infinite:
             return WorstCase(Enclosure(math.inf, math.inf), exact=lambda: INFINITE)
-        return self._marginal(likelihood).worst_after(
-            _query_about_part(query), likelihood.on_part, times
-        )
+        marginal = self._marginal(likelihood)
+        return marginal.worst_after(_query_about_part(query), likelihood.on_part, times)
 
     def _marginal(self, likelihood: PartLikelihood) -> QueryMarginal:
         """Return ℓ as a query sees it."""
@@ -333,13 +329,9 @@ def _components(domain: Attributes, tables: Iterable[ResponseTable]) -> Iterator
                 links, joined = group_links, group_tables
         groups = [*separate, (links, joined)]
     for _, joined in groups:
-        component = _component(domain, tuple(sorted(joined, key=_order)))
+        component = _component(domain, tuple(sorted(joined, key=attrgetter("order"))))
         component.check()
         yield component
-
-
-def _order(table: ResponseTable) -> list[tuple[str, float]]:
-    return table.order
 
 
 def _component(

@@ -250,11 +250,6 @@ class BoxLogLikelihood(LogLikelihood):
     """The terms in order, as far as they are known already."""
 
     @classmethod
-    def flat(cls, domain: Box) -> BoxLogLikelihood:
-        """Before anything is asked there is nothing to sum."""
-        return cls(domain, Tally(), None)
-
-    @classmethod
     def of(cls, domain: Box, exchanges: Iterable[Exchange]) -> BoxLogLikelihood:
         """ℓ of some exchanges."""
         return cls(domain, Tally.of(exchanges), None)
@@ -318,7 +313,7 @@ class BoxLogLikelihood(LogLikelihood):
         return self._capped(loss)
 
     def _capped(self, loss: Enclosure) -> Enclosure:
-        """A loss that is surely below the sum of the epsilons needs no exact sum to say so."""
+        """Cap a loss at the sum of the epsilons, without that sum if the loss is surely below it."""
         about = math.fsum([term.epsilon * times for _, term, times in self._in_order()])
         if self._charged is None and loss.upper < _SURELY * about:
             return loss
@@ -413,7 +408,7 @@ class BoxLogLikelihood(LogLikelihood):
         worst, quietest = self.epsilon_of(query), query.on(self.domain).smallest_loss_responses
         if quietest is None:
             return capped_share(Enclosure(0.0, worst.upper), worst)
-        alone, effort = BoxLogLikelihood.flat(self.domain), Effort(gap=1e-6)
+        alone, effort = BoxLogLikelihood.of(self.domain, ()), Effort(gap=1e-6)
         losses = [alone.add(query, position).loss(effort) for position in quietest]
         least = Enclosure(min(loss.lower for loss in losses), min(loss.upper for loss in losses))
         return capped_share(least, worst)

@@ -77,7 +77,9 @@ class ExactSums:
         band = np.flatnonzero(sums >= down(float(sums.max()) - 2 * self.error))
         best, *rivals = self._classes(band)
         for rival in rivals:
-            if ExactSum.product(_less(rival.powers, best.powers)).sign == sign:
+            difference = rival.powers.copy()
+            difference.subtract(best.powers)
+            if ExactSum.product(difference).sign == sign:
                 best = rival
         return best
 
@@ -88,7 +90,7 @@ class ExactSums:
         """
         powers: Counter[int] = Counter()
         for summand in self.summands:
-            likelihood, indices = self._likelihood(summand), [first.value, second.value]
+            likelihood, indices = summand.query.on(self.domain), [first.value, second.value]
             above, below = likelihood.powers(summand.position, indices)
             _multiply(powers, above, summand.times)
             _multiply(powers, below, -summand.times)
@@ -106,7 +108,7 @@ class ExactSums:
         noted: list[tuple[NDArray[np.intp], NDArray[np.intp]]] = []
         count = 0
         for summand in self.summands:
-            likelihood = self._likelihood(summand)
+            likelihood = summand.query.on(self.domain)
             classes = likelihood.weight_labels(summand.position)[values]
             differing = np.flatnonzero(classes != classes[0])
             if not len(differing):
@@ -154,19 +156,10 @@ class ExactSums:
                     result[key] = Candidate(int(values[index[start]]), powers)
         return list(result.values())
 
-    def _likelihood(self, summand: Summand) -> FiniteLikelihood:
-        return summand.query.on(self.domain)
-
 
 def _multiply(product: Counter[int], powers: Powers, times: int) -> None:
     for base, power in powers:
         product[base] += power * times
-
-
-def _less(first: Counter[int], second: Counter[int]) -> Counter[int]:
-    difference = first.copy()
-    difference.subtract(second)
-    return difference
 
 
 _WEIGHTS_PER_WINDOW = 1 << 14

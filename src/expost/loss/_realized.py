@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import overload
 
 from expost.domains import Domain
 from expost.errors import InvalidInput, expect
 from expost.loss._log_likelihood import (
-    flat_log_likelihood,
     log_likelihood,
     share_of_charges,
     tightest_loss,
@@ -18,7 +17,7 @@ from expost.queries import Query, check_query
 from expost.solver import GAP, Effort, Progress
 from expost.transcript import Transcript, transcript_of
 
-__all__ = ["basic_loss", "realized_loss", "share_of_basic", "total_charge", "worst_case_loss"]
+__all__ = ["basic_loss", "realized_loss", "share_of_basic", "worst_case_loss"]
 
 
 def realized_loss(
@@ -72,19 +71,13 @@ def worst_case_loss(query: Query, domain: Domain) -> Enclosure:
     """
     check_query(query)
     expect(domain, Domain, "a FiniteSet, Attributes or a Box")
-    return flat_log_likelihood(domain).epsilon_of(query)
+    return log_likelihood(domain).epsilon_of(query)
 
 
 def basic_loss(transcript: Transcript) -> Nats:
     """Return the bound of basic composition: the sum of the epsilons, exactly."""
-    return total_charge(
-        (exchange.query.ceiling(transcript.domain), 1) for exchange in transcript.exchanges
-    )
-
-
-def total_charge(charges: Iterable[tuple[Nats, int]]) -> Nats:
-    """Return the sum of charges with their multiplicities."""
-    return Nats.total(charges)
+    domain, exchanges = transcript.domain, transcript.exchanges
+    return Nats.total((exchange.query.ceiling(domain), 1) for exchange in exchanges)
 
 
 @overload
@@ -118,4 +111,4 @@ def share_of_basic(
     if domain is None:
         raise InvalidInput("the share of a query needs a domain")
     expect(domain, Domain, "a FiniteSet, Attributes or a Box")
-    return flat_log_likelihood(domain).least_share_of_basic(query_or_transcript)
+    return log_likelihood(domain).least_share_of_basic(query_or_transcript)
