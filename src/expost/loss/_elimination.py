@@ -358,7 +358,7 @@ class ExactElimination:
         return np.asarray(best)
 
     def _decided(self, near: Marks, codes: Integers, side: Indices) -> Integers:
-        """The codes of winners, by exact comparison, where not all that can win are alike.
+        """Return the codes of winners, by exact comparison, where candidates differ.
 
         Each line along the last axis has one, and is for one of the sides.
         """
@@ -404,7 +404,7 @@ class _UsedEntries:
     least: Counter[int]
     """The smallest exponents."""
     widths: dict[int, int]
-    """How much larger other exponents are; if empty, all likelihoods are equal."""
+    """The excess of the largest exponents; if empty, all likelihoods are equal."""
 
     @classmethod
     def of(cls, table_index: int, table: ExactTable, used: Marks) -> Iterator[_UsedEntries]:

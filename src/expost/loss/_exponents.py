@@ -1,4 +1,4 @@
-"""Products of powers of integers, which are kept as exponents and compared exactly.
+"""Products of powers of integers, stored as exponents and compared exactly.
 
 Weights are integers. So a sum of logarithms of weights is the logarithm of such a product, and it
 is all in the exponents: equal ones are ties. Proof: docs/theory/attributes.md.
@@ -40,37 +40,36 @@ Rows = Integers
 """Exponents: a row for each combination, a column for each base."""
 
 Combination = dict[Variable, int]
-"""A combination of some variables, by the places of their values."""
+"""A combination of some variables, by the indices of their values."""
 
 # What a word can hold; one bit less than there are, so that no sum is ever negative.
 _WORD = 1 << 62
 
 
 class DistinctLikelihoods(NamedTuple):
-    """Exact likelihoods at some places: all that are there, and which of them is where."""
+    """The distinct exact likelihoods of some combinations, and the index of each combination's."""
 
     likelihoods: Sequence[Counter[int]]
     indices: Indices
 
 
 class ExactTable(Protocol):
-    """What is known exactly at every combination of some variables, which are in their order."""
+    """Exact likelihoods of every combination of some variables, which are in their order."""
 
     def powers(self, indices: Indices, sign: int) -> DistinctLikelihoods:
-        """The exact likelihoods at some combinations.
+        """Return the exact likelihoods at some combinations.
 
         Where they are themselves extremes, the sign says which.
         """
         ...
 
     def trace(self, index: int, sign: int) -> Combination:
-        """One combination, and if a number is itself an extreme, a combination of all variables
-        that attains it."""
+        """Return one combination; of all variables if its likelihood is itself an extreme."""
         ...
 
 
 def sign_of(powers: Mapping[int, int]) -> int:
-    """Whether a product of powers is above one, one, or below."""
+    """Return the sign of the logarithm of a product of powers."""
     nonzero = sorted((base, power) for base, power in powers.items() if power)
     if not nonzero:
         return 0
@@ -112,7 +111,7 @@ class Packing:
             full *= radix
 
     def code(self, powers: Mapping[int, int]) -> list[int]:
-        """These exponents as integers. A base without a digit has the same one everywhere."""
+        """Return exponents as integers. A base without a digit has one exponent everywhere."""
         code_words = [0] * self.words
         for base, power in powers.items():
             if digit := self._digits.get(base):
@@ -120,7 +119,7 @@ class Packing:
         return code_words
 
     def powers(self, code: Sequence[int]) -> Counter[int]:
-        """And back."""
+        """Return the exponents of a code."""
         return Counter(
             {
                 base: code[digit.word] // digit.unit % digit.radix
@@ -129,13 +128,13 @@ class Packing:
         )
 
     def products(self, codes: Integers) -> Products:
-        """What some codes stand for, which are the columns."""
+        """Return the products of some codes, which are the columns."""
         rows = [codes[digit.word] // digit.unit % digit.radix for digit in self._digits.values()]
         return Products(list(self._digits), np.array(rows))
 
 
 class Products:
-    """Products of powers that are compared exactly, and no two of them twice."""
+    """Products of powers that are compared exactly, each pair once."""
 
     def __init__(self, bases: Sequence[int], exponents: Integers) -> None:
         self._bases = bases
@@ -161,13 +160,13 @@ class Products:
 
 @dataclass(eq=False)
 class Bases:
-    """The integers whose powers are multiplied, each with its column; it grows as they are met."""
+    """The columns of integers whose powers are multiplied; new integers get new columns."""
 
     columns: dict[int, int] = field(default_factory=dict)
     _signs: dict[bytes, int] = field(default_factory=dict)
 
     def matrix(self, powers: Sequence[Counter[int]]) -> Rows:
-        """These products of powers as rows."""
+        """Return products of powers as rows."""
         for counter in powers:
             for base in counter:
                 self.columns.setdefault(base, len(self.columns))
@@ -178,24 +177,24 @@ class Bases:
         return rows
 
     def total(self, parts: Sequence[Rows], count: int) -> Rows:
-        """The sum of rows that may lack columns that were met later."""
+        """Return the sum of rows, which may lack columns that are newer."""
         result = np.zeros((count, len(self.columns)), dtype=np.int64)
         for part in parts:
             result[:, : part.shape[1]] += part
         return result
 
     def powers(self, row: Rows) -> Counter[int]:
-        """A row as powers by their bases."""
+        """Return a row as powers by their bases."""
         bases = zip(self.columns, row.tolist(), strict=False)
         return Counter({base: power for base, power in bases if power})
 
     def kinds(self, rows: Rows) -> DistinctLikelihoods:
-        """What these rows say."""
+        """Return the distinct likelihoods of some rows."""
         different, row_index = np.unique(rows, axis=0, return_inverse=True)
         return DistinctLikelihoods([self.powers(row) for row in different], row_index)
 
     def sign(self, difference: Rows) -> int:
-        """Whether a product is above one, one, or below."""
+        """Return the sign of the logarithm of a product."""
         key = difference.tobytes()
         if key not in self._signs:
             self._signs[key] = sign_of(self.powers(difference))
@@ -203,7 +202,7 @@ class Bases:
 
 
 def winners(rows: Rows, groups: Indices, sign: int, bases: Bases) -> Indices:
-    """For each group of rows, numbered from zero, one with the largest (or smallest) product."""
+    """Return for each group of rows, by its index, a row with the largest (smallest) product."""
     order = np.argsort(groups, kind="stable")
     starts = np.flatnonzero(np.diff(groups[order], prepend=-1))
     best = order[starts]

@@ -53,7 +53,7 @@ ResponseCounts = list[tuple[BoxLikelihood, int, int]]
 
 
 def exact_ratio(tally: Tally, box: Box, above: Point, below: Point) -> Fraction:
-    """How much likelier the responses are at one point of a box than at another, exactly."""
+    """Return the exact ratio of the likelihoods at two points of a box."""
     ratio = Fraction(1)
     for likelihood, position, times in _response_counts(tally, box):
         high, low = (likelihood.pmf(point).weight(position) for point in (above, below))
@@ -62,7 +62,7 @@ def exact_ratio(tally: Tally, box: Box, above: Point, below: Point) -> Fraction:
 
 
 def apart_on_box(tally: Tally, box: Box, above: Point, below: Point) -> ExtremePair | None:
-    """Two points as values of a box; None if nothing tells them apart."""
+    """Return two points as values of a box; None if no response distinguishes them."""
     counts = _response_counts(tally, box)
     high, low = _logs(counts, above, below)
     if not high > low:
@@ -82,7 +82,7 @@ def _response_counts(tally: Tally, box: Box) -> ResponseCounts:
 
 
 def _logs(counts: ResponseCounts, *points: Point) -> list[float]:
-    """The log-likelihoods of points, up to a constant."""
+    """Return the log-likelihoods of points, up to a constant."""
     columns = [np.array(column, dtype=float) for column in zip(*points, strict=True)]
     logs = [times * likelihood.logs(position, columns) for likelihood, position, times in counts]
     return [math.fsum(column) for column in np.array(logs).reshape(-1, len(points)).T.tolist()]
@@ -107,7 +107,7 @@ Parts = list[tuple["BoxSpread", int]]
 
 
 def spread(terms: Terms, box: Box, effort: Effort) -> Enclosure:
-    """An enclosure of max ℓ - min ℓ."""
+    """Enclose max ℓ - min ℓ."""
     if effort.used_up:
         return _ANYTHING
     if effort.group is not None:
@@ -120,7 +120,7 @@ def spread(terms: Terms, box: Box, effort: Effort) -> Enclosure:
 
 
 def quick_bound(terms: Terms, box: Box, limit: float, effort: Effort) -> Enclosure:
-    """What a short look at all terms together says: enough to see that a limit is far away."""
+    """Enclose the spread by a short search of all terms, which suffices if a limit is not near."""
     if effort.used_up:
         return _ANYTHING
     joint = _start(terms, box, effort)
@@ -129,7 +129,7 @@ def quick_bound(terms: Terms, box: Box, limit: float, effort: Effort) -> Enclosu
 
 
 def found_points(terms: Terms, box: Box, effort: Effort) -> tuple[Point, Point]:
-    """The points with the largest and the smallest value that a search finds, by columns."""
+    """Find points with a large and a small value by a search; return them by columns."""
     joint = _start(terms, box, effort)
     joint.narrow(effort)
     return joint.highest_at, joint.lowest_at
@@ -138,7 +138,7 @@ def found_points(terms: Terms, box: Box, effort: Effort) -> tuple[Point, Point]:
 def all_compared(
     term_counters: Sequence[Terms], box: Box, limit: float, effort: Effort
 ) -> list[Enclosure]:
-    """Enclosures that are on one side of a limit, if that can be shown; up to the first above it.
+    """Enclose losses on one side of a limit if possible; stop at the first one above it.
 
     One good point shows that a loss is above the limit, but many nodes are needed to show that it
     is within. So each gets a short look before much is spent on any.
@@ -179,9 +179,9 @@ def _start(terms: Iterable[ScoreTerm], box: Box, effort: Effort) -> BoxSpread:
 
 
 def _in_groups(terms: Terms, box: Box, size: int, effort: Effort) -> Parts:
-    """Groups of terms that follow each other, each searched on its own.
+    """Split terms into groups of successive ones, and search each on its own.
 
-    None at all if the work is used up before all of them are known.
+    Return no groups if the work is used up before all of them are searched.
     """
     term_list = list(terms.elements())
     # What was answered very often fills many groups, which are all alike.
@@ -199,7 +199,7 @@ def _in_groups(terms: Terms, box: Box, size: int, effort: Effort) -> Parts:
 
 
 def _together(partitions: Sequence[Parts]) -> Enclosure:
-    """What several partitions of the same terms say about their sum.
+    """Enclose the spread of a sum from several partitions of its terms.
 
     The largest sum is at most the sum of the largest parts, and likewise for its negative: for each
     of the two, the best partition counts. Only a partition into one part gives a lower bound.
@@ -236,7 +236,7 @@ _NO_MATTER = 4_000
 _NODES_FOR_POINTS = 400
 
 Entry = tuple[tuple[object, ...], ScoreTerm, int]
-"""What a term is sorted by, the term, and how often it is there."""
+"""The sort key of a term, the term, and its multiplicity."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,7 +251,7 @@ class BoxLogLikelihood(LogLikelihood):
 
     @classmethod
     def of(cls, domain: Box, exchanges: Iterable[Exchange]) -> BoxLogLikelihood:
-        """ℓ of some exchanges."""
+        """Return ℓ of some exchanges."""
         return cls(domain, Tally.of(exchanges), None)
 
     def add(self, query: Query, position: int, times: int = 1) -> BoxLogLikelihood:
@@ -262,7 +262,7 @@ class BoxLogLikelihood(LogLikelihood):
 
     @property
     def terms(self) -> Counter[ScoreTerm]:
-        """How often each term is there, in an order that depends on nothing but what they are."""
+        """The multiplicities of the terms, in an order that depends on the terms alone."""
         return _counted(self._in_order())
 
     def _in_order(self) -> list[Entry]:
@@ -287,9 +287,10 @@ class BoxLogLikelihood(LogLikelihood):
         return entries
 
     def _key(self, term: ScoreTerm) -> tuple[object, ...]:
-        """All that a term is, so that only equal ones tie; what tells most of them apart is first.
+        """Return a sort key with all fields of a term, so that only equal terms tie.
 
-        Equal boxes may have their names in another order.
+        The offset is first, because it distinguishes most terms. Weights are in the order of names,
+        because equal boxes may have them in another order.
         """
         weights = self._by_name(term.weights)
         shape = term.epsilon, term.link, term.error, term.window, term.rounding_key
@@ -313,7 +314,7 @@ class BoxLogLikelihood(LogLikelihood):
         return self._capped(loss)
 
     def _capped(self, loss: Enclosure) -> Enclosure:
-        """Cap a loss at the sum of the epsilons, without that sum if the loss is surely below it."""
+        """Cap a loss at the sum of the epsilons, which a loss surely below it does not need."""
         about = math.fsum([term.epsilon * times for _, term, times in self._in_order()])
         if self._charged is None and loss.upper < _SURELY * about:
             return loss
@@ -340,7 +341,7 @@ class BoxLogLikelihood(LogLikelihood):
         return WorstCase(self._after(query, times - 1, limit, effort).loss + epsilon)
 
     def _sum_of_epsilons(self, query: Query, times: int, budget: Nats) -> WorstCase | None:
-        """The bound of basic composition, if that is enough; it costs no search."""
+        """Return the bound of basic composition if it is within the budget; it needs no search."""
         charge = query.ceiling(self.domain)
         # An exact sum goes through the whole tally, and is seldom needed.
         sums = WorstCase(
@@ -353,7 +354,7 @@ class BoxLogLikelihood(LogLikelihood):
         return replace(sums, loss=Enclosure(0.0, min(sums.loss.upper, most.upper)))
 
     def _after(self, query: Query, times: int, limit: float, effort: Effort) -> WorstCase:
-        """The realized loss after several more queries, at worst, against a limit."""
+        """Bound the realized loss after several more queries, at worst, against a limit."""
         # No response adds more than epsilon, and that often decides.
         epsilons = self.epsilon_of(query) * times
         early_limit = down(limit - epsilons.upper)
@@ -369,7 +370,7 @@ class BoxLogLikelihood(LogLikelihood):
         return replace(worst, loss=Enclosure(lower, min(worst.loss.upper, simple.upper)))
 
     def _after_some(self, query: Query, times: int, limit: float, effort: Effort) -> WorstCase:
-        """The worst realized loss over the sufficient responses, each repeated ``times`` times.
+        """Bound the worst loss over the sufficient responses, each repeated ``times`` times.
 
         If there are too many of them, after a loud one: then there is no upper end.
         """
@@ -393,7 +394,7 @@ class BoxLogLikelihood(LogLikelihood):
         return WorstCase(Enclosure(lower, upper), response=likelihood.responses[worst])
 
     def searched_points(self, effort: Effort) -> tuple[Point, Point]:
-        """The likeliest and the unlikeliest point that a short search finds."""
+        """Find a likely and an unlikely point by a short search."""
         limited = effort.nodes is not None or effort.allowance is not None
         short = effort if limited else effort.with_work_limit().sharing_nodes(_NODES_FOR_POINTS)
         return found_points(self.terms, self.domain, short)

@@ -1,8 +1,8 @@
-"""Everything that was answered before a step, or after it, summed up for the values at that step.
+"""Sweeps: sums of all responses before a step, or after it, for the values at that step.
 
-A sweep goes from the farthest step towards this one, and is kept step by step: what was answered
-about one step leaves the sweeps up to there as they are. Its state are the values at a step, and
-how many changes there were at most. Proof: docs/theory/changing.md.
+A sweep goes from the farthest step towards this one, and is cached step by step: a response about
+one step does not change the sweeps up to there. Its state are the values at a step, and bounds on
+the numbers of changes. Proof: docs/theory/changing.md.
 """
 
 from __future__ import annotations
@@ -42,28 +42,28 @@ __all__ = [
 
 
 class Move(ABC):
-    """How one attribute may change between two steps that were asked about."""
+    """A possible change of one attribute between two steps that queries are about."""
 
     @abstractmethod
     def apply(self, sums: Floats) -> Floats:
-        """The largest sums from which every state can be reached; the first axis is for signs."""
+        """Return for every state the largest sum of a source; the first axis is for signs."""
 
     @abstractmethod
     def sources(self, indices: Sequence[Indices]) -> tuple[Indices, list[Indices]]:
-        """All states from which some states can be reached: whose source each is, and its places.
+        """Return all sources of some states: the target of each source, and its indices.
 
-        States are given by their places on all axes.
+        States are passed as their indices on all axes.
         """
 
 
 @dataclass(frozen=True)
 class CountedChanges(Move):
-    """At most so many changes in all, counted on an axis of their own."""
+    """A limited number of changes in all, counted on a separate axis."""
 
     value: int
     counter: int
     size: int
-    """How many values there are."""
+    """The number of values."""
 
     def apply(self, sums: Floats) -> Floats:
         moved = np.swapaxes(sums, self.counter + 1, -1).copy()
@@ -85,7 +85,7 @@ class CountedChanges(Move):
 
 @dataclass(frozen=True)
 class BoundedChange(Move):
-    """Not farther than some distance, along an axis of numbers."""
+    """A change by at most some distance, along an axis of numbers."""
 
     value: int
     positions: tuple[Fraction, ...]
@@ -140,14 +140,14 @@ MOST_STATES = 100_000
 
 @dataclass(frozen=True, eq=False)
 class StepState:
-    """What is carried from step to step: attributes in the order of their names, and counters."""
+    """The state of a sweep at a step: attributes in the order of their names, and counters."""
 
     domain: Attributes
     names: tuple[str, ...]
 
     @cached_property
     def values(self) -> tuple[int, ...]:
-        """How many values each attribute has."""
+        """The number of values of each attribute."""
         return tuple(len(self.domain[name].values) for name in self.names)
 
     @cached_property
@@ -156,7 +156,7 @@ class StepState:
 
     @cached_property
     def counters(self) -> tuple[int, ...]:
-        """How many numbers of changes there are, for each attribute whose changes are counted."""
+        """The size of the counter of each attribute with a limited number of changes."""
         limits = [self.domain[name].change for name in self._changing]
         return tuple(c.times + 1 for c in limits if c is not None and c.times is not None)
 
@@ -175,11 +175,11 @@ class StepState:
             )
 
     def front(self, step: int) -> tuple[Variable, ...]:
-        """The variables of the values at a step."""
+        """Return the variables of the values at a step."""
         return tuple((name, step if name in self._changing else None) for name in self.names)
 
     def moves(self, gap: int) -> list[Move]:
-        """What may happen between two steps that are so far apart."""
+        """Return the moves between two steps with this gap."""
         gap = gap if self._distances else 1
         if gap not in self._moves:
             self._moves[gap] = self._moves_between(gap)
@@ -191,7 +191,7 @@ class StepState:
 
     @cached_property
     def _distances(self) -> bool:
-        """Whether it matters how far steps are apart."""
+        """Whether moves depend on the gap between steps."""
         return len(self.counters) < len(self._changing)
 
     def _moves_between(self, gap: int) -> list[Move]:
@@ -212,7 +212,7 @@ class StepState:
 
 @dataclass(frozen=True, slots=True)
 class StepTable:
-    """What was answered about a step, for every combination of values at that step."""
+    """The responses about a step, for every combination of values at that step."""
 
     step: int
     sums: Floats
@@ -229,7 +229,7 @@ class _Stage:
 
 
 _Leg = tuple[StepTable | None, Indices, Indices]
-"""A step, with its states twice; or a move: whose source, and which of the next states that is."""
+"""A step with its states, twice; or None for a move, with the targets and indices of sources."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,13 +243,13 @@ class Sweep:
 
     @classmethod
     def onto(cls, farther: Sweep | None, at: StepTable, state: StepState) -> Sweep:
-        """The sweep that goes on to one more step."""
+        """Return the sweep continued to one more step."""
         step_sums = at.sums.reshape(2, *state.values, *(1 for _ in state.counters))
         start = np.zeros((2, *state.shape)) if farther is None else farther.reaching(at.step)
         return cls(state, at, farther, start + step_sums)
 
     def reaching(self, step: int) -> Floats:
-        """The sums for every state at another step, about which nothing is added."""
+        """Return the sums for every state at another step, without responses about that step."""
         sums = self.sums
         for move in self.state.moves(abs(step - self.at.step)):
             sums = move.apply(sums)
@@ -263,11 +263,11 @@ class Sweep:
         return stages
 
     def rows(self, step: int, states: Indices, sign: int, bases: Bases, error: float) -> Rows:
-        """The exponents of the exact winners for some states at another step."""
+        """Return the exponents of the exact winners for some states at another step."""
         return self._followed(self._way(step, states, sign, error), sign, bases)[0]
 
     def trace(self, step: int, state: int, sign: int, error: float) -> Combination:
-        """A winner for one state at another step: the values at all steps of the sweep."""
+        """Return a winner for one state at another step: the values at all steps of the sweep."""
         way = self._way(step, np.array([state]), sign, error)
         _, won = self._followed(way, sign, Bases())
         combination: Combination = {}
@@ -281,7 +281,7 @@ class Sweep:
         return combination
 
     def _way(self, step: int, states: Indices, sign: int, error: float) -> list[_Leg]:
-        """From this step to the farthest one: what can lead to a winner, by the doubles."""
+        """Find the states that can lead to a winner, by doubles, from this step to the farthest."""
         way: list[_Leg] = []
         sweep: Sweep | None = self
         while sweep is not None:
@@ -293,7 +293,7 @@ class Sweep:
         return way
 
     def _followed(self, way: Sequence[_Leg], sign: int, bases: Bases) -> tuple[Rows, list[Indices]]:
-        """And back, with exact sums: the rows at this step, and which sources have won."""
+        """Return along the legs with exact sums: the rows at this step, and the winning sources."""
         rows = np.zeros((len(way[-1][1]), 0), dtype=np.int64)
         won: list[Indices] = []
         for at, targets, where in reversed(way):
@@ -315,7 +315,10 @@ class Sweep:
 def _sources(
     stage: _Stage, states: Indices, sign: int, error: float
 ) -> tuple[Indices, Indices, Indices]:
-    """Which states before a move can lead to winners: for whom, where, and all of them."""
+    """Find the states before a move that can lead to winners.
+
+    Return the target of each, its index among these states, and the states.
+    """
     side, shape = 0 if sign > 0 else 1, stage.before.shape[1:]
     target_index, source_indices = stage.move.sources(np.unravel_index(states, shape))
     flat = np.ravel_multi_index(tuple(source_indices), shape)
@@ -327,7 +330,7 @@ def _sources(
 
 @dataclass(frozen=True, eq=False)
 class TwoSidedSweep:
-    """All that was answered before and after a step, over the values at that step."""
+    """The sums of all responses before and after a step, over the values at that step."""
 
     before: Sweep | None
     after: Sweep | None
@@ -337,7 +340,7 @@ class TwoSidedSweep:
 
     @cached_property
     def _both(self) -> Floats:
-        """Whatever number of changes came before, so many are left for after."""
+        """Sums of both sides; changes before a step reduce the number that remains after it."""
         nothing = np.zeros((2, *self.state.shape))
         before = nothing if self.before is None else self.before.reaching(self.step)
         after = nothing if self.after is None else self.after.reaching(self.step)
@@ -351,13 +354,13 @@ class TwoSidedSweep:
         return np.asarray(self._both.max(axis=-1))
 
     def powers(self, indices: Indices, sign: int) -> DistinctLikelihoods:
-        """The exact winners for some combinations of values."""
+        """Return the exact winners for some combinations of values."""
         bases = Bases()
         total, best, _ = self._split(indices, sign, bases)
         return bases.kinds(total[best])
 
     def trace(self, index: int, sign: int) -> Combination:
-        """One combination of values, and a winner for it at all other steps."""
+        """Return one combination of values, and a winner for it at all other steps."""
         _, (best,), sides = self._split(np.array([index]), sign, Bases())
         values = map(int, np.unravel_index(index, self.state.values))
         combination = dict(zip(self.state.front(self.step), values, strict=True))
@@ -368,7 +371,7 @@ class TwoSidedSweep:
     def _split(
         self, values: Indices, sign: int, bases: Bases
     ) -> tuple[Rows, Indices, list[tuple[Sweep, Indices]]]:
-        """What can win, which of it does for each of the values, and its states on both sides."""
+        """Return candidates, the winner for each of the values, and the states on both sides."""
         splits = math.prod(self.state.counters)
         both = self._both[0 if sign > 0 else 1].reshape(-1, splits)[values]
         target_index, split = np.nonzero(both >= (both.max(axis=1) - 2 * self.error)[:, None])
