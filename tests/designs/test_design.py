@@ -81,7 +81,7 @@ def test_random_questions_have_the_error_of_so_many_fewer_subjects(sampled: int)
 
 def test_subsets_are_drawn_as_the_query_draws_them() -> None:
     weights = np.array([0.5, 0.3, 0.1, 0.05, 0.05])
-    drawn = SubsetOutcomes(np.arange(5), weights, 2, math.e)
+    drawn = SubsetOutcomes(np.arange(5), weights, (1.0,), 1.0, 2, math.e)
     ((rows, counts),) = drawn.groups(40_000, 1, np.random.default_rng(1))
     likelihood = xp.subset_selection(size=2, epsilon=1).on(xp.FiniteSet(range(5)))
     exact = np.array(

@@ -17,6 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import compress
 
 import numpy as np
 
@@ -48,6 +49,7 @@ _PRODUCTS = 300_000_000
 _FEWEST_SUBSET_GROUPS = 8
 
 
+@dataclass(frozen=True, eq=False)
 class Outcomes(ABC):
     """The outcomes that subjects from a population show under a strategy."""
 
@@ -76,12 +78,8 @@ class Outcomes(ABC):
 class ExactOutcomes(Outcomes):
     """Outcomes of few kinds, with exact probabilities: the table of one channel."""
 
-    cells: Indices
-    weights: Floats
     table: Floats
     """Pr(outcome | cell): a row for each outcome."""
-    answering: tuple[float, ...]
-    answers: float
 
     @classmethod
     def of(
@@ -90,7 +88,7 @@ class ExactOutcomes(Outcomes):
         """Make it from a channel with a row for each outcome and a column for each value."""
         columns, cells = np.unique(np.round(table.T, _DIGITS), axis=0, return_inverse=True)
         cells = cells.reshape(-1)
-        return cls(cells, _cell_weights(cells, weights), columns.T.copy(), answering, answers)
+        return cls(cells, _cell_weights(cells, weights), answering, answers, columns.T.copy())
 
     @cached_property
     def _chances(self) -> Floats:
@@ -115,13 +113,9 @@ class ExactOutcomes(Outcomes):
 class SubsetOutcomes(Outcomes):
     """Outcomes of subset selection with too many subsets of cells to list."""
 
-    cells: Indices
-    weights: Floats
     size: int
     ratio: float
     """The factor by which a set is more likely for the cells in it."""
-    answering: tuple[float, ...] = (1.0,)
-    answers: float = 1.0
 
     @cached_property
     def information(self) -> Floats:
@@ -154,14 +148,10 @@ class SubsetOutcomes(Outcomes):
 class SimulatedOutcomes(Outcomes):
     """Outcomes of subjects who were simulated one by one, by the kinds of their tallies."""
 
-    cells: Indices
-    weights: Floats
     table: Floats
     """A row of likelihoods for each kind, whose largest entry is one."""
     kinds: Indices
     """The kind of each subject."""
-    answering: tuple[float, ...]
-    answers: float
 
     @classmethod
     def of(
@@ -176,7 +166,7 @@ class SimulatedOutcomes(Outcomes):
         columns, cells = np.unique(np.round(logs.T, _DIGITS), axis=0, return_inverse=True)
         cells, logs = cells.reshape(-1), columns.T
         table = np.exp(logs - logs.max(axis=1, keepdims=True))
-        return cls(cells, _cell_weights(cells, weights), table, kinds, answering, answers)
+        return cls(cells, _cell_weights(cells, weights), answering, answers, table, kinds)
 
     @cached_property
     def information(self) -> Floats:
@@ -243,18 +233,12 @@ def predict_accuracy(
     """Predict the standard errors of maximum-likelihood estimates from so many subjects."""
     inverse = _PseudoInverse.of(outcomes.information)
     determined = [_is_determined(outcomes, target, inverse) for target in targets]
+    determined_targets = list(compress(targets, determined))
+    if not determined_targets:
+        return _with_undetermined(Accuracy((), (), math.inf, 0.0, 0), determined)
     if not all(determined):
-        determined_targets = [
-            target for target, partial in zip(targets, determined, strict=True) if partial
-        ]
-        if not determined_targets:
-            return _with_undetermined(Accuracy((), (), math.inf, 0.0, 0), determined)
         partial = predict_accuracy(
-            outcomes,
-            determined_targets,
-            subjects,
-            repetitions=repetitions,
-            generator=generator,
+            outcomes, determined_targets, subjects, repetitions=repetitions, generator=generator
         )
         return _with_undetermined(partial, determined)
     rows = np.concatenate([_cell_means(target, outcomes) for target in targets])
@@ -273,17 +257,14 @@ def predict_accuracy(
         slopes = (counts / (table @ weights)) @ table / subjects
         # Each slope is one on average, whatever subjects gave the information.
         squared_limit_errors.append((efficient @ (slopes - 1)) ** 2)
-    means = np.array(
-        [limit_variances[target_of_row == goal].mean() for goal in range(len(targets))]
-    )
+    goal_rows = [target_of_row == goal for goal in range(len(targets))]
+    means = np.array([limit_variances[is_of_goal].mean() for is_of_goal in goal_rows])
     asymptotic = tuple(np.sqrt(means).tolist())
     if len(squared_errors) < _FEWEST_GROUPS:
         combined = math.sqrt(float((means / scales**2).mean()))
         return Accuracy(asymptotic, asymptotic, combined, 0.0, 0)
     standard_errors, simulation_errors = [], []
-    weights_by_goal = [
-        (target_of_row == goal) / (target_of_row == goal).sum() for goal in range(len(targets))
-    ]
+    weights_by_goal = [is_of_goal / is_of_goal.sum() for is_of_goal in goal_rows]
     combined_weights = np.array(weights_by_goal).T @ (1 / scales**2) / len(targets)
     for row_weights in [*weights_by_goal, combined_weights]:
         square, error = _control_variate_mean(

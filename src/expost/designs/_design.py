@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -177,12 +177,7 @@ class Design(ResultTable):
             "goals": [goal.name for goal in self.study.goals],
             "strategies": [prediction.tree() for prediction in self.predictions],
             "by_budget": [
-                {
-                    "epsilon": point.epsilon,
-                    "family": point.family,
-                    "error": _finite_or_none(point.error),
-                }
-                for point in self.curve
+                {**asdict(point), "error": _finite_or_none(point.error)} for point in self.curve
             ],
         }
 
@@ -311,71 +306,57 @@ def design_study(
             generator = np.random.default_rng([seed, *strategy.name.encode()])
             groups = repetitions if current_study is study else max(8, repetitions // 3)
             simulation = Simulation(groups, int(generator.integers(1 << 32)))
-            trials.append(_Trial.of(current_study, strategy, simulation))
+            outcomes = strategy.outcomes(current_study.model, current_study.epsilon, simulation)
+            trial = _Trial(current_study, strategy, simulation, outcomes)
+            trials.append((trial, trial.prediction()))
             done += 1
-        designs.append(Design(current_study, _sorted(_refined_predictions(trials))))
+        predictions = sorted(_refined(trials), key=lambda prediction: prediction.error)
+        designs.append(Design(current_study, tuple(predictions)))
     return replace(designs[0], curve=tuple(_curve(designs)) if budgets else ())
 
 
 @dataclass(frozen=True)
 class _Trial:
-    """The outcomes of a strategy, and the prediction from them."""
+    """The outcomes of a strategy in a study."""
 
     study: Study
+    strategy: Strategy
     simulation: Simulation
     outcomes: Outcomes
-    prediction: Prediction
 
-    @classmethod
-    def of(cls, study: Study, strategy: Strategy, simulation: Simulation) -> _Trial:
-        outcomes = strategy.outcomes(study.model, study.epsilon, simulation)
+    def prediction(self, factor: int = 1) -> Prediction:
+        """Predict the accuracy from so many times as many simulated groups."""
+        study, strategy, outcomes = self.study, self.strategy, self.outcomes
+        accuracy = predict_accuracy(
+            outcomes,
+            study.model.targets,
+            study.subjects,
+            repetitions=factor * self.simulation.repetitions,
+            generator=np.random.default_rng(self.simulation.seed),
+        )
         possible = study.arrival.rank <= strategy.latest_arrival.rank
-        accuracy = _accuracy(study, outcomes, simulation, simulation.repetitions)
-        prediction = Prediction(strategy, possible, accuracy, outcomes.answers, outcomes.answering)
-        return cls(study, simulation, outcomes, prediction)
-
-    def refined(self, factor: int) -> Prediction:
-        """Predict from so many times as many groups."""
-        groups = factor * self.simulation.repetitions
-        accuracy = _accuracy(self.study, self.outcomes, self.simulation, groups)
-        return replace(self.prediction, accuracy=accuracy)
+        return Prediction(strategy, possible, accuracy, outcomes.answers, outcomes.answering)
 
 
-def _accuracy(
-    study: Study, outcomes: Outcomes, simulation: Simulation, repetitions: int
-) -> Accuracy:
-    return predict_accuracy(
-        outcomes,
-        study.model.targets,
-        study.subjects,
-        repetitions=repetitions,
-        generator=np.random.default_rng(simulation.seed),
-    )
-
-
-def _refined_predictions(trials: Sequence[_Trial]) -> list[Prediction]:
+def _refined(trials: Sequence[tuple[_Trial, Prediction]]) -> list[Prediction]:
     """Refine predictions near the best one with more groups, if their simulation is noisy."""
-    first = [trial.prediction for trial in trials]
-    best = min((prediction.error for prediction in first if prediction.possible), default=math.inf)
+    possible_errors = (prediction.error for _, prediction in trials if prediction.possible)
+    best = min(possible_errors, default=math.inf)
     return [
-        trial.refined(_MORE_GROUPS)
-        if prediction_.possible
-        and prediction_.error <= _NEAR_BEST * best < math.inf
-        and prediction_.accuracy.simulation_error > _SMALL_NOISE * prediction_.error
-        else prediction_
-        for trial, prediction_ in zip(trials, first, strict=True)
+        trial.prediction(_MORE_GROUPS)
+        if prediction.possible
+        and prediction.error <= _NEAR_BEST * best < math.inf
+        and prediction.accuracy.simulation_error > _SMALL_NOISE * prediction.error
+        else prediction
+        for trial, prediction in trials
     ]
-
-
-def _sorted(predictions: list[Prediction]) -> tuple[Prediction, ...]:
-    return tuple(sorted(predictions, key=lambda prediction: prediction.error))
 
 
 def _curve(designs: Sequence[Design]) -> list[CurvePoint]:
     points = []
-    for design_ in sorted(designs, key=lambda prediction: prediction.study.epsilon):
-        families = dict.fromkeys(prediction.strategy.family for prediction in design_.predictions)
-        for family in families:
+    for design_ in sorted(designs, key=lambda design_: design_.study.epsilon):
+        families = (prediction.strategy.family for prediction in design_.predictions)
+        for family in dict.fromkeys(families):
             best = design_.best_of(family)
             error = math.inf if best is None else best.error
             points.append(CurvePoint(float(design_.study.epsilon), family, error))

@@ -65,24 +65,16 @@ class StudyQuestion(ABC):
         """Compute Pr(response | value) of the most accurate single query at this epsilon."""
         return response_table(support, self.query(epsilon))
 
-    @property
-    def answers(self) -> Indices | None:
-        """The answer of each value, 1 or 0, if the question is a statement."""
-        return None
-
 
 @dataclass(frozen=True, eq=False)
 class StatementQuestion(StudyQuestion):
     """A statement, which is true or false of each value."""
 
-    indicator: Indices
+    answers: Indices
+    """The answer of each value, 1 or 0."""
 
     def query(self, epsilon: Fraction) -> Query:
-        return perturbation(self.indicator.tolist(), range=(0, 1), epsilon=epsilon)
-
-    @property
-    def answers(self) -> Indices:
-        return self.indicator
+        return perturbation(self.answers.tolist(), range=(0, 1), epsilon=epsilon)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,16 +90,13 @@ class ScoreQuestion(StudyQuestion):
 
     def best_table(self, support: ModelSupport, epsilon: Fraction) -> Floats:
         """Choose one bit, or the piecewise mechanism if its variance is smaller."""
-        one_bit = response_table(support, self.query(epsilon))
-        piecewise = _piecewise(self.query(epsilon))
+        query = self.query(epsilon)
+        one_bit, piecewise = response_table(support, query), _piecewise(query)
         if piecewise is None:
             return one_bit
         table = response_table(support, piecewise)
-        variances = [
-            _mean_variance(query, rows, support)
-            for query, rows in ((self.query(epsilon), one_bit), (piecewise, table))
-        ]
-        return table if variances[1] < variances[0] else one_bit
+        one_bit_variance = _mean_variance(query, one_bit, support)
+        return table if _mean_variance(piecewise, table, support) < one_bit_variance else one_bit
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +139,7 @@ def one_shot_outcomes(groups: Indices, weights: Floats, epsilon: Fraction) -> li
         outcomes.append(exact_outcomes(subset_selection(size=size, epsilon=epsilon)))
     else:
         group_weights = np.bincount(groups, weights, minlength=count).astype(np.float64)
-        outcomes.append(SubsetOutcomes(groups, group_weights, size, math.exp(level)))
+        outcomes.append(SubsetOutcomes(groups, group_weights, (1.0,), 1.0, size, math.exp(level)))
     if count > 2:
         order = 1 << count.bit_length()
         outcomes.append(exact_outcomes(hadamard_response(order=order, epsilon=epsilon)))
@@ -256,15 +245,8 @@ class Goal:
 
     def variables(self, domain: Domain) -> tuple[Variable, ...]:
         """List the attributes that it is about, with their steps."""
-        match domain:
-            case FiniteSet() | Box():
-                return ()
-            case Attributes():
-                return self._variables(domain)
-            case _:
-                assert_never(domain)
-
-    def _variables(self, domain: Attributes) -> tuple[Variable, ...]:
+        if not isinstance(domain, Attributes):
+            return ()
         if isinstance(self.of, tuple):
             raise InvalidInput("the share of some values is for sets; give a statement")
         if not isinstance(self.of, str):
@@ -275,16 +257,68 @@ class Goal:
 
     def on(self, domain: Domain, support: ModelSupport) -> tuple[Target, StudyQuestion]:
         """Return the goal as a linear function of the distribution, and the question about it."""
-        reader = _GoalReader(self, support)
         match domain:
             case FiniteSet():
-                return reader.on_set(domain)
+                return self._on_set(domain, support)
             case Attributes():
-                return reader.on_attributes(domain)
+                return self._on_attributes(domain, support)
             case Box():
-                return reader.on_box()
+                return self._on_box(support)
             case _:
                 assert_never(domain)
+
+    def _on_set(self, domain: FiniteSet, support: ModelSupport) -> tuple[Target, StudyQuestion]:
+        of = self.of
+        if isinstance(of, tuple):
+            return _members_target(domain, of)
+        if not isinstance(of, str):
+            ends, scores = _range_and_scores(of.with_epsilon(_ANY_EPSILON), domain, domain.values)
+            query = perturbation(scores.tolist(), range=ends, epsilon=_ANY_EPSILON)
+            return _mean_target(query, support)
+        if self.kind == "share":
+            return _share_target(domain, of, support)
+        names = domain.called("value")
+        if of not in ("value", *names):
+            known_names = ", ".join(dict.fromkeys(("value", *names)))
+            raise InvalidInput(f"there is no {of!r}; known here: {known_names}")
+        if of in names:
+            return self._of_column([row[of] for row in support.rows], support)
+        return self._of_column([tuple(row.values()) for row in support.rows], support)
+
+    def _on_attributes(
+        self, domain: Attributes, support: ModelSupport
+    ) -> tuple[Target, StudyQuestion]:
+        assert isinstance(self.of, str), "as checked with its variables"
+        if self.kind == "share":
+            return _share_target(domain, self.of, support)
+        name, step = _variable(domain, self.of)
+        key = name if step is None else (name, step)
+        return self._of_column([row[key] for row in support.rows], support)
+
+    def _on_box(self, support: ModelSupport) -> tuple[Target, StudyQuestion]:
+        of = self.of
+        if self.kind != "mean":
+            raise InvalidInput("on a box goals are means, also of coordinates that are 0 or 1")
+        assert not isinstance(of, tuple)
+        if isinstance(of, str):
+            return _mean_target(linear({of: 1}, epsilon=_ANY_EPSILON), support)
+        return _mean_target(of.with_epsilon(_ANY_EPSILON), support)
+
+    def _of_column(
+        self, values: Sequence[Any], support: ModelSupport
+    ) -> tuple[Target, StudyQuestion]:
+        """Read a distribution or a mean, from the value of each row."""
+        value_ids = {value: index for index, value in enumerate(dict.fromkeys(values))}
+        if len(value_ids) < 2:
+            raise InvalidInput("there is one value only, so there is nothing to ask")
+        if self.kind == "distribution":
+            groups = np.array([value_ids[value] for value in values], dtype=np.intp)
+            return Target(np.eye(len(value_ids))[:, groups], 1.0), GroupQuestion(groups)
+        if any(isinstance(value, (str, tuple)) for value in values):
+            raise InvalidInput("a mean needs numbers")
+        ends = (min(values), max(values))
+        query = perturbation([float(x) for x in values], range=ends, epsilon=_ANY_EPSILON)
+        return _mean_target(query, support)
 
     def tree(self) -> dict[str, Any]:
         """Return the goal as in a study file."""
@@ -319,87 +353,33 @@ def read_goal(goal: Any) -> Goal:
         return Goal(kind, text(of))
 
 
-@dataclass(frozen=True)
-class _GoalReader:
-    """A reader of a goal on its support, by the kind of domain."""
+def _members_target(domain: FiniteSet, values: tuple[Any, ...]) -> tuple[Target, StudyQuestion]:
+    answers = np.zeros(len(domain), dtype=np.intp)
+    for index, value in enumerate(values):
+        position = domain.locate(value)
+        if position is None:
+            raise InvalidInput("is not a value of the domain", f"share[{index}]")
+        answers[position] = 1
+    return _statement_target(answers)
 
-    goal: Goal
-    support: ModelSupport
 
-    def on_set(self, domain: FiniteSet) -> tuple[Target, StudyQuestion]:
-        of = self.goal.of
-        if isinstance(of, tuple):
-            return self._members(domain, of)
-        if not isinstance(of, str):
-            ends, scores = _range_and_scores(of.with_epsilon(_ANY_EPSILON), domain, domain.values)
-            return self._mean(perturbation(scores.tolist(), range=ends, epsilon=_ANY_EPSILON))
-        if self.goal.kind == "share":
-            return self._share(domain, of)
-        names = domain.called("value")
-        if of not in ("value", *names):
-            known_names = ", ".join(dict.fromkeys(("value", *names)))
-            raise InvalidInput(f"there is no {of!r}; known here: {known_names}")
-        if of in names:
-            return self._of_column([row[of] for row in self.support.rows])
-        return self._of_column([tuple(row.values()) for row in self.support.rows])
+def _share_target(
+    domain: Domain, statement: str, support: ModelSupport
+) -> tuple[Target, StudyQuestion]:
+    holds = parse_predicate(statement, domain)
+    return _statement_target(np.array([holds(row) for row in support.rows], dtype=np.intp))
 
-    def on_attributes(self, domain: Attributes) -> tuple[Target, StudyQuestion]:
-        of = self.goal.of
-        assert isinstance(of, str), "as checked with its variables"
-        if self.goal.kind == "share":
-            return self._share(domain, of)
-        name, step = _variable(domain, of)
-        key = name if step is None else (name, step)
-        return self._of_column([row[key] for row in self.support.rows])
 
-    def on_box(self) -> tuple[Target, StudyQuestion]:
-        of = self.goal.of
-        if self.goal.kind != "mean":
-            raise InvalidInput("on a box goals are means, also of coordinates that are 0 or 1")
-        assert not isinstance(of, tuple)
-        query = (
-            linear({of: 1}, epsilon=_ANY_EPSILON)
-            if isinstance(of, str)
-            else of.with_epsilon(_ANY_EPSILON)
-        )
-        return self._mean(query)
+def _statement_target(answers: Indices) -> tuple[Target, StudyQuestion]:
+    if answers.min() == answers.max():
+        raise InvalidInput("every value has the same answer, so there is nothing to ask")
+    return Target(answers[None].astype(np.float64), 1.0), StatementQuestion(answers)
 
-    def _share(self, domain: Domain, statement: str) -> tuple[Target, StudyQuestion]:
-        holds = parse_predicate(statement, domain)
-        return self._statement(np.array([holds(row) for row in self.support.rows], dtype=np.intp))
 
-    def _members(self, domain: FiniteSet, values: tuple[Any, ...]) -> tuple[Target, StudyQuestion]:
-        indicator = np.zeros(len(domain), dtype=np.intp)
-        for index, value in enumerate(values):
-            position = domain.locate(value)
-            if position is None:
-                raise InvalidInput("is not a value of the domain", f"share[{index}]")
-            indicator[position] = 1
-        return self._statement(indicator)
-
-    def _statement(self, indicator: Indices) -> tuple[Target, StudyQuestion]:
-        if indicator.min() == indicator.max():
-            raise InvalidInput("every value has the same answer, so there is nothing to ask")
-        return Target(indicator[None].astype(np.float64), 1.0), StatementQuestion(indicator)
-
-    def _of_column(self, values: Sequence[Any]) -> tuple[Target, StudyQuestion]:
-        """Read a distribution or a mean, from the value of each row."""
-        value_ids = {value: index for index, value in enumerate(dict.fromkeys(values))}
-        if len(value_ids) < 2:
-            raise InvalidInput("there is one value only, so there is nothing to ask")
-        if self.goal.kind == "distribution":
-            groups = np.array([value_ids[value] for value in values], dtype=np.intp)
-            return Target(np.eye(len(value_ids))[:, groups], 1.0), GroupQuestion(groups)
-        if any(isinstance(value, (str, tuple)) for value in values):
-            raise InvalidInput("a mean needs numbers")
-        ends = (min(values), max(values))
-        query = perturbation([float(x) for x in values], range=ends, epsilon=_ANY_EPSILON)
-        return self._mean(query)
-
-    def _mean(self, query: Query | None) -> tuple[Target, StudyQuestion]:
-        (low, high), scores = _range_and_scores(query, self.support.domain, self.support.values)
-        assert query is not None
-        return Target(scores[None], high - low), ScoreQuestion(query)
+def _mean_target(query: Query | None, support: ModelSupport) -> tuple[Target, StudyQuestion]:
+    (low, high), scores = _range_and_scores(query, support.domain, support.values)
+    assert query is not None
+    return Target(scores[None], high - low), ScoreQuestion(query)
 
 
 def _range_and_scores(

@@ -6,6 +6,7 @@ a sample of points."""
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -261,9 +262,7 @@ def _shares(counts: Any) -> Floats:
 
 
 def _points(rows: Any) -> tuple[Sequence[Any], Floats]:
-    counted: dict[Any, int] = {}
-    for row in rows:
-        counted[row] = counted.get(row, 0) + 1
+    counted = Counter(rows)
     return list(counted), _shares(list(counted.values()))
 
 

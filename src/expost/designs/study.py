@@ -155,13 +155,12 @@ class Study:
                 variables += goal.variables(self.domain)
         with at("population"):
             support = model_support(self.domain, self.population, variables, seed=0)
-        targets, questions = [], []
+        pairs = []
         for index, goal in enumerate(self.goals):
             with at(f"goals[{index}]"):
-                target, question = goal.on(self.domain, support)
-            targets.append(target)
-            questions.append(question)
-        return StudyModel(support, tuple(targets), tuple(questions), self.subjects)
+                pairs.append(goal.on(self.domain, support))
+        targets, questions = zip(*pairs, strict=True)
+        return StudyModel(support, targets, questions, self.subjects)
 
 
 def _budget(epsilon: ExactLike) -> Fraction:
@@ -194,13 +193,17 @@ class StudyModel:
     @property
     def all_statements(self) -> bool:
         """Whether all questions are statements."""
-        return all(question.answers is not None for question in self.questions)
+        return all(isinstance(question, StatementQuestion) for question in self.questions)
 
     @cached_property
     def combinations(self) -> Indices:
         """The combination of answers of each value, if all questions are statements."""
-        answers = np.array([question.answers for question in self.questions])
+        answers = np.array([statement.answers for statement in self._statements])
         return np.unique(answers.T, axis=0, return_inverse=True)[1].reshape(-1).astype(np.intp)
+
+    @property
+    def _statements(self) -> list[StatementQuestion]:
+        return [question for question in self.questions if isinstance(question, StatementQuestion)]
 
     @cached_property
     def combined(self) -> StudyModel:
@@ -212,11 +215,8 @@ class StudyModel:
         targets = tuple(
             Target(target.rows[:, representatives], target.scale) for target in self.targets
         )
-        indicators = [question.answers for question in self.questions]
         questions = tuple(
-            StatementQuestion(answers[representatives])
-            for answers in indicators
-            if answers is not None
+            StatementQuestion(statement.answers[representatives]) for statement in self._statements
         )
         support = numbered_support(rows, weights, reportable=self.support.reportable)
         return StudyModel(support, targets, questions, self.subjects)

@@ -9,7 +9,7 @@ from typing import Protocol
 from expost.designs._accuracy import Outcomes
 from expost.designs.study import Arrival, StudyModel
 
-__all__ = ["Simulation", "Strategy", "equal_steps"]
+__all__ = ["Simulation", "Strategy", "equal_steps", "questions_text"]
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,13 @@ def equal_steps(count: int) -> str:
     first_steps = [f"{step}/{count}" for step in range(1, min(count, 3))]
     ellipsis = ", …" if count > 3 else ""
     return f"{', '.join(first_steps)}{ellipsis} and all of the budget"
+
+
+def questions_text(sampled: int, total: int) -> str:
+    """Describe how many of all questions each subject is asked."""
+    if sampled == total:
+        return "every question"
+    return "one sampled question" if sampled == 1 else f"{sampled} sampled questions"
 
 
 class Strategy(Protocol):

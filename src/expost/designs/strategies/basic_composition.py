@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from expost.designs._accuracy import Outcomes
 from expost.designs.strategies._fixed_plan import fixed_plan
-from expost.designs.strategies._strategy import Simulation
+from expost.designs.strategies._strategy import Simulation, questions_text
 from expost.designs.study import Arrival, StudyModel
 
 __all__ = ["BasicComposition"]
@@ -51,9 +51,7 @@ class BasicComposition:
                 f"Draw one of the {self.total} questions for each subject in advance, and ask only "
                 "that one, at the full budget."
             )
-        questions = (
-            "every question" if self.sampled == self.total else f"{self.sampled} sampled questions"
-        )
+        questions = questions_text(self.sampled, self.total)
         return f"Ask each subject {questions}, each with 1/{self.sampled} of the budget."
 
     def fits(self, model: StudyModel) -> bool:

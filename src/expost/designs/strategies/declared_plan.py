@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from expost.designs._accuracy import Outcomes
 from expost.designs.strategies._fixed_plan import fixed_plan
-from expost.designs.strategies._strategy import Simulation
+from expost.designs.strategies._strategy import Simulation, questions_text
 from expost.designs.study import Arrival, StudyModel
 from expost.errors import InvalidInput
 from expost.filters.rules import Declared
@@ -31,26 +31,16 @@ class DeclaredPlan:
 
     @property
     def name(self) -> str:
-        if self.sampled == 1 < self.total:
-            questions = "one sampled question"
-        else:
-            questions = "all" if self.sampled == self.total else f"{self.sampled} sampled questions"
+        everything = self.sampled == self.total
+        questions = "all" if everything else questions_text(self.sampled, self.total)
         return f"declared plan with a delta, {questions}"
 
     @property
     def description(self) -> str:
-        if self.sampled == 1 < self.total:
-            questions = "one sampled question"
-        else:
-            questions = (
-                "every question"
-                if self.sampled == self.total
-                else f"{self.sampled} sampled questions"
-            )
         return (
-            f"Ask each subject {questions} under ApproximateFilter with the rule Declared and a "
-            f"delta of {decimal_text(self.delta)}, each at the largest epsilon that the plan "
-            "allows. With a delta the guarantee is weaker."
+            f"Ask each subject {questions_text(self.sampled, self.total)} under ApproximateFilter "
+            f"with the rule Declared and a delta of {decimal_text(self.delta)}, each at the "
+            "largest epsilon that the plan allows. With a delta the guarantee is weaker."
         )
 
     def fits(self, model: StudyModel) -> bool:

@@ -8,7 +8,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from expost._types import Indices
 from expost.answers import Answers
 from expost.designs._accuracy import Outcomes, SimulatedOutcomes
 from expost.designs._goals import response_table
@@ -85,7 +84,8 @@ class FixedEpsilon:
             # Subjects who refused everything will refuse again, because nothing has changed.
             # Leaving them out takes a list of the others, which is worth it once those are few.
             listed = answering_subjects if 2 * len(answering_subjects) < len(listed) else listed
-            values_asked, subject_names = support.panel_values(values[listed]), _names(listed, size)
+            values_asked = support.panel_values(values[listed])
+            subject_names = None if len(listed) == size else listed.tolist()
             answered = np.zeros(len(listed), dtype=np.bool_)
             for query in queries:
                 replies = panel.ask(query, values_asked, subject_names)
@@ -98,10 +98,6 @@ class FixedEpsilon:
             if len(answering_subjects) < _LEAST_ANSWERING * size:
                 break
         return _panel_outcomes(panel.answers(), size, model, tuple(answering))
-
-
-def _names(indices: Indices, size: int) -> list[int] | None:
-    return None if len(indices) == size else indices.tolist()
 
 
 def _panel_outcomes(

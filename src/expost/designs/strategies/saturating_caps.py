@@ -17,7 +17,8 @@ import numpy as np
 
 from expost._types import Floats
 from expost.designs._accuracy import ExactOutcomes, Outcomes
-from expost.designs.strategies._strategy import Simulation, equal_steps
+from expost.designs._goals import StatementQuestion
+from expost.designs.strategies._strategy import Simulation, equal_steps, questions_text
 from expost.designs.study import Arrival, StudyModel
 from expost.queries import Channel
 from expost.saturation import equal_caps, geometric_caps
@@ -67,12 +68,9 @@ class SaturatingCaps:
                 "Ask everybody every question as it comes, with a saturating query whose cap "
                 "spends a third of what is left of the budget."
             )
-        questions = (
-            "every question" if self.sampled == self.total else f"{self.sampled} sampled questions"
-        )
         return (
-            f"Ask each subject {questions} with saturating queries, whose caps are "
-            f"{equal_steps(self.sampled)}."
+            f"Ask each subject {questions_text(self.sampled, self.total)} with saturating queries, "
+            f"whose caps are {equal_steps(self.sampled)}."
         )
 
     def fits(self, model: StudyModel) -> bool:
@@ -93,9 +91,8 @@ class SaturatingCaps:
             caps = equal_caps(epsilon, questions=self.sampled)
             plans = list(combinations(range(self.total), self.sampled))
         if len(plans) > _MOST_PLANS:
-            plan_indices = np.random.default_rng(simulation.seed).permutation(len(plans))[
-                :_MOST_PLANS
-            ]
+            generator = np.random.default_rng(simulation.seed)
+            plan_indices = generator.permutation(len(plans))[:_MOST_PLANS]
             plans = [plans[index] for index in sorted(plan_indices.tolist())]
         states = _States(model, caps)
         tables = [states.after(plan) / len(plans) for plan in plans]
@@ -127,9 +124,9 @@ class _States:
         return self._distributions[plan]
 
     def _step(self, plan: tuple[int, ...]) -> _Chances:
-        answers = self._model.questions[plan[-1]].answers
-        assert answers is not None
-        partition = AnswerPartition((), answers)
+        question = self._model.questions[plan[-1]]
+        assert isinstance(question, StatementQuestion)
+        partition = AnswerPartition((), question.answers)
         position = len(plan) - 1
         ratio = ratio_at_cap(self._caps[position - 1]) if position else Fraction(1)
         next_states: _Chances = {}
