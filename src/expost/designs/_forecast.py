@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, assert_never
 
@@ -11,15 +11,15 @@ import numpy as np
 from expost._types import Floats, Indices
 from expost.answers import Answers
 from expost.cards import View
-from expost.designs._model_support import ModelSupport, model_support, read_population
-from expost.domains import Attributes, Box, Domain, FiniteSet, Variable
+from expost.designs._model_support import Row, model_support, read_population
+from expost.domains import Attributes, Box, FiniteSet, Variable
 from expost.errors import InvalidInput, at, expect
 from expost.estimation._mle import fit_mixture
 from expost.files.reading import read_integer
 from expost.files.tables import ResultTable
 from expost.filters import Filter
 from expost.panel import Panel
-from expost.queries import Query, check_query
+from expost.queries import PartLikelihood, Query, check_query
 from expost.sampling import InsecureSource
 
 __all__ = ["Forecast", "forecast"]
@@ -123,146 +123,114 @@ def forecast(
         repetition_count = read_integer(repetitions, at_least=1) if round_count > 1 else 1
     with at("seed"):
         seed = read_integer(seed, at_least=0)
-    recorded = _RecordedAnswers(answers, filter_)
-    accepting = int(recorded.panel(seed).decide(query).accepted.sum())
+    start_panel = _panel_starter(answers, filter_)
+    accepting = int(start_panel(seed).decide(query).accepted.sum())
     if round_count == 1:
         return Forecast(len(answers), accepting, (float(accepting),), (0.0,))
-    draw_values = _ValueSampler(answers, query, population, seed).sampler()
+    draw_values = _value_sampler(answers, query, population, seed)
     counts = np.zeros((repetition_count, round_count))
     for repetition in range(repetition_count):
-        panel, generator = (
-            recorded.panel(seed + repetition),
-            np.random.default_rng([seed, repetition]),
-        )
-        values = draw_values(generator)
+        panel = start_panel(seed + repetition)
+        values = draw_values(np.random.default_rng([seed, repetition]))
         for round_index in range(round_count):
             counts[repetition, round_index] = panel.ask(query, values).answered.sum()
             if progress is not None:
                 progress(repetition * round_count + round_index + 1, repetition_count * round_count)
     deviations = counts.std(axis=0, ddof=1) if repetition_count > 1 else np.zeros(round_count)
-    return Forecast(
-        len(answers), accepting, tuple(counts.mean(axis=0).tolist()), tuple(deviations.tolist())
-    )
+    means = tuple(counts.mean(axis=0).tolist())
+    return Forecast(len(answers), accepting, means, tuple(deviations.tolist()))
 
 
-class _RecordedAnswers:
-    """The recorded answers, to start panels from."""
+def _panel_starter(answers: Answers, filter_: Filter) -> Callable[[int], Panel]:
+    """Return a function that starts a panel with the recorded answers, by a seed."""
+    likelihoods = {key: query.on(answers.domain) for key, query in answers.queries.items()}
+    exchanges = [(key, likelihoods[key].responses[y]) for key, y in answers.responses]
+    codes = answers.codes.tolist()
+    queries = [exchanges[code][0] for code in codes]
+    responses = [exchanges[code][1] for code in codes]
+    subject_rows = np.repeat(np.arange(len(answers)), answers.exchanges).tolist()
+    subjects = [answers.subjects[row] for row in subject_rows]
 
-    def __init__(self, answers: Answers, filter_: Filter) -> None:
-        self._answers, self._guard = answers, filter_
-        likelihoods = {key: query.on(answers.domain) for key, query in answers.queries.items()}
-        responses = [(key, likelihoods[key].responses[y]) for key, y in answers.responses]
-        codes = answers.codes.tolist()
-        self._queries = [responses[code][0] for code in codes]
-        self._responses = [responses[code][1] for code in codes]
-        subject_rows = np.repeat(np.arange(len(answers)), answers.exchanges).tolist()
-        self._subjects = [answers.subjects[row] for row in subject_rows]
-
-    def panel(self, seed: int) -> Panel:
+    def start_panel(seed: int) -> Panel:
         panel = Panel(
-            self._answers.domain,
-            filter=self._guard,
-            subjects=self._answers.subjects,
-            queries=self._answers.queries,
+            answers.domain,
+            filter=filter_,
+            subjects=answers.subjects,
+            queries=answers.queries,
             source=InsecureSource(seed),
         )
-        panel.record(self._queries, self._responses, self._subjects)
+        panel.record(queries, responses, subjects)
         return panel
 
+    return start_panel
 
-@dataclass(frozen=True)
-class _ValueSampler:
-    """A sampler of values for all subjects, as a panel takes them."""
 
-    answers: Answers
-    query: Query
-    population: Any
-    seed: int
-
-    def sampler(self) -> Callable[[np.random.Generator], Any]:
-        """Return a function that draws a value for every subject."""
-        domain = self.answers.domain
-        match domain:
-            case FiniteSet():
-                return self._on_set(domain)
-            case Attributes():
-                return self._on_attributes(domain)
-            case Box():
-                return self._on_box(domain)
-            case _:
-                assert_never(domain)
-
-    def _on_set(self, domain: FiniteSet) -> Callable[[np.random.Generator], Any]:
-        def logs(query: Query, position: int) -> Floats:
-            return query.on(domain).term(position).logs
-
-        draw_indices = self._index_sampler(self._support(domain, ()), logs)
-        return lambda generator: [domain.values[i] for i in draw_indices(generator).tolist()]
-
-    def _on_box(self, domain: Box) -> Callable[[np.random.Generator], Any]:
-        support = self._support(domain, ())
-        points = [domain.locate(value) for value in support.values]
-        columns = list(np.array(points, dtype=np.float64).T)
-
-        def logs(query: Query, position: int) -> Floats:
-            return query.on(domain).logs(position, columns)
-
-        draw_indices = self._index_sampler(support, logs)
-        return lambda generator: [support.values[i] for i in draw_indices(generator).tolist()]
-
-    def _on_attributes(self, domain: Attributes) -> Callable[[np.random.Generator], Any]:
+def _value_sampler(
+    answers: Answers, query: Query, population: Any, seed: int
+) -> Callable[[np.random.Generator], Any]:
+    """Return a function that draws a value for every subject, as a panel takes them."""
+    domain = answers.domain
+    variables: tuple[Variable, ...] = ()
+    if isinstance(domain, Attributes):
         if domain.changes:
             raise InvalidInput("a forecast of further rounds needs values that do not change")
-        queries = [*self.answers.queries.values(), self.query]
-        variables = {pair: None for query in queries for pair in query.on(domain).variables}
-        support = self._support(domain, tuple(variables))
+        queries = [*answers.queries.values(), query]
+        variables = tuple(dict.fromkeys(v for query in queries for v in query.on(domain).variables))
+    with at("population"):
+        support = model_support(domain, read_population(population), variables, seed)
+    values = support.values
+    responses = [(answers.queries[key], position) for key, position in answers.responses]
+    match domain:
+        case FiniteSet():
+            values = domain.values
+            logs = [query.on(domain).term(position).logs for query, position in responses]
+        case Attributes():
+            logs = [_part_logs(query.on(domain), y, support.rows) for query, y in responses]
+        case Box():
+            points = [domain.locate(value) for value in values]
+            columns = list(np.array(points, dtype=np.float64).T)
+            logs = [query.on(domain).logs(position, columns) for query, position in responses]
+        case _:
+            assert_never(domain)
+    draw_indices = _index_sampler(answers, np.array(logs))
 
-        def logs(query: Query, position: int) -> Floats:
-            likelihood = query.on(domain)
-            names = [name for name, _ in likelihood.variables]
-            part_values = [[row[name] for name in names] for row in support.rows]
-            draw_indices = [
-                likelihood.part.locate(values if len(names) > 1 else values[0])
-                for values in part_values
-            ]
-            part_indices = np.array(draw_indices, dtype=np.intp)
-            return np.asarray(likelihood.on_part.term(position).logs[part_indices])
-
-        draw_indices = self._index_sampler(support, logs)
-
-        def columns(generator: np.random.Generator) -> dict[str, list[Any]]:
-            indices = draw_indices(generator).tolist()
+    def draw_values(generator: np.random.Generator) -> Any:
+        indices = draw_indices(generator).tolist()
+        if isinstance(domain, Attributes):
             return {name: [support.rows[i][name] for i in indices] for name, _ in variables}
+        return [values[i] for i in indices]
 
-        return columns
+    return draw_values
 
-    def _support(self, domain: Domain, variables: tuple[Variable, ...]) -> ModelSupport:
-        with at("population"):
-            return model_support(domain, read_population(self.population), variables, self.seed)
 
-    def _index_sampler(
-        self, support: ModelSupport, logs: Callable[[Query, int], Floats]
-    ) -> Callable[[np.random.Generator], Indices]:
-        """Return a function that draws the index of each subject's value from its posterior."""
-        answers = self.answers
-        tallies = answers.tallies()
-        # Every subject answered, so no subject has tally 0, the empty one.
-        row_of_subject = tallies.of_subject - 1
-        response_logs = np.array([logs(answers.queries[key], y) for key, y in answers.responses])
-        tally_logs = np.array(
-            [
-                response_logs[tallies.responses(tally)].sum(axis=0)
-                for tally in range(1, len(tallies))
-            ]
-        )
-        table = np.exp(tally_logs - tally_logs.max(axis=1, keepdims=True))
-        counts = np.bincount(row_of_subject).astype(np.float64)
-        fit = fit_mixture(table, counts, gap=_GAP, steps=_STEPS)
-        cumulative = np.cumsum(table * fit.weights, axis=1)
+def _part_logs(likelihood: PartLikelihood, position: int, rows: Sequence[Row]) -> Floats:
+    """Compute the log-likelihood of a response for each row of attributes."""
+    names = [name for name, _ in likelihood.variables]
+    part_values = [[row[name] for name in names] for row in rows]
+    indices = [
+        likelihood.part.locate(values if len(names) > 1 else values[0]) for values in part_values
+    ]
+    part_indices = np.array(indices, dtype=np.intp)
+    return np.asarray(likelihood.on_part.term(position).logs[part_indices])
 
-        def draw(generator: np.random.Generator) -> Indices:
-            rows = cumulative[row_of_subject]
-            points = generator.random(len(rows)) * rows[:, -1]
-            return np.asarray(np.minimum((rows <= points[:, None]).sum(axis=1), rows.shape[1] - 1))
 
-        return draw
+def _index_sampler(
+    answers: Answers, response_logs: Floats
+) -> Callable[[np.random.Generator], Indices]:
+    """Return a function that draws the index of each subject's value from its posterior."""
+    tallies = answers.tallies()
+    # Every subject answered, so no subject has tally 0, the empty one.
+    row_of_subject = tallies.of_subject - 1
+    tally_responses = [tallies.responses(tally) for tally in range(1, len(tallies))]
+    tally_logs = np.array([response_logs[codes].sum(axis=0) for codes in tally_responses])
+    table = np.exp(tally_logs - tally_logs.max(axis=1, keepdims=True))
+    counts = np.bincount(row_of_subject).astype(np.float64)
+    fit = fit_mixture(table, counts, gap=_GAP, steps=_STEPS)
+    cumulative = np.cumsum(table * fit.weights, axis=1)
+
+    def draw(generator: np.random.Generator) -> Indices:
+        rows = cumulative[row_of_subject]
+        points = generator.random(len(rows)) * rows[:, -1]
+        return np.asarray(np.minimum((rows <= points[:, None]).sum(axis=1), rows.shape[1] - 1))
+
+    return draw

@@ -37,6 +37,7 @@ __all__ = [
     "PilotSample",
     "Population",
     "PriorPopulation",
+    "Row",
     "UniformPopulation",
     "model_support",
     "numbered_support",
