@@ -365,9 +365,8 @@ class _BinaryChannel(SaturatingChannel):
         interior = np.flatnonzero((levels > ends[0]) & (levels < ends[1]))
         interior = interior[np.argsort(levels[interior], kind="stable")]
         # Those that in_doubles coincide tell as much.
-        interior = interior[
-            np.diff(levels[interior], prepend=0.0) > _RELATIVE_TIE * levels[interior]
-        ]
+        distances = np.diff(levels[interior], prepend=0.0)
+        interior = interior[distances > _RELATIVE_TIE * levels[interior]]
 
         def exact(index: int) -> Fraction:
             if 0 < index <= len(interior):
@@ -409,11 +408,8 @@ class _BinaryChannel(SaturatingChannel):
         opposite = answers[first] != answers[second]
         selected = np.flatnonzero(opposite | (self._ratio_ids[first] != self._ratio_ids[second]))
         first, second, opposite = first[selected], second[selected], opposite[selected]
-        sign, first_slope, second_slope = (
-            np.where(opposite, 1.0, -1.0),
-            1 / gains[first],
-            1 / gains[second],
-        )
+        sign = np.where(opposite, 1.0, -1.0)
+        first_slope, second_slope = 1 / gains[first], 1 / gains[second]
         denominator = opposite + first_slope + sign * second_slope
         # Digits cancel where arcs of one answer have in_doubles the same ratio.
         cancelling = np.flatnonzero(np.abs(denominator) < 1e-3 * first_slope)

@@ -30,7 +30,6 @@ from expost.transcript import Exchange
 __all__ = [
     "MOST_CLASSES",
     "ClassKinds",
-    "LikelihoodExtremes",
     "ListedLikelihoods",
     "ValueClasses",
     "ValueLikelihoods",
@@ -125,16 +124,6 @@ class ListedLikelihoods:
 
 
 @dataclass(frozen=True, eq=False)
-class LikelihoodExtremes:
-    """The largest and the smallest likelihood of the records with each combination of a part."""
-
-    lows: list[Fraction]
-    highs: list[Fraction]
-    """Both are relative to the first of ``lows``."""
-    exact: bool
-
-
-@dataclass(frozen=True, eq=False)
 class ValueLikelihoods:
     """The likelihoods of values, given the answers of one subject."""
 
@@ -154,8 +143,13 @@ class ValueLikelihoods:
 
     def extremes(
         self, domain: Attributes, variables: tuple[Variable, ...], part: Part
-    ) -> LikelihoodExtremes:
-        """Compute the extremes of the likelihood for each combination of some variables."""
+    ) -> tuple[list[Fraction], list[Fraction], bool]:
+        """Compute the extremes of the likelihood for each combination of some variables.
+
+        Returns:
+            The smallest and the largest likelihoods, relative to the first of the smallest, and
+            whether they are exact.
+        """
         exchanges = []
         for summand in self.summands:
             responses = summand.query.on(domain).responses
@@ -165,11 +159,8 @@ class ValueLikelihoods:
         highs, lows = total.marginal_powers(variables, part)
         exact, fractions = multiply_out([*lows.likelihoods, *highs.likelihoods])
         low, high = fractions[: len(lows.likelihoods)], fractions[len(lows.likelihoods) :]
-        return LikelihoodExtremes(
-            [low[index] for index in lows.indices.tolist()],
-            [high[index] for index in highs.indices.tolist()],
-            exact,
-        )
+        smallest = [low[index] for index in lows.indices.tolist()]
+        return smallest, [high[index] for index in highs.indices.tolist()], exact
 
 
 def likelihoods_after(domain: Domain, summands: Sequence[Summand]) -> ValueLikelihoods | None:
@@ -222,24 +213,18 @@ def _likelihoods_on_record(
             return None
         queried_variables += likelihood.variables
     queried = sorted_variables(domain, queried_variables)
-    listed: ListedLikelihoods | None = ListedLikelihoods(
-        np.zeros(1, dtype=np.intp), (Fraction(1),), True
-    )
-    if queried:
-        listable = (
-            len(steps_of(queried)) <= 1 and _combination_count(domain, queried) <= MOST_COMBINATIONS
-        )
-        part = domain.part(tuple(name for name, _ in queried)) if listable else None
-        listed = None if part is None else _list_likelihoods(part, summands)
+    listed: ListedLikelihoods | None = None
+    if not queried:
+        listed = ListedLikelihoods(np.zeros(1, dtype=np.intp), (Fraction(1),), True)
+    elif len(steps_of(queried)) <= 1 and _combination_count(domain, queried) <= MOST_COMBINATIONS:
+        listed = _list_likelihoods(_part(domain, queried), summands)
     return ValueLikelihoods(queried, summands, listed)
 
 
 def sorted_variables(domain: Attributes, variables: Iterable[Variable]) -> tuple[Variable, ...]:
     """Sort variables in the order of the domain, without repeats."""
     position = {name: index for index, name in enumerate(domain.names)}
-    return tuple(
-        sorted(set(variables), key=lambda variable: (position[variable[0]], variable[1] or 0))
-    )
+    return tuple(sorted(set(variables), key=lambda pair: (position[pair[0]], pair[1] or 0)))
 
 
 def steps_of(variables: Iterable[Variable]) -> set[int]:
@@ -265,9 +250,8 @@ def _list_likelihoods(domain: FiniteSet, summands: Sequence[Summand]) -> ListedL
     code = np.zeros(len(domain), dtype=np.intp)
     for summand in summands:
         weight_codes = _equal_weight_codes(summand.query.on(domain), summand.position)
-        code = np.unique(code * (int(weight_codes.max()) + 1) + weight_codes, return_inverse=True)[
-            1
-        ]
+        pairs = code * (int(weight_codes.max()) + 1) + weight_codes
+        code = np.unique(pairs, return_inverse=True)[1]
         if int(code.max()) >= _MOST_PATTERNS:
             return None
     _, first, class_of = np.unique(code, return_index=True, return_inverse=True)
@@ -373,9 +357,8 @@ def value_classes(
     match domain:
         case FiniteSet():
             assert likelihoods.listed is not None, "a finite set is listed"
-            return _listed_classes(
-                (), partition.answers, likelihoods.listed.class_of, likelihoods.listed
-            )
+            listed = likelihoods.listed
+            return _listed_classes((), partition.answers, listed.class_of, listed)
         case Attributes():
             return _record_classes(domain, likelihoods, partition)
         case Box():
@@ -390,17 +373,12 @@ def _record_classes(
     question_variables, answered_variables = partition.variables, likelihoods.variables
     if len(steps_of(question_variables)) > 1:
         raise InvalidInput("is about several steps, and a query is about one", "question")
-    variables, listed = (
-        sorted_variables(domain, (*question_variables, *answered_variables)),
-        likelihoods.listed,
-    )
-    size = math.prod(len(domain[name].values) for name, _ in variables)
+    variables = sorted_variables(domain, (*question_variables, *answered_variables))
+    listed, size = likelihoods.listed, _combination_count(domain, variables)
     if listed is not None and len(steps_of(variables)) <= 1 and size <= MOST_COMBINATIONS:
         part = _part(domain, variables)
-        answers, class_of = (
-            partition.answers[_part_indices(part, question_variables)],
-            _part_indices(part, answered_variables),
-        )
+        answers = partition.answers[_part_indices(part, question_variables)]
+        class_of = _part_indices(part, answered_variables)
         try:
             return _listed_classes(variables, answers, listed.class_of[class_of], listed)
         except _TooMany:
@@ -416,23 +394,16 @@ def _by_extremes(
     variables = sorted_variables(domain, partition.variables)
     part = _part(domain, variables)
     answers = partition.answers[_part_indices(part, partition.variables)]
-    extremes = likelihoods.extremes(domain, variables, part)
+    smallest, largest, exact = likelihoods.extremes(domain, variables, part)
     kinds: dict[tuple[int, Fraction, Fraction], int] = {}
-    rows = zip(answers.tolist(), extremes.lows, extremes.highs, strict=True)
+    rows = zip(answers.tolist(), smallest, largest, strict=True)
     class_of = np.array([kinds.setdefault(row, len(kinds)) for row in rows], dtype=np.intp)
     if len(kinds) > MOST_CLASSES:
         raise _TooMany(len(kinds))
     class_of.setflags(write=False)
     class_answers, lows, highs = zip(*kinds, strict=True)
-    return ValueClasses(
-        variables,
-        class_of,
-        class_answers,
-        tuple(np.bincount(class_of).tolist()),
-        lows,
-        highs,
-        extremes.exact,
-    )
+    sizes = tuple(np.bincount(class_of).tolist())
+    return ValueClasses(variables, class_of, class_answers, sizes, lows, highs, exact)
 
 
 class _TooMany(InvalidInput):
@@ -459,19 +430,11 @@ def _listed_classes(
     order = np.argsort(first)
     classes = np.argsort(order)[class_of].astype(np.intp)
     classes.setflags(write=False)
-    representatives = first[order]
-    likelihoods = tuple(
-        listed.likelihoods[index] for index in likelihood_class[representatives].tolist()
-    )
-    return ValueClasses(
-        variables,
-        classes,
-        tuple(answers[representatives].tolist()),
-        tuple(np.bincount(classes).tolist()),
-        likelihoods,
-        likelihoods,
-        listed.exact,
-    )
+    class_answers = tuple(answers[first[order]].tolist())
+    sizes = tuple(np.bincount(classes).tolist())
+    class_indices = likelihood_class[first[order]].tolist()
+    lows = tuple(listed.likelihoods[index] for index in class_indices)
+    return ValueClasses(variables, classes, class_answers, sizes, lows, lows, listed.exact)
 
 
 def _part(domain: Attributes, variables: Sequence[Variable]) -> Part:

@@ -100,17 +100,12 @@ def sampled_caps(
         digest = hashlib.sha256(key + encoded).digest()
         # 2^256 is so much larger that all combinations are equally likely.
         rank = int.from_bytes(digest, "big") % math.comb(question_count, sample_size)
-        for question, cap in zip(
-            _combination(question_count, sample_size, rank), caps, strict=True
-        ):
+        sampled_questions = _combination(question_count, sample_size, rank)
+        for question, cap in zip(sampled_questions, caps, strict=True):
             subjects_by_question[question].append(subject)
             caps_by_question[question].append(cap)
-    return tuple(
-        CapAssignment(tuple(question_subjects), tuple(question_caps))
-        for question_subjects, question_caps in zip(
-            subjects_by_question, caps_by_question, strict=True
-        )
-    )
+    pairs = zip(subjects_by_question, caps_by_question, strict=True)
+    return tuple(CapAssignment(tuple(names), tuple(name_caps)) for names, name_caps in pairs)
 
 
 @lru_cache(maxsize=1 << 12)
