@@ -7,7 +7,7 @@ import math
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self, assert_never, overload
@@ -37,6 +37,7 @@ from expost.queries._likelihood import BoxLikelihood, FiniteLikelihood, Likeliho
 __all__ = [
     "LARGEST_EPSILON",
     "Query",
+    "QueryWithEpsilon",
     "UnbiasedScore",
     "check_epsilon",
     "check_query",
@@ -250,6 +251,18 @@ class Query(ABC):
 
     def __hash__(self) -> int:
         return hash((self.kind, self.epsilon))
+
+
+class QueryWithEpsilon(Query):
+    """A frozen dataclass with a field ``epsilon``, which is read exactly as it was written."""
+
+    epsilon: Fraction
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", read_epsilon(self.epsilon))
+
+    def with_epsilon(self, epsilon: Fraction) -> Self:
+        return replace(self, epsilon=epsilon)  # type: ignore[type-var]
 
 
 def _is_ours(family: type[Query]) -> bool:

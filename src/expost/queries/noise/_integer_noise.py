@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from expost.queries._likelihood import (
     FiniteLikelihood,
     integer_position,
 )
-from expost.queries._query import Query, read_epsilon
+from expost.queries._query import Query, QueryWithEpsilon
 from expost.queries.scores._aligned import (
     BoxScore,
     DoubleForm,
@@ -351,20 +351,17 @@ def _steps(ends: Ends, step: int, under: int) -> tuple[int, int]:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GridQuery(OnGrid):
+class GridQuery(OnGrid, QueryWithEpsilon):
     """A query on a grid that has an epsilon."""
 
     epsilon: Fraction
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", read_epsilon(self.epsilon))
+        QueryWithEpsilon.__post_init__(self)
         super().__post_init__()
 
     def tree(self) -> dict[str, Any]:
         return {**super().tree(), "epsilon": self.epsilon}
-
-    def with_epsilon(self, epsilon: Fraction) -> Self:
-        return replace(self, epsilon=epsilon)
 
 
 def read_grid(fields: dict[str, Any]) -> tuple[AffineScore, Ends, Any]:

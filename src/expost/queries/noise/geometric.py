@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
@@ -13,7 +13,7 @@ from expost.errors import InvalidInput, at
 from expost.files.reading import members, read_integer, read_list
 from expost.numbers import ExactLike, decimal_text, exact
 from expost.queries._likelihood import FiniteLikelihood, two_weights
-from expost.queries._query import Query, read_epsilon
+from expost.queries._query import QueryWithEpsilon, read_epsilon
 from expost.queries.noise._integer_noise import NoisyLikelihood
 from expost.sampling import digits
 
@@ -25,7 +25,7 @@ _MOST_BITS = 1 << 16
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Geometric(Query):
+class Geometric(QueryWithEpsilon):
     r"""The value plus noise z, clamped to a range (Ghosh, Roughgarden and Sundararajan 2012).
 
     .. math:: P[z] = \frac{1 - \alpha}{1 + \alpha}\, \alpha^{|z|}, \quad
@@ -39,9 +39,6 @@ class Geometric(Query):
     range: tuple[int, int]
     sensitivity: Fraction
     epsilon: Fraction
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", read_epsilon(self.epsilon))
 
     def __repr__(self) -> str:
         low, high = self.range
@@ -66,9 +63,6 @@ class Geometric(Query):
     @classmethod
     def from_fields(cls, fields: dict[str, Any]) -> Geometric:
         return geometric(**members(fields, required=("range", "sensitivity", "epsilon")))
-
-    def with_epsilon(self, epsilon: Fraction) -> Geometric:
-        return replace(self, epsilon=epsilon)
 
     def work(self, domain: Domain) -> int:
         low, high = self.range

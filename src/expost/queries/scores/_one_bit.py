@@ -18,7 +18,7 @@ from expost.errors import InvalidInput
 from expost.files.reading import members, number, read_list
 from expost.numbers import decimal_text, double_above, double_below, down, up
 from expost.queries._likelihood import BoxLikelihood, FiniteLikelihood, two_weights
-from expost.queries._query import Query, UnbiasedScore, read_epsilon
+from expost.queries._query import QueryWithEpsilon, UnbiasedScore
 from expost.queries.scores._aligned import BoxScore, Ends, SetScore, group_by
 from expost.queries.scores._score import AffineScore, read_score, weights_from_json
 from expost.queries.tables._table import TableLikelihood
@@ -290,15 +290,12 @@ _RESPONSES = (0, 1)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Regression(Query):
+class Regression(QueryWithEpsilon):
     """One bit, 0 or 1, about a share between 0 and 1 that rises with a score."""
 
     likelihood: ClassVar[type[ScoreLikelihood]]
     score: AffineScore
     epsilon: Fraction
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", read_epsilon(self.epsilon))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.score}, epsilon={decimal_text(self.epsilon)})"
@@ -318,9 +315,6 @@ class Regression(Query):
         fields = members(fields, required=("weights", "epsilon"), optional=("intercept",))
         score = read_score(weights_from_json(fields["weights"]), fields.get("intercept", 0))
         return cls(score, fields["epsilon"])
-
-    def with_epsilon(self, epsilon: Fraction) -> Self:
-        return type(self)(self.score, epsilon)
 
     @staticmethod
     @abstractmethod

@@ -45,9 +45,6 @@ class Duchi(Linear):
             ends = array(fields["range"])
         return cls(score, read_range(ends), True, fields["epsilon"])
 
-    def with_epsilon(self, epsilon: Fraction) -> Self:
-        return type(self)(self.score, self.range, True, epsilon)
-
     def _answers(self, ends: Ends) -> Ends:
         # From the sampled weights, so that the mean is right except for one rounding.
         low, high = OneBitGrid.at(self.epsilon).means(ends)

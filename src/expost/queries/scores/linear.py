@@ -15,7 +15,7 @@ from expost.errors import InvalidInput
 from expost.files.reading import members, number
 from expost.numbers import ExactLike, above, below, decimal_text, over_one
 from expost.queries._likelihood import BoxLikelihood, FiniteLikelihood
-from expost.queries._query import Query, UnbiasedScore, read_epsilon
+from expost.queries._query import QueryWithEpsilon, UnbiasedScore, read_epsilon
 from expost.queries.scores._aligned import (
     AlignedScore,
     BoxScore,
@@ -38,7 +38,7 @@ __all__ = ["Linear", "linear"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Linear(Query):
+class Linear(QueryWithEpsilon):
     r"""One bit about s = intercept + Σ weight·coordinate, in [a, b] or clipped to it.
 
     .. math:: P[b \mid s] = \frac{1}{e^\varepsilon + 1}
@@ -51,9 +51,6 @@ class Linear(Query):
     """None means the exact range of the score on the domain, rounded outward."""
     clip: bool
     epsilon: Fraction
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", read_epsilon(self.epsilon))
 
     def __repr__(self) -> str:
         ends = ""
@@ -93,9 +90,6 @@ class Linear(Query):
             clip=fields.get("clip", False),
             epsilon=fields["epsilon"],
         )
-
-    def with_epsilon(self, epsilon: Fraction) -> Linear:
-        return Linear(self.score, self.range, self.clip, epsilon)
 
     def work(self, domain: Domain) -> int:
         return len(domain.values)

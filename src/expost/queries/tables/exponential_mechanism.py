@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
@@ -16,7 +16,7 @@ from expost.files.reading import array, as_list, members, read_list
 from expost.numbers import ExactLike, decimal_text, exact, positive, scaled_exp
 from expost.queries._identity_cache import IdentityCache
 from expost.queries._likelihood import FiniteLikelihood
-from expost.queries._query import Query, read_epsilon
+from expost.queries._query import QueryWithEpsilon, read_epsilon
 from expost.queries.tables._table import TableLikelihood, read_labels
 from expost.terms import as_weights
 
@@ -36,7 +36,7 @@ Utility = tuple[tuple[Fraction, ...], ...]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ExponentialMechanism(Query):
+class ExponentialMechanism(QueryWithEpsilon):
     r"""A response y with odds that grow with its utility (McSherry and Talwar 2007).
 
     .. math:: P[y \mid x] \propto e^{\varepsilon u(x, y) / 2\Delta}
@@ -51,9 +51,6 @@ class ExponentialMechanism(Query):
     """A row per value, a column per response."""
     sensitivity: Fraction
     epsilon: Fraction
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", read_epsilon(self.epsilon))
 
     def __repr__(self) -> str:
         shown = f"{len(self.utility)} values, {len(self.responses)} responses"
@@ -85,9 +82,6 @@ class ExponentialMechanism(Query):
         with at("utility"):
             read_list(array(fields["utility"]), array)
         return exponential_mechanism(**fields)
-
-    def with_epsilon(self, epsilon: Fraction) -> ExponentialMechanism:
-        return replace(self, epsilon=epsilon)
 
     def on_set(self, domain: FiniteSet) -> FiniteLikelihood:
         if len(domain) != len(self.utility):

@@ -16,7 +16,7 @@ from expost.errors import InvalidInput, at
 from expost.files.reading import array, double, members, read_list
 from expost.numbers import ExactLike, decimal_text
 from expost.queries._likelihood import FiniteLikelihood
-from expost.queries._query import Query, UnbiasedScore, read_epsilon
+from expost.queries._query import QueryWithEpsilon, UnbiasedScore, read_epsilon
 from expost.queries.scores._aligned import Ends
 from expost.queries.scores._one_bit import one_bit_meaning, one_bit_weights, read_range
 from expost.queries.tables._table import TableLikelihood
@@ -28,7 +28,7 @@ _MOST_DESCRIBED = 5
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Perturbation(Query):
+class Perturbation(QueryWithEpsilon):
     r"""One bit about a score s in [a, b] per value (Nguyên et al. 2016).
 
     .. math:: P[b \mid s] = \frac{1}{e^\varepsilon + 1}
@@ -39,9 +39,6 @@ class Perturbation(Query):
     scores: NDArray[np.float64]
     range: Ends
     epsilon: Fraction
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", read_epsilon(self.epsilon))
 
     def __repr__(self) -> str:
         low, high = self.range
@@ -87,9 +84,6 @@ class Perturbation(Query):
         with at("range"):
             ends = array(fields["range"])
         return perturbation(scores, range=ends, epsilon=fields["epsilon"])
-
-    def with_epsilon(self, epsilon: Fraction) -> Perturbation:
-        return Perturbation(self.scores, self.range, epsilon)
 
     def work(self, domain: Domain) -> int:
         return len(domain.values)

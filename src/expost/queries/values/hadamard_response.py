@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -14,14 +14,14 @@ from expost.errors import InvalidInput, at
 from expost.files.reading import members, read_integer
 from expost.numbers import ExactLike, Nats, decimal_text
 from expost.queries._likelihood import FiniteLikelihood, Pairwise, integer_position, two_weights
-from expost.queries._query import Query, read_epsilon
+from expost.queries._query import QueryWithEpsilon, read_epsilon
 from expost.sampling import Pmf
 
 __all__ = ["HadamardResponse", "SignedColumns", "hadamard_response"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class HadamardResponse(Query):
+class HadamardResponse(QueryWithEpsilon):
     r"""A column c of the Sylvester matrix H of order K; value i is row i + 1.
 
     .. math:: P[c \mid i] = \frac{e^{\varepsilon 1[H_{i+1, c} = 1]}}{(e^\varepsilon + 1)\, K/2},
@@ -40,7 +40,7 @@ class HadamardResponse(Query):
             if order & (order - 1):
                 raise InvalidInput("must be a power of 2")
         object.__setattr__(self, "order", order)
-        object.__setattr__(self, "epsilon", read_epsilon(self.epsilon))
+        super().__post_init__()
 
     def __repr__(self) -> str:
         return f"HadamardResponse(order {self.order}, epsilon={decimal_text(self.epsilon)})"
@@ -51,9 +51,6 @@ class HadamardResponse(Query):
     @classmethod
     def from_fields(cls, fields: dict[str, Any]) -> HadamardResponse:
         return cls(**members(fields, required=("order", "epsilon")))
-
-    def with_epsilon(self, epsilon: Fraction) -> HadamardResponse:
-        return replace(self, epsilon=epsilon)
 
     def on_set(self, domain: FiniteSet) -> FiniteLikelihood:
         if self.order <= len(domain):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
@@ -19,7 +19,7 @@ from expost.files.reading import members, read_integer, text
 from expost.numbers import ExactLike, Nats, decimal_text
 from expost.queries._identity_cache import IdentityCache
 from expost.queries._likelihood import FiniteLikelihood, Pairwise, integer_position, two_weights
-from expost.queries._query import Query, read_epsilon
+from expost.queries._query import QueryWithEpsilon, read_epsilon
 from expost.sampling import Pmf, Spiked
 
 __all__ = ["LocalHashing", "local_hashing"]
@@ -66,7 +66,7 @@ _buckets_by_hash: IdentityCache[NDArray[np.int64]] = IdentityCache(max_size=1 <<
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LocalHashing(Query):
+class LocalHashing(QueryWithEpsilon):
     r"""Randomized response about the bucket h(x) of a value, among g buckets.
 
     .. math:: P[y \mid x] = e^{\varepsilon 1[h(x) = y]} / (e^\varepsilon + g - 1)
@@ -78,9 +78,6 @@ class LocalHashing(Query):
     kind: ClassVar[str] = "local_hashing"
     hash: BucketHash
     epsilon: Fraction
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", read_epsilon(self.epsilon))
 
     def __repr__(self) -> str:
         return f"LocalHashing({self.hash.buckets} buckets, epsilon={decimal_text(self.epsilon)})"
@@ -99,9 +96,6 @@ class LocalHashing(Query):
     @classmethod
     def from_fields(cls, fields: dict[str, Any]) -> LocalHashing:
         return local_hashing(**members(fields, required=("seed", "buckets", "epsilon")))
-
-    def with_epsilon(self, epsilon: Fraction) -> LocalHashing:
-        return replace(self, epsilon=epsilon)
 
     def work(self, domain: Domain) -> int:
         return len(domain.values)

@@ -13,14 +13,14 @@ from expost.domains import FiniteSet
 from expost.files.reading import members
 from expost.numbers import ExactLike, Nats, decimal_text
 from expost.queries._likelihood import FiniteLikelihood, Pairwise, two_weights
-from expost.queries._query import Query, read_epsilon
+from expost.queries._query import QueryWithEpsilon, read_epsilon
 from expost.sampling import Pmf, Spiked
 
 __all__ = ["RandomizedResponse", "randomized_response"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RandomizedResponse(Query):
+class RandomizedResponse(QueryWithEpsilon):
     """k-ary randomized response over all values of the domain (Warner 1965, Kairouz et al. 2016).
 
     .. math:: P[y \\mid x] = e^{\\varepsilon 1[x = y]} / (e^\\varepsilon + k - 1)
@@ -28,9 +28,6 @@ class RandomizedResponse(Query):
 
     kind: ClassVar[str] = "randomized_response"
     epsilon: Fraction
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", read_epsilon(self.epsilon))
 
     def __repr__(self) -> str:
         return f"RandomizedResponse(epsilon={decimal_text(self.epsilon)})"
@@ -45,9 +42,6 @@ class RandomizedResponse(Query):
     @classmethod
     def from_fields(cls, fields: dict[str, Any]) -> RandomizedResponse:
         return randomized_response(members(fields, required=("epsilon",))["epsilon"])
-
-    def with_epsilon(self, epsilon: Fraction) -> RandomizedResponse:
-        return RandomizedResponse(epsilon)
 
     def on_set(self, domain: FiniteSet) -> FiniteLikelihood:
         return _RandomizedLikelihood(domain, *two_weights(self.epsilon))

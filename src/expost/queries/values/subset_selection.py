@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -23,7 +23,7 @@ from expost.queries._likelihood import (
     Pairwise,
     two_weights,
 )
-from expost.queries._query import Query, read_epsilon
+from expost.queries._query import QueryWithEpsilon, read_epsilon
 from expost.sampling import Pmf
 
 __all__ = ["SpikedSubsets", "SubsetSelection", "members_of", "rank_of", "subset_selection"]
@@ -35,7 +35,7 @@ _FEW_INDICES = 300
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SubsetSelection(Query):
+class SubsetSelection(QueryWithEpsilon):
     r"""A subset of fixed size d; one with the true value has odds e^epsilon against one without.
 
     .. math:: P[S \mid x] = \frac{e^{\varepsilon 1[x \in S]}}
@@ -51,7 +51,7 @@ class SubsetSelection(Query):
     def __post_init__(self) -> None:
         with at("size"):
             object.__setattr__(self, "size", read_integer(self.size, at_least=1))
-        object.__setattr__(self, "epsilon", read_epsilon(self.epsilon))
+        super().__post_init__()
 
     def __repr__(self) -> str:
         return f"SubsetSelection({self.size} values, epsilon={decimal_text(self.epsilon)})"
@@ -66,9 +66,6 @@ class SubsetSelection(Query):
     @classmethod
     def from_fields(cls, fields: dict[str, Any]) -> SubsetSelection:
         return cls(**members(fields, required=("size", "epsilon")))
-
-    def with_epsilon(self, epsilon: Fraction) -> SubsetSelection:
-        return replace(self, epsilon=epsilon)
 
     def on_set(self, domain: FiniteSet) -> FiniteLikelihood:
         if self.size >= len(domain):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -21,7 +21,7 @@ from expost.queries._likelihood import (
     Pairwise,
     two_weights,
 )
-from expost.queries._query import Query, read_epsilon
+from expost.queries._query import QueryWithEpsilon, read_epsilon
 from expost.sampling import Pmf, digits
 
 __all__ = ["NoisyBits", "UnaryEncoding", "unary_encoding"]
@@ -33,7 +33,7 @@ _MOST_VALUES = 10_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class UnaryEncoding(Query):
+class UnaryEncoding(QueryWithEpsilon):
     r"""A one at the true value and zeros elsewhere, with every bit flipped independently.
 
     .. math:: P[y_i = 1 \mid x] = p \text{ if } i = x, \text{ else } q, \quad
@@ -52,7 +52,7 @@ class UnaryEncoding(Query):
             if text(self.variant) not in VARIANTS:
                 hint = did_you_mean(self.variant, VARIANTS)
                 raise InvalidInput(f"must be one of {', '.join(VARIANTS)}{hint}")
-        object.__setattr__(self, "epsilon", read_epsilon(self.epsilon))
+        super().__post_init__()
 
     def __repr__(self) -> str:
         return f"UnaryEncoding({self.variant}, epsilon={decimal_text(self.epsilon)})"
@@ -67,9 +67,6 @@ class UnaryEncoding(Query):
     @classmethod
     def from_fields(cls, fields: dict[str, Any]) -> UnaryEncoding:
         return cls(**members(fields, required=("variant", "epsilon")))
-
-    def with_epsilon(self, epsilon: Fraction) -> UnaryEncoding:
-        return replace(self, epsilon=epsilon)
 
     def on_set(self, domain: FiniteSet) -> FiniteLikelihood:
         if len(domain) > _MOST_VALUES:
