@@ -48,7 +48,7 @@ class Event:
 
 def events(likelihood: Likelihood[Any], reports: Reports) -> Iterator[Event]:
     """Yield the events to test; they depend on the query and on the inputs only."""
-    claim = likelihood.bits(next(iter(reports))) if isinstance(likelihood, Pairwise) else None
+    claim = likelihood.bits if isinstance(likelihood, Pairwise) else None
     if isinstance(likelihood, Pairwise) and claim is not None:
         yield from _events_of_bits(likelihood, claim, reports)
         responses = likelihood.responses

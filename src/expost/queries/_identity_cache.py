@@ -20,23 +20,22 @@ T = TypeVar("T")
 class IdentityCache(Generic[T]):
     """Results for pairs of objects, told apart by identity; the least recently used go first."""
 
-    def __init__(self, max_size: int) -> None:
+    def __init__(self, measure: Callable[[T], int], max_size: int) -> None:
+        """Make an empty cache for results of this total size, as ``measure`` returns it."""
+        self._measure = measure
         self._max_size = max_size
         self._size = 0
         # Entries hold the objects, so that no new object can have their identities.
         self._entries: OrderedDict[tuple[int, int], tuple[object, object, int, T]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(
-        self, first: object, second: object, compute: Callable[[], T], measure: Callable[[T], int]
-    ) -> T:
+    def get(self, first: object, second: object, compute: Callable[[], T]) -> T:
         """Return the result for two objects, computed again if the cache does not have it.
 
         Args:
             first: One of the objects.
             second: The other one.
             compute: Makes the result.
-            measure: Returns the size of a result.
         """
         key = id(first), id(second)
         entry = self._entries.get(key)
@@ -47,7 +46,7 @@ class IdentityCache(Generic[T]):
                 pass  # another thread dropped it just now
             return entry[-1]
         result = compute()
-        size = measure(result)
+        size = self._measure(result)
         with self._lock:
             if key not in self._entries:
                 self._entries[key] = first, second, size, result

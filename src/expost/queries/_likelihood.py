@@ -29,7 +29,6 @@ __all__ = [
     "Likelihood",
     "Location",
     "Pairwise",
-    "integer_position",
     "two_weights",
 ]
 
@@ -60,9 +59,15 @@ class Likelihood(ABC, Generic[Location]):
     responses: Sequence[Value]
     """The possible responses: each has a positive probability for some value."""
 
-    @abstractmethod
     def position(self, response: Any) -> int | None:
-        """Return the position of a response, or None if the query has no such response."""
+        """Return the position of a response, or None if the query has no such response.
+
+        By default responses are numbers.
+        """
+        try:
+            return self.responses.index(number(response))
+        except ValueError:  # or InvalidInput, which is one
+            return None
 
     @abstractmethod
     def pmf(self, location: Location) -> Pmf:
@@ -266,11 +271,8 @@ class LazyResponses(Sequence[Value]):
     ) -> None:
         self.size = size
         self._response_at = response_at
-        self._find = find
-
-    def find(self, response: Any) -> int | None:
-        """Return the position of a response, or None if it does not occur."""
-        return self._find(response)
+        self.find = find
+        """Returns the position of a response, or None if it does not occur."""
 
     def __len__(self) -> int:
         return self.size
@@ -286,7 +288,7 @@ class LazyResponses(Sequence[Value]):
         return self._response_at(positions)
 
     def __contains__(self, response: object) -> bool:
-        return self._find(response) is not None
+        return self.find(response) is not None
 
 
 def two_weights(epsilon: Fraction, steps: int = 1) -> tuple[int, int]:
@@ -353,8 +355,9 @@ class Pairwise(FiniteLikelihood):
         """
         return None
 
-    def bits(self, index: int) -> BitProbabilities | None:
-        """Return the probabilities of the bits of a response, for the value at this index.
+    @property
+    def bits(self) -> BitProbabilities | None:
+        """The probabilities of the bits of a response, for any value.
 
         None if responses do not consist of a bit for each value.
         """
@@ -398,31 +401,16 @@ class Pairwise(FiniteLikelihood):
 
     @cached_property
     def epsilon(self) -> Nats:
-        return (
-            Nats(ratio=Fraction(self._heavy, self._light))
-            if self.separated_from(0).any()
-            else Nats()
-        )
+        ratio = Fraction(self._heavy, self._light)
+        return Nats(ratio=ratio) if self.separated_from(0).any() else Nats()
 
     def delta(self, ratio: Fraction) -> Fraction:
         if self.support_probabilities is None:
             return super().delta(ratio)
         # Responses that support one value and not the other have probabilities a and a·light/heavy;
         # a·(1 - light/heavy) is the difference of the support probabilities.
+        if self.epsilon == Nats():
+            return Fraction(0)
         true_support, other_support = self.support_probabilities
         excess_weight = max(Fraction(0), self._heavy - ratio * self._light)
-        separable = self.epsilon > Nats()
-        return (
-            (true_support - other_support) * excess_weight / (self._heavy - self._light)
-            if separable
-            else Fraction(0)
-        )
-
-
-def integer_position(responses: Sequence[Value], response: Any) -> int | None:
-    """Return the position of a response in a range of integers, or None."""
-    try:
-        integer = number(response)
-    except InvalidInput:
-        return None
-    return responses.index(integer) if integer in responses else None
+        return (true_support - other_support) * excess_weight / (self._heavy - self._light)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Self, assert_never, overload
 
 from expost.domains import Attributes, Box, Domain, FiniteSet, join_names
@@ -159,7 +160,7 @@ class Query(ABC):
 
     def on(self, domain: Domain) -> Likelihood[Any]:
         """Return the likelihood on a domain."""
-        return _likelihoods.get(self, domain, lambda: self._bound_to(domain), _footprint)
+        return _likelihoods.get(self, domain, lambda: self._bound_to(domain))
 
     def _bound_to(self, domain: Domain) -> Likelihood[Any]:
         expect(domain, Domain, "a FiniteSet, Attributes or a Box")
@@ -269,12 +270,8 @@ def _is_ours(family: type[Query]) -> bool:
     return family.__module__.startswith("expost.")
 
 
-def _footprint(likelihood: Likelihood[Any]) -> int:
-    return likelihood.footprint
-
-
 # Four likelihoods on a million values, with a few doubles for each, stay below 200 MB.
-_likelihoods: IdentityCache[Likelihood[Any]] = IdentityCache(max_size=1 << 22)
+_likelihoods = IdentityCache[Likelihood[Any]](attrgetter("footprint"), max_size=1 << 22)
 
 
 def check_query(query: object) -> None:
@@ -368,7 +365,11 @@ def delta_at(
     likelihood = query.on(domain)
     if epsilon is None:
         assert ratio is not None
-        return likelihood.delta(_at_least_one(ratio))
+        with at("ratio"):
+            exact_ratio = exact(ratio)
+            if exact_ratio < 1:
+                raise InvalidInput("must be at least 1")
+        return likelihood.delta(exact_ratio)
     with at("epsilon"):
         nats = exact(epsilon)
         if nats != 0:
@@ -379,11 +380,3 @@ def delta_at(
     lower, upper = likelihood.delta(below + unit), likelihood.delta(below)
     # Adding zero turns -0.0 into 0.0.
     return Enclosure(double_below(lower), double_above(upper) + 0.0)
-
-
-def _at_least_one(ratio: ExactLike) -> Fraction:
-    with at("ratio"):
-        value = exact(ratio)
-        if value < 1:
-            raise InvalidInput("must be at least 1")
-        return value

@@ -19,8 +19,6 @@ from expost.queries._divergences import excess
 from expost.queries._likelihood import (
     BoxLikelihood,
     BySufficientTerms,
-    FiniteLikelihood,
-    integer_position,
 )
 from expost.queries._query import Query, QueryWithEpsilon
 from expost.queries.scores._aligned import (
@@ -43,10 +41,10 @@ __all__ = [
     "NoisyInteger",
     "NoisyLikelihood",
     "NoisyOnBox",
+    "NoisyOnSet",
     "OnGrid",
     "affine_form",
     "grid_steps",
-    "noisy_on_set",
     "read_grid",
 ]
 
@@ -125,9 +123,6 @@ class NoisyLikelihood(BySufficientTerms):
         inner = {max(1, min(last - 1, middle)) for middle in middles} if last > 1 else set()
         return min(self.term(position).loss for position in {0, last, *inner})
 
-    def position(self, response: Any) -> int | None:
-        return integer_position(self.responses, response)
-
     def pmf(self, index: int) -> Pmf:
         return NoisyInteger(self._noise, int(self._values[index]))
 
@@ -191,9 +186,6 @@ class NoisyOnBox(BoxLikelihood):
     def smallest_loss_responses(self) -> Sequence[int]:
         return sorted(_middles(*self.extremes, self.noise.low))
 
-    def position(self, response: Any) -> int | None:
-        return integer_position(self.responses, response)
-
     def _value(self, point: Point) -> int:
         return self.query.first + int(self.query.steps(np.array([self.score.at(point)]))[0])
 
@@ -223,23 +215,15 @@ class NoisyOnBox(BoxLikelihood):
         return _delta(self.noise, *self.extremes, ratio)
 
 
-def noisy_on_set(domain: FiniteSet, query: OnGrid, noise: IntegerNoise) -> FiniteLikelihood:
-    """Return the likelihood of a noisy score on a grid, over finitely many values."""
-    score = query.score.on_set(domain)
-    check_within(score, query.range)
-    return _NoisyScore(domain, score, query, noise)
+class NoisyOnSet(NoisyLikelihood):
+    """The likelihood of a noisy score on a grid; its values are computed when first needed."""
 
-
-class _NoisyScore(NoisyLikelihood):
-    """The likelihood of a noisy score, whose values are computed when they are first needed."""
-
-    def __init__(
-        self, domain: FiniteSet, score: SetScore, query: OnGrid, noise: IntegerNoise
-    ) -> None:
+    def __init__(self, domain: FiniteSet, query: OnGrid, noise: IntegerNoise) -> None:
         self.domain = domain
-        self._score = score
         self._query = query
         self._noise = noise
+        self._score = query.score.on_set(domain)
+        check_within(self._score, query.range)
         self.responses = range(noise.low, noise.high + 1)
 
     @cached_property
@@ -247,7 +231,7 @@ class _NoisyScore(NoisyLikelihood):
         return self._query.first + self._query.steps(self._score.values)
 
     @classmethod
-    def prepare(cls, requests: Iterable[tuple[_NoisyScore, int]]) -> None:
+    def prepare(cls, requests: Iterable[tuple[NoisyOnSet, int]]) -> None:
         waiting = {
             id(likelihood): likelihood
             for likelihood, _ in requests
@@ -260,9 +244,8 @@ class _NoisyScore(NoisyLikelihood):
             cells, first = np.array([(query.cells, query.first) for query in queries]).T[..., None]
             values = first + grid_steps(scores, low, high, cells)
             for likelihood, row in zip(group, values, strict=True):
-                likelihood.__dict__["_values"] = (
-                    row.copy()
-                )  # a view would keep the whole table alive
+                # A view would keep the whole table alive.
+                likelihood.__dict__["_values"] = row.copy()
 
 
 def _middles(lowest: int, highest: int, first: int) -> set[int]:
@@ -282,9 +265,7 @@ def _delta(noise: IntegerNoise, lowest: int, highest: int, ratio: Fraction) -> F
     responses = range(noise.low, noise.high + 1)
     if len(responses) * noise.total.bit_length() > _MOST_BITS:
         raise InvalidInput("the probabilities of this query have too many digits for its delta")
-    pairs = (
-        (noise.weight(lowest, response), noise.weight(highest, response)) for response in responses
-    )
+    pairs = ((noise.weight(lowest, k), noise.weight(highest, k)) for k in responses)
     return excess(pairs, ratio) / noise.total
 
 

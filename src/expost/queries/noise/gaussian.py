@@ -35,9 +35,9 @@ from expost.queries.noise._discrete_gaussian import (
 )
 from expost.queries.noise._integer_noise import (
     NoisyOnBox,
+    NoisyOnSet,
     OnGrid,
     affine_form,
-    noisy_on_set,
     read_grid,
 )
 from expost.queries.scores._aligned import FORGIVEN, UNIT
@@ -119,7 +119,7 @@ class Gaussian(OnGrid):
         return 2 * self.noise.reach
 
     def on_set(self, domain: FiniteSet) -> FiniteLikelihood:
-        return noisy_on_set(domain, self, self.noise)
+        return NoisyOnSet(domain, self, self.noise)
 
     def on_box(self, domain: Box) -> BoxLikelihood:
         return _GaussianOnBox(domain, self, self.noise)

@@ -24,7 +24,7 @@ from expost.numbers import (
 )
 from expost.queries._likelihood import BoxLikelihood, FiniteLikelihood, two_weights
 from expost.queries._query import UnbiasedScore, read_epsilon
-from expost.queries.noise._integer_noise import GridQuery, NoisyOnBox, noisy_on_set, read_grid
+from expost.queries.noise._integer_noise import GridQuery, NoisyOnBox, NoisyOnSet, read_grid
 from expost.queries.noise.geometric import ClampedNoise
 from expost.queries.scores._aligned import FORGIVEN, UNIT, Ends
 from expost.queries.scores._one_bit import read_range
@@ -78,7 +78,7 @@ class Laplace(GridQuery):
         return ClampedNoise(self.first - beyond, last + beyond, reach, heavy, light)
 
     def on_set(self, domain: FiniteSet) -> FiniteLikelihood:
-        return noisy_on_set(domain, self, self.noise())
+        return NoisyOnSet(domain, self, self.noise())
 
     def on_box(self, domain: Box) -> BoxLikelihood:
         return _LaplaceOnBox(domain, self, self.noise())

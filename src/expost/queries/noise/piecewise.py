@@ -20,7 +20,6 @@ from expost.queries._likelihood import (
     BoxLikelihood,
     FiniteLikelihood,
     Pairwise,
-    integer_position,
     two_weights,
 )
 from expost.queries._query import UnbiasedScore, read_epsilon
@@ -145,9 +144,6 @@ class _PiecewiseLikelihood(Pairwise):
         between = np.diff(steps).max(initial=0) > window
         return Nats() if for_all or beyond or between else self.epsilon
 
-    def position(self, response: Any) -> int | None:
-        return integer_position(self.responses, response)
-
     def pmf(self, index: int) -> Pmf:
         return _plateau(self._query, int(self._steps[index]))
 
@@ -208,9 +204,6 @@ class _PiecewiseOnBox(BoxLikelihood):
 
     def _step(self, point: Point) -> int:
         return int(self._query.steps(np.array([self._score.at(point)]))[0])
-
-    def position(self, response: Any) -> int | None:
-        return integer_position(self.responses, response)
 
     def pmf(self, point: Point) -> Pmf:
         return _plateau(self._query, self._step(point))

@@ -34,7 +34,6 @@ __all__ = [
     "between",
     "check_within",
     "group_by",
-    "shares",
 ]
 
 Ends = tuple[int | float, int | float]
@@ -386,14 +385,8 @@ def check_within(score: AlignedScore, ends: Ends) -> None:
             raise InvalidInput(f"{reached}, {float(excess):.3g} {side} the range", "range")
 
 
-def shares(scores: NDArray[np.float64], ends: Ends) -> NDArray[np.float64]:
-    """Return where scores are in a range, from 0 to 1."""
-    low, high = map(float, ends)
-    return between(scores, low, high)
-
-
 def between(scores: NDArray[np.float64], low: Doubles, high: Doubles) -> NDArray[np.float64]:
-    """Return :func:`shares` for many queries, by columns of their ends."""
+    """Return where scores are in a range, from 0 to 1; for many queries, by columns of ends."""
     # Scores that overflow are far beyond the range, and clipped like others.
     with np.errstate(over="ignore"):
         return np.minimum(np.maximum((scores - low) / (high - low), 0.0), 1.0)

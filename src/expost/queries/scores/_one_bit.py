@@ -162,16 +162,21 @@ class ScoreLikelihood(BoxLikelihood):
 
     link: ClassVar[Link]
 
-    def __init__(self, domain: Box, responses: Ends, score: BoxScore, epsilon: Fraction) -> None:
+    def __init__(
+        self, score: BoxScore, domain: Box, responses: Ends, epsilon: Fraction,
+        curve: Curve, *parameters: float,
+    ) -> None:  # fmt: skip
         self.domain = domain
         self.responses = responses
         self._score = score
         self._epsilon = epsilon
+        self._curve = curve
+        self._parameters = parameters
         self._terms: dict[int, ScoreTerm] = {}
 
-    @abstractmethod
     def _shares(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the share of each score, between 0 and 1, as it is sampled."""
+        return self._curve(scores, *self._parameters)
 
     @staticmethod
     @abstractmethod
@@ -201,12 +206,6 @@ class ScoreLikelihood(BoxLikelihood):
         growth = Fraction(grid.span, grid.light)
         share = max(self.share_error(position, growth) for position in (0, 1))
         return share + Fraction(1, 2 * grid.light)
-
-    def position(self, response: Any) -> int | None:
-        try:
-            return self.responses.index(number(response))
-        except (InvalidInput, ValueError):
-            return None
 
     def pmf(self, point: Point) -> Pmf:
         share = self._shares(np.array([self._score.at(point)]))
@@ -329,7 +328,8 @@ class Regression(QueryWithEpsilon):
         return OneBitOnSet(score, domain, _RESPONSES, self.epsilon, self.curve)
 
     def on_box(self, domain: Box) -> BoxLikelihood:
-        return self.likelihood(domain, _RESPONSES, self.score.on_box(domain), self.epsilon)
+        score = self.score.on_box(domain)
+        return self.likelihood(score, domain, _RESPONSES, self.epsilon, self.curve)
 
     def meaning(self, domain: Domain) -> UnbiasedScore:
         return one_bit_meaning(_RESPONSES, _RESPONSES, self.epsilon)

@@ -7,9 +7,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from expost.domains import Box, Domain, FiniteSet
 from expost.errors import InvalidInput
 from expost.files.reading import members, number
@@ -18,11 +15,9 @@ from expost.queries._likelihood import BoxLikelihood, FiniteLikelihood
 from expost.queries._query import QueryWithEpsilon, UnbiasedScore, read_epsilon
 from expost.queries.scores._aligned import (
     AlignedScore,
-    BoxScore,
     Ends,
     between,
     check_within,
-    shares,
 )
 from expost.queries.scores._one_bit import (
     OneBitOnSet,
@@ -104,7 +99,9 @@ class Linear(QueryWithEpsilon):
     def on_box(self, domain: Box) -> BoxLikelihood:
         score = self.score.on_box(domain)
         ends = self._ends(score)
-        return _LinearOnBox(domain, self._answers(ends), score, self.epsilon, ends)
+        return _LinearOnBox(
+            score, domain, self._answers(ends), self.epsilon, between, *map(float, ends)
+        )
 
     def meaning(self, domain: Domain) -> UnbiasedScore:
         score = self.score.on(domain)
@@ -131,23 +128,14 @@ class Linear(QueryWithEpsilon):
 class _LinearOnBox(ScoreLikelihood):
     link = Link.CLIPPED
 
-    def __init__(
-        self, domain: Box, responses: Ends, score: BoxScore, epsilon: Fraction, ends: Ends
-    ) -> None:
-        super().__init__(domain, responses, score, epsilon)
-        self._ends = ends
-
     @staticmethod
     def share_error(position: int, growth: Fraction) -> Fraction:
         # Two differences, a quotient, and a product: (1 + u)^4 - 1 < 5u.
         return relative_share(Fraction(5, 2**53), position, growth)
 
-    def _shares(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        return shares(scores, self._ends)
-
     def _form(self, sign: int, epsilon: float) -> tuple[int, int, int]:
         # From [low, high] to [-1, 1].
-        (low, high), bottom = over_one(self._ends)
+        (low, high), bottom = over_one(self._parameters)
         return sign * 2 * bottom, -sign * (low + high), high - low
 
     @staticmethod

@@ -5,9 +5,6 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from expost.numbers import ExactLike
 from expost.numbers.portable import SIGMOID_ERROR, sigmoid
 from expost.queries._query import read_epsilon
@@ -20,9 +17,6 @@ __all__ = ["Logistic", "logistic"]
 
 class _LogisticOnBox(ScoreLikelihood):
     link = Link.LOGISTIC
-
-    def _shares(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        return sigmoid(scores)
 
     @staticmethod
     def share_error(position: int, growth: Fraction) -> Fraction:

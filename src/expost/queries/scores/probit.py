@@ -5,9 +5,6 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from expost.numbers import ExactLike
 from expost.numbers.portable import NORMAL_ERROR, normal
 from expost.queries._query import read_epsilon
@@ -20,9 +17,6 @@ __all__ = ["Probit", "probit"]
 
 class _ProbitOnBox(ScoreLikelihood):
     link = Link.PROBIT
-
-    def _shares(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        return normal(scores)
 
     @staticmethod
     def share_error(position: int, growth: Fraction) -> Fraction:

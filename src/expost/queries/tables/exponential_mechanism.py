@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 from expost._format import format_list
@@ -88,9 +88,8 @@ class ExponentialMechanism(QueryWithEpsilon):
             raise InvalidInput(
                 f"{len(self.utility)} rows for a domain of {len(domain)} values", "utility"
             )
-        levels = _levels_by_utility.get(
-            self.utility, self.sensitivity, lambda: UtilityLevels.of(self.utility), _size
-        )
+        make_levels = partial(UtilityLevels.of, self.utility)
+        levels = _levels_by_utility.get(self.utility, self.sensitivity, make_levels)
         most = _MOST_EXPONENT * 2 * self.sensitivity
         if self.epsilon * levels.reach > most:
             raise InvalidInput(
@@ -127,12 +126,12 @@ class UtilityLevels:
         return max(self.below)
 
 
-# Shared by queries with different epsilons.
-_levels_by_utility: IdentityCache[UtilityLevels] = IdentityCache(max_size=1 << 18)
-
-
 def _size(levels: UtilityLevels) -> int:
     return len(levels.rows) * len(levels.rows[0])
+
+
+# Shared by queries with different epsilons.
+_levels_by_utility = IdentityCache[UtilityLevels](_size, max_size=1 << 18)
 
 
 def exponential_weights(

@@ -13,7 +13,7 @@ from expost.domains import FiniteSet
 from expost.errors import InvalidInput, at
 from expost.files.reading import members, read_integer
 from expost.numbers import ExactLike, Nats, decimal_text
-from expost.queries._likelihood import FiniteLikelihood, Pairwise, integer_position, two_weights
+from expost.queries._likelihood import FiniteLikelihood, Pairwise, two_weights
 from expost.queries._query import QueryWithEpsilon, read_epsilon
 from expost.sampling import Pmf
 
@@ -74,9 +74,6 @@ class _HadamardLikelihood(Pairwise):
     def support_probabilities(self) -> tuple[Fraction, Fraction]:
         # Any two rows agree in half of the columns, and in half of those both have +1.
         return Fraction(self._heavy, self._heavy + self._light), Fraction(1, 2)
-
-    def position(self, response: Any) -> int | None:
-        return integer_position(self.responses, response)
 
     def pmf(self, index: int) -> Pmf:
         return SignedColumns(self._order, index + 1, self._heavy, self._light)

@@ -18,7 +18,7 @@ from expost.files.canonical import canonical_bytes, value_tree
 from expost.files.reading import members, read_integer, text
 from expost.numbers import ExactLike, Nats, decimal_text
 from expost.queries._identity_cache import IdentityCache
-from expost.queries._likelihood import FiniteLikelihood, Pairwise, integer_position, two_weights
+from expost.queries._likelihood import FiniteLikelihood, Pairwise, two_weights
 from expost.queries._query import QueryWithEpsilon, read_epsilon
 from expost.sampling import Pmf, Spiked
 
@@ -46,7 +46,7 @@ class BucketHash:
     def of(self, domain: FiniteSet) -> NDArray[np.int64]:
         """Return the bucket of each value: sha256(seed ‖ canonical value), 8 bytes, mod buckets."""
         seed = bytes.fromhex(self.seed)
-        texts = _texts_by_domain.get(domain, domain, lambda: _canonical_values(domain), len)
+        texts = _texts_by_domain.get(domain, domain, lambda: _canonical_values(domain))
         digests = b"".join([hashlib.sha256(seed + text).digest() for text in texts])
         first = np.frombuffer(digests, dtype=">u8").reshape(len(texts), -1)[:, 0]
         buckets = (first % self.buckets).astype(np.int64)
@@ -58,11 +58,11 @@ def _canonical_values(domain: FiniteSet) -> list[bytes]:
     return [canonical_bytes(value_tree(value)) for value in domain.values]
 
 
-_texts_by_domain: IdentityCache[list[bytes]] = IdentityCache(max_size=1 << 20)
+_texts_by_domain: IdentityCache[list[bytes]] = IdentityCache(len, max_size=1 << 20)
 
 
 # Hashing takes longer than anything else, and is the same for every epsilon.
-_buckets_by_hash: IdentityCache[NDArray[np.int64]] = IdentityCache(max_size=1 << 22)
+_buckets_by_hash: IdentityCache[NDArray[np.int64]] = IdentityCache(len, max_size=1 << 22)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -101,7 +101,7 @@ class LocalHashing(QueryWithEpsilon):
         return len(domain.values)
 
     def on_set(self, domain: FiniteSet) -> FiniteLikelihood:
-        buckets = _buckets_by_hash.get(self.hash, domain, lambda: self.hash.of(domain), len)
+        buckets = _buckets_by_hash.get(self.hash, domain, lambda: self.hash.of(domain))
         return _HashedLikelihood(domain, self.hash.buckets, buckets, *two_weights(self.epsilon))
 
 
@@ -130,9 +130,6 @@ class _HashedLikelihood(Pairwise):
     @property
     def collision_probability(self) -> Fraction:
         return Fraction(1, len(self.responses))
-
-    def position(self, response: Any) -> int | None:
-        return integer_position(self.responses, response)
 
     def pmf(self, index: int) -> Pmf:
         bucket = int(self._buckets[index])

@@ -109,20 +109,15 @@ class _SubsetLikelihood(Pairwise):
         flags = members_of(position, self._size, len(self.domain))
         return tuple(i for i, flag in enumerate(flags) if flag)
 
-    def bits(self, index: int) -> BitProbabilities:
-        # From the probabilities of whole responses, and how many of them there are.
-        domain, size = len(self.domain), self._size
-        neighbour = (index + 1) % domain
-        position = self.separating_response(index, neighbour)
-        having = self.pmf(index).probability(position)
-        lacking = self.pmf(neighbour).probability(position)
-        separating_count = math.comb(domain - 2, size - 1)
-        joint_count = math.comb(domain - 2, size - 2) if size > 1 else 0
+    @property
+    def bits(self) -> BitProbabilities:
+        # A response with one of two values and not the other lists size - 1 further values.
+        separating_count = math.comb(len(self.domain) - 2, self._size - 1)
+        total = self.pmf(0).total
         return BitProbabilities(
-            true_bit=math.comb(domain - 1, size - 1) * having,
-            other_bit=joint_count * having + separating_count * lacking,
-            only_true=separating_count * having,
-            only_other=separating_count * lacking,
+            *self.support_probabilities,
+            only_true=Fraction(separating_count * self._heavy, total),
+            only_other=Fraction(separating_count * self._light, total),
             independent=False,
         )
 
@@ -158,10 +153,7 @@ class _SubsetLikelihood(Pairwise):
         # The value and those after it, around the end, without the other one.
         around = [(value + step) % len(self.domain) for step in range(self._size + 1)]
         chosen = [index for index in around if index != other][: self._size]
-        flags = [0] * len(self.domain)
-        for index in chosen:
-            flags[index] = 1
-        return rank_of(flags)
+        return rank_of_indices(sorted(chosen), len(self.domain))
 
 
 class SpikedSubsets(Pmf):

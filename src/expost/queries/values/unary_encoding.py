@@ -107,23 +107,11 @@ class _UnaryLikelihood(Pairwise):
         total = sum(self._true)
         return Fraction(self._true[1], total), Fraction(self._other[1], total)
 
-    def bits(self, index: int) -> BitProbabilities:
-        # Bits are independent, so the odds of one are those of it alone against none at all.
-        size, pmf = len(self.domain), self.pmf(index)
-        none = pmf.probability(0)
-
-        def share(bit: int) -> Fraction:
-            alone = pmf.probability(1 << (size - 1 - bit))
-            return alone / (alone + none)
-
-        true_bit, other_bit = share(index), share((index + 1) % size)
-        return BitProbabilities(
-            true_bit,
-            other_bit,
-            true_bit * (1 - other_bit),
-            other_bit * (1 - true_bit),
-            independent=True,
-        )
+    @property
+    def bits(self) -> BitProbabilities:
+        true_bit, other_bit = self.support_probabilities
+        only_true, only_other = true_bit * (1 - other_bit), other_bit * (1 - true_bit)
+        return BitProbabilities(true_bit, other_bit, only_true, only_other, independent=True)
 
     def _text(self, position: int) -> str:
         return format(position, f"0{len(self.domain)}b")
@@ -169,11 +157,9 @@ class NoisyBits(Pmf):
 
     def weight(self, position: int) -> int:
         weight = 1
-        for zero_weight, one_weight in zip(
-            reversed(self._zeros), reversed(self._ones), strict=True
-        ):
+        for weights in zip(reversed(self._zeros), reversed(self._ones), strict=True):
             position, bit = divmod(position, 2)
-            weight *= one_weight if bit else zero_weight
+            weight *= weights[bit]
         return weight
 
 
