@@ -162,7 +162,7 @@ def test_a_family_on_a_box_that_names_less_than_it_has_is_refused() -> None:
         kind: ClassVar[str] = "louder"
 
         def on_box(self, domain: xp.Box) -> BoxLikelihood:
-            return self.with_epsilon(3 * self.epsilon).on(domain)
+            return Linear(self.score, self.range, self.clip, 3 * self.epsilon).on(domain)
 
     square = xp.Box([(-1, 1), (-1, 1)])
     query = xp.linear([1, 1], range=(-2, 2), epsilon="0.5")

@@ -22,6 +22,7 @@ __all__ = [
     "NumberText",
     "ParseCache",
     "array",
+    "array_at",
     "as_list",
     "double",
     "doubles",
@@ -187,6 +188,12 @@ def array(value: Any) -> list[Any]:
     if not isinstance(value, list):
         raise InvalidInput("must be a list")
     return value
+
+
+def array_at(fields: dict[str, Any], name: str) -> list[Any]:
+    """Read a field that is a JSON list."""
+    with at(name):
+        return array(fields[name])
 
 
 def as_list(values: Any, expected: str = "a list") -> list[Any]:

@@ -214,9 +214,7 @@ class PartLikelihood(Likelihood[Sequence[int]]):
         return self.on_part.position(response)
 
     def pmf(self, location: Sequence[int]) -> Pmf:
-        part_index = self.part.position_of(
-            [location[attribute_index] for attribute_index in self._indices]
-        )
+        part_index = self.part.position_of([location[index] for index in self._indices])
         assert part_index is not None, "every location of a record has an index in a part"
         return self.on_part.pmf(part_index)
 
@@ -329,9 +327,8 @@ def lift_to_part(likelihood: FiniteLikelihood, part: Part) -> FiniteLikelihood:
     assert isinstance(smaller, Part)
     axes = np.unravel_index(np.arange(len(part)), part.sizes)
     smaller_axes = [axes[part.about.index(name)] for name in smaller.about]
-    return lift_to_classes(
-        likelihood, part, np.ravel_multi_index(smaller_axes, smaller.sizes).astype(np.intp)
-    )
+    indices = np.ravel_multi_index(smaller_axes, smaller.sizes).astype(np.intp)
+    return lift_to_classes(likelihood, part, indices)
 
 
 def lift_to_classes(

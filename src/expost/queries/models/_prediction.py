@@ -15,6 +15,7 @@ from expost.domains import Attributes, Box, Categories, Domain, FiniteSet
 from expost.errors import InvalidInput, at
 from expost.files.reading import double, read_list, text
 from expost.numbers import ExactLike
+from expost.queries.models._fitted_objects import fitted_attribute
 from expost.queries.scores.linear import Linear, linear
 from expost.queries.scores.logistic import Logistic, logistic
 from expost.queries.scores.probit import Probit, probit
@@ -27,6 +28,7 @@ __all__ = [
     "compose",
     "coordinate_names",
     "exact_doubles",
+    "fitted_doubles",
     "single_column",
 ]
 
@@ -218,6 +220,11 @@ def compose(first: AffineMap, second: AffineMap) -> AffineMap:
 
 def exact_doubles(entries: Iterable[Any], field_name: str) -> list[Fraction]:
     return [Fraction(double_) for double_ in read_list(entries, double, field_name)]
+
+
+def fitted_doubles(step: Any, name: str) -> list[Fraction]:
+    """Return the numbers of an attribute that fitting a step has set."""
+    return exact_doubles(fitted_attribute(step, name), name)
 
 
 def _unchanged(function: Affine) -> int:

@@ -95,8 +95,7 @@ def _score(model: Any) -> Affine:
     if is_a(model, "sklearn.linear_model", "SGDOneClassSVM"):
         intercept = -exact_doubles(model.offset_, "offset_")[0]
     else:
-        intercept = exact_doubles(
-            np.atleast_1d(fitted_attribute(model, "intercept_")), "intercept_"
-        )[0]
+        intercepts = np.atleast_1d(fitted_attribute(model, "intercept_"))
+        intercept = exact_doubles(intercepts, "intercept_")[0]
     mapped = exact_doubles(weights[0], "coef_")
     return Affine({Input(index): weight for index, weight in enumerate(mapped)}, intercept)

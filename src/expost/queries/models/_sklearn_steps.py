@@ -18,6 +18,7 @@ from expost.queries.models._prediction import (
     Input,
     compose,
     exact_doubles,
+    fitted_doubles,
     single_column,
 )
 
@@ -40,32 +41,24 @@ def map_of(step: Any) -> AffineMap:
 
 
 def _standard(scaler: Any) -> AffineMap:
-    # A scaler does what its flags say, whatever else it has worked out.
-    return _scaled(
-        scaler,
-        minus="mean_" if scaler.with_mean else None,
-        over="scale_" if scaler.with_std else None,
-    )
+    # A scaler does what its flags say, whatever else it has computed.
+    center, scale = "mean_" if scaler.with_mean else "", "scale_" if scaler.with_std else ""
+    return _scaled(scaler, center, scale)
 
 
 def _robust(scaler: Any) -> AffineMap:
-    return _scaled(
-        scaler,
-        minus="center_" if scaler.with_centering else None,
-        over="scale_" if scaler.with_scaling else None,
-    )
+    center = "center_" if scaler.with_centering else ""
+    return _scaled(scaler, center, "scale_" if scaler.with_scaling else "")
 
 
 def _max_abs(scaler: Any) -> AffineMap:
     _refuse_clipping(scaler)
-    return _scaled(scaler, minus=None, over="scale_")
+    return _scaled(scaler, "", "scale_")
 
 
 def _min_max(scaler: Any) -> AffineMap:
     _refuse_clipping(scaler)
-    factors, constants = (
-        exact_doubles(fitted_attribute(scaler, name), name) for name in ("scale_", "min_")
-    )
+    factors, constants = fitted_doubles(scaler, "scale_"), fitted_doubles(scaler, "min_")
     return [
         Affine({Input(index): factor}, constant)
         for index, (factor, constant) in enumerate(zip(factors, constants, strict=True))
@@ -77,24 +70,16 @@ def _refuse_clipping(scaler: Any) -> None:
         raise InvalidInput(f"{type(scaler).__name__}(clip=True) is not affine; fit it without clip")
 
 
-def _scaled(scaler: Any, minus: str | None, over: str | None) -> AffineMap:
-    """(x - minus) / over for each column, where both are what the scaler has learned."""
+def _scaled(scaler: Any, center: str, scale: str) -> AffineMap:
+    """Return (x - center) / scale for each column, both by the fitted attribute's name, or ""."""
     width = fitted_attribute(scaler, "n_features_in_")
-    centers = (
-        [Fraction(0)] * width
-        if minus is None
-        else exact_doubles(fitted_attribute(scaler, minus), minus)
-    )
-    scales = (
-        [Fraction(1)] * width
-        if over is None
-        else exact_doubles(fitted_attribute(scaler, over), over)
-    )
+    centers = fitted_doubles(scaler, center) if center else [Fraction(0)] * width
+    scales = fitted_doubles(scaler, scale) if scale else [Fraction(1)] * width
     if not all(scales):
-        raise InvalidInput("the scaler divides by zero", over or "")
+        raise InvalidInput("the scaler divides by zero", scale)
     return [
-        Affine({Input(index): 1 / scale}, -center / scale)
-        for index, (center, scale) in enumerate(zip(centers, scales, strict=True))
+        Affine({Input(index): 1 / divisor}, -subtracted / divisor)
+        for index, (subtracted, divisor) in enumerate(zip(centers, scales, strict=True))
     ]
 
 
@@ -132,9 +117,8 @@ def _powers(step: Any) -> AffineMap:
 def _encoded(encoder: Any) -> AffineMap:
     categories = fitted_attribute(encoder, "categories_")
     if any(rare is not None for rare in getattr(encoder, "infrequent_categories_", [])):
-        raise InvalidInput(
-            "OneHotEncoder puts rare categories together; fit it without min_frequency"
-        )
+        reason = "OneHotEncoder puts rare categories together; fit it without min_frequency"
+        raise InvalidInput(reason)
     dropped = [None] * len(categories) if encoder.drop_idx_ is None else encoder.drop_idx_
     result = []
     for index, (known_values, drop) in enumerate(zip(categories, dropped, strict=True)):
@@ -190,7 +174,7 @@ def _columns(transformer: Any) -> AffineMap:
     for name, step, chosen in fitted_attribute(transformer, "transformers_"):
         indices = _column_indices(transformer, chosen)
         # A part without columns is not fitted.
-        if indices and not _is_word(step, "drop"):
+        if indices and step != "drop":
             result += _part(transformer, name, step, indices)
     return result
 
@@ -199,7 +183,7 @@ def _union(union: Any) -> AffineMap:
     width = fitted_attribute(first_step(union), "n_features_in_")
     result: list[Affine] = []
     for name, step in union.transformer_list:
-        if not _is_word(step, "drop"):
+        if step != "drop":
             result += _part(union, name, step, range(width))
     return result
 
@@ -208,15 +192,10 @@ def _part(combined: Any, name: str, step: Any, indices: Sequence[int]) -> Affine
     selected = _chosen(indices)
     factor = (combined.transformer_weights or {}).get(name, 1)
     with at(f"[{name!r}]"):
-        columns_made = (
-            selected if _is_word(step, "passthrough") else compose(selected, map_of(step))
-        )
+        if step != "passthrough":
+            selected = compose(selected, map_of(step))
         (weight,) = exact_doubles([factor], "transformer_weights")
-    return [function.times(weight) for function in columns_made]
-
-
-def _is_word(step: Any, word: str) -> bool:
-    return isinstance(step, str) and step == word
+    return [function.times(weight) for function in selected]
 
 
 def _column_indices(transformer: Any, chosen: Any) -> list[int]:

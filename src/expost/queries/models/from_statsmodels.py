@@ -114,9 +114,8 @@ def _columns(results: Any, domain: Domain) -> tuple[list[Fraction], Fraction, li
     weights = exact_doubles(parameters, "params")
     names = [str(name) for name in model.exog_names]
     design_matrix = model.data.orig_exog
-    named = hasattr(design_matrix, "columns") or hasattr(
-        design_matrix, "name"
-    )  # otherwise names are made up
+    # Otherwise names are made up.
+    named = hasattr(design_matrix, "columns") or hasattr(design_matrix, "name")
     constant = model.data.const_idx
     intercept = Fraction(0)
     if constant is not None and not (named and names[constant] in (domain.names or ())):

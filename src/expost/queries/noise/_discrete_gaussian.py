@@ -139,10 +139,8 @@ class GaussianNoise:
             return list(range(1 - self.reach, self.beyond + 1))
         tails, total = np.array(self.tails[: self.reach + 1], dtype=np.float64), float(self.total)
         at_least = np.concatenate([total - tails[:0:-1], tails[1:]])  # from 1 - reach to reach
-        numerators, denominators = (
-            at_least[: self.reach + self.beyond],
-            at_least[self.last - self.first :],
-        )
+        numerators = at_least[: self.reach + self.beyond]
+        denominators = at_least[self.last - self.first :]
         spared, slack = float(delta) * total, 16 * UNIT
         most = (numerators * (1 + slack) - spared * (1 - slack)) / (denominators * (1 - slack))
         least = (numerators * (1 - slack) - spared * (1 + slack)) / (denominators * (1 + slack))
@@ -224,7 +222,6 @@ def continuous_mu(epsilon: Fraction, delta: Fraction) -> Fraction:
     for _ in range(100):
         mu = (low + high) / 2
         excess_tail = normal(-mu / 2 - epsilon / mu) * math.exp(epsilon)
-        low, high = (
-            (mu, high) if normal(mu / 2 - epsilon / mu) - excess_tail <= delta else (low, mu)
-        )
+        fits = normal(mu / 2 - epsilon / mu) - excess_tail <= delta
+        low, high = (mu, high) if fits else (low, mu)
     return Fraction(low or high)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from expost.domains import Box, Domain, FiniteSet, Point
 from expost.errors import InvalidInput
-from expost.files.reading import LARGEST_INTEGER
+from expost.files.reading import LARGEST_INTEGER, array_at
 from expost.numbers import Nats, exact, positive
 from expost.queries._divergences import excess
 from expost.queries._likelihood import (
@@ -31,7 +31,7 @@ from expost.queries.scores._aligned import (
     group_by,
 )
 from expost.queries.scores._one_bit import read_range
-from expost.queries.scores._score import AffineScore, read_score, weights_from_json
+from expost.queries.scores._score import AffineScore, score_from_fields
 from expost.sampling import Pmf
 from expost.terms import Powers, Term, Weights, as_weights
 
@@ -347,11 +347,8 @@ class GridQuery(OnGrid, QueryWithEpsilon):
 
 def read_grid(fields: dict[str, Any]) -> tuple[AffineScore, Ends, Any]:
     """Read score and range of a file; return them with the unread grid."""
-    ends = fields["range"]
-    if not isinstance(ends, list):
-        raise InvalidInput("must be a list", "range")
-    score = read_score(weights_from_json(fields["weights"]), fields.get("intercept", 0))
-    return score, read_range(ends), fields["grid"]
+    ends = array_at(fields, "range")
+    return score_from_fields(fields), read_range(ends), fields["grid"]
 
 
 def affine_form(score: BoxScore, scale: Fraction, shift: Fraction) -> DoubleForm | None:

@@ -54,11 +54,8 @@ class Geometric(QueryWithEpsilon):
         return f"the value with noise, from {self.range[0]} to {self.range[1]}"
 
     def tree(self) -> dict[str, Any]:
-        return {
-            "range": [float(end) for end in self.range],
-            "sensitivity": self.sensitivity,
-            "epsilon": self.epsilon,
-        }
+        ends = [float(end) for end in self.range]
+        return {"range": ends, "sensitivity": self.sensitivity, "epsilon": self.epsilon}
 
     @classmethod
     def from_fields(cls, fields: dict[str, Any]) -> Geometric:

@@ -111,10 +111,8 @@ class _LaplaceOnBox(NoisyOnBox):
         )
         error = math.inf if form is None else up(form.moved + constants.error)
         if form is None or error >= constants.half:
-            zeros = (0.0,) * len(self.score.weights)
-            return ScoreTerm(
-                Link.TENT, constants.epsilon, zeros, 0.0, double_above(query.epsilon / 2)
-            )
+            zeros, half = (0.0,) * len(self.score.weights), double_above(query.epsilon / 2)
+            return ScoreTerm(Link.TENT, constants.epsilon, zeros, 0.0, half)
         return ScoreTerm(Link.TENT, constants.epsilon, form.weights, form.offset, error)
 
 

@@ -20,7 +20,7 @@ from expost.numbers import decimal_text, double_above, double_below, down, up
 from expost.queries._likelihood import BoxLikelihood, FiniteLikelihood, two_weights
 from expost.queries._query import QueryWithEpsilon, UnbiasedScore
 from expost.queries.scores._aligned import BoxScore, Ends, SetScore, group_by
-from expost.queries.scores._score import AffineScore, read_score, weights_from_json
+from expost.queries.scores._score import AffineScore, score_from_fields
 from expost.queries.tables._table import TableLikelihood
 from expost.sampling import Categorical, Pmf
 from expost.terms import Link, ScoreTerm, Term, Weights, as_integers
@@ -312,7 +312,7 @@ class Regression(QueryWithEpsilon):
     @classmethod
     def from_fields(cls, fields: dict[str, Any]) -> Self:
         fields = members(fields, required=("weights", "epsilon"), optional=("intercept",))
-        score = read_score(weights_from_json(fields["weights"]), fields.get("intercept", 0))
+        score = score_from_fields(fields)
         return cls(score, fields["epsilon"])
 
     @staticmethod

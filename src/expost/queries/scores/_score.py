@@ -23,7 +23,7 @@ from expost.errors import InvalidInput, at, did_you_mean
 from expost.files.reading import double, doubles, members, read_list, text
 from expost.queries.scores._aligned import BoxScore, SetScore
 
-__all__ = ["AffineScore", "WeightsLike", "read_score", "weights_from_json"]
+__all__ = ["AffineScore", "WeightsLike", "read_score", "score_from_fields", "weights_from_json"]
 
 _CATEGORIES = 4
 
@@ -144,10 +144,8 @@ def _weight_text(weight: Weight) -> str:
     if not isinstance(weight, dict):
         return f"{weight:.4g}"
     labels = sorted((label for label in weight if weight[label]), key=lambda k: -abs(weight[k]))
-    ellipsis = ", …" if len(labels) > _CATEGORIES else ""
-    return (
-        ", ".join(f"{weight[label]:.4g} for {label}" for label in labels[:_CATEGORIES]) + ellipsis
-    )
+    shown = ", ".join(f"{weight[label]:.4g} for {label}" for label in labels[:_CATEGORIES])
+    return f"{shown}, …" if len(labels) > _CATEGORIES else shown
 
 
 def _below(prefix: str, name: str) -> str:
@@ -220,3 +218,8 @@ def weights_from_json(value: Any) -> Any:
         return value
     with at("weights"):
         return members(value, optional=None)
+
+
+def score_from_fields(fields: dict[str, Any]) -> AffineScore:
+    """Read the score of a query in a file."""
+    return read_score(weights_from_json(fields["weights"]), fields.get("intercept", 0))

@@ -7,13 +7,13 @@ from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 from expost.domains import Domain
-from expost.errors import InvalidInput, at
-from expost.files.reading import array, members, number
+from expost.errors import InvalidInput
+from expost.files.reading import array_at, members, number
 from expost.numbers import ExactLike
 from expost.queries._query import UnbiasedScore, read_epsilon
 from expost.queries.scores._aligned import Ends
 from expost.queries.scores._one_bit import OneBitGrid, read_range
-from expost.queries.scores._score import WeightsLike, read_score, weights_from_json
+from expost.queries.scores._score import WeightsLike, read_score, score_from_fields
 from expost.queries.scores.linear import Linear
 
 __all__ = ["Duchi", "duchi"]
@@ -40,10 +40,8 @@ class Duchi(Linear):
     @classmethod
     def from_fields(cls, fields: dict[str, Any]) -> Self:
         fields = members(fields, required=("weights", "range", "epsilon"), optional=("intercept",))
-        score = read_score(weights_from_json(fields["weights"]), fields.get("intercept", 0))
-        with at("range"):
-            ends = array(fields["range"])
-        return cls(score, read_range(ends), True, fields["epsilon"])
+        score = score_from_fields(fields)
+        return cls(score, read_range(array_at(fields, "range")), True, fields["epsilon"])
 
     def _answers(self, ends: Ends) -> Ends:
         # From the sampled weights, so that the mean is right except for one rounding.

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from expost.domains import Box, Domain, FiniteSet
 from expost.errors import InvalidInput
-from expost.files.reading import members, number
+from expost.files.reading import array_at, members, number
 from expost.numbers import ExactLike, above, below, decimal_text, over_one
 from expost.queries._likelihood import BoxLikelihood, FiniteLikelihood
 from expost.queries._query import QueryWithEpsilon, UnbiasedScore, read_epsilon
@@ -72,19 +72,11 @@ class Linear(QueryWithEpsilon):
 
     @classmethod
     def from_fields(cls, fields: dict[str, Any]) -> Linear:
-        fields = members(
-            fields, required=("weights", "epsilon"), optional=("intercept", "range", "clip")
-        )
-        ends = fields.get("range")
-        if "range" in fields and not isinstance(ends, list):
-            raise InvalidInput("must be a list", "range")
-        return linear(
-            weights_from_json(fields["weights"]),
-            intercept=fields.get("intercept", 0),
-            range=ends,
-            clip=fields.get("clip", False),
-            epsilon=fields["epsilon"],
-        )
+        optional = ("intercept", "range", "clip")
+        fields = members(fields, required=("weights", "epsilon"), optional=optional)
+        if "range" in fields:
+            array_at(fields, "range")
+        return linear(**{**fields, "weights": weights_from_json(fields["weights"])})
 
     def work(self, domain: Domain) -> int:
         return len(domain.values)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from expost._format import format_list
 from expost.domains import Domain, FiniteSet, Scalar
 from expost.errors import InvalidInput, at
-from expost.files.reading import NumberText, array, members, read_integer, read_list
+from expost.files.reading import NumberText, array, array_at, members, read_integer, read_list
 from expost.files.tables import as_array, column_names, is_frame
 from expost.numbers import INFINITE, ExactLike, Nats, decimal_text
 from expost.queries._about import lift_to_classes
@@ -72,10 +72,8 @@ class Channel(Query):
         return cls(None, responses, weights, denominator, of=of, cap=cap)
 
     def tree(self) -> dict[str, Any]:
-        entries = {
-            weight: Fraction(weight, self.denominator)
-            for weight in set(self.weights.reshape(-1).tolist())
-        }
+        distinct_weights = set(self.weights.reshape(-1).tolist())
+        entries = {weight: Fraction(weight, self.denominator) for weight in distinct_weights}
         tree: dict[str, Any] = {
             "responses": [r if isinstance(r, str) else float(r) for r in self.responses],
             "probabilities": [[entries[weight] for weight in row] for row in self.weights.tolist()],
@@ -87,9 +85,7 @@ class Channel(Query):
     @classmethod
     def from_fields(cls, fields: dict[str, Any]) -> Channel:
         fields = members(fields, required=("responses", "probabilities"), optional=("delta", "of"))
-        labels, rows = fields["responses"], fields["probabilities"]
-        if not isinstance(labels, list):
-            raise InvalidInput("must be a list", "responses")
+        labels, rows = array_at(fields, "responses"), fields["probabilities"]
         if not isinstance(rows, list) or set(map(type, rows)) != {list}:
             with at("probabilities"):
                 rows = read_list(array(rows), array)
@@ -192,6 +188,6 @@ def _read_integers(of: Any) -> list[int]:
     """Read integers; those of a file in one go, as they may be many."""
     if type(of) is list and set(map(type, of)) == {NumberText} and _SHORT.fullmatch(" ".join(of)):
         return list(map(int, of))
-    return read_list(
-        of.tolist() if isinstance(of, np.ndarray) and of.ndim == 1 else of, read_integer
-    )
+    if isinstance(of, np.ndarray) and of.ndim == 1:
+        of = of.tolist()
+    return read_list(of, read_integer)

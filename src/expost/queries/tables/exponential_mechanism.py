@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from expost._format import format_list
 from expost.domains import FiniteSet, Scalar
 from expost.errors import InvalidInput, at
-from expost.files.reading import array, as_list, members, read_list
+from expost.files.reading import array, array_at, as_list, members, read_list
 from expost.numbers import ExactLike, decimal_text, exact, positive, scaled_exp
 from expost.queries._identity_cache import IdentityCache
 from expost.queries._likelihood import FiniteLikelihood
@@ -77,17 +77,15 @@ class ExponentialMechanism(QueryWithEpsilon):
     def from_fields(cls, fields: dict[str, Any]) -> ExponentialMechanism:
         required = ("responses", "utility", "sensitivity", "epsilon")
         fields = members(fields, required=required)
-        with at("responses"):
-            array(fields["responses"])
+        array_at(fields, "responses")
         with at("utility"):
             read_list(array(fields["utility"]), array)
         return exponential_mechanism(**fields)
 
     def on_set(self, domain: FiniteSet) -> FiniteLikelihood:
         if len(domain) != len(self.utility):
-            raise InvalidInput(
-                f"{len(self.utility)} rows for a domain of {len(domain)} values", "utility"
-            )
+            reason = f"{len(self.utility)} rows for a domain of {len(domain)} values"
+            raise InvalidInput(reason, "utility")
         make_levels = partial(UtilityLevels.of, self.utility)
         levels = _levels_by_utility.get(self.utility, self.sensitivity, make_levels)
         most = _MOST_EXPONENT * 2 * self.sensitivity

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from expost._format import format_list
 from expost.domains import Domain, FiniteSet, Value, format_coordinates
-from expost.errors import InvalidInput, at
-from expost.files.reading import array, double, members, read_list
+from expost.errors import InvalidInput
+from expost.files.reading import array_at, double, members, read_list
 from expost.numbers import ExactLike, decimal_text
 from expost.queries._likelihood import FiniteLikelihood
 from expost.queries._query import QueryWithEpsilon, UnbiasedScore, read_epsilon
@@ -53,9 +53,8 @@ class Perturbation(QueryWithEpsilon):
         values, scores = domain.values, self.scores
         if len(values) <= _MOST_DESCRIBED:
             names = (_name(value, domain) for value in values)
-            descriptions = [
-                f"{score:.4g} for {name}" for name, score in zip(names, scores, strict=True)
-            ]
+            pairs = zip(names, scores, strict=True)
+            descriptions = [f"{score:.4g} for {name}" for name, score in pairs]
             return f"{self.asks}: {format_list(descriptions)}"
         low, high = (self._describe(end, domain) for end in (scores.min(), scores.max()))
         return f"{self.asks}, lowest for {low}, highest for {high}"
@@ -69,20 +68,13 @@ class Perturbation(QueryWithEpsilon):
         return f"{_name(domain.values[indices[0]], domain)}{suffix}"
 
     def tree(self) -> dict[str, Any]:
-        low, high = self.range
-        return {
-            "scores": self.scores.tolist(),
-            "range": [float(low), float(high)],
-            "epsilon": self.epsilon,
-        }
+        ends = [float(end) for end in self.range]
+        return {"scores": self.scores.tolist(), "range": ends, "epsilon": self.epsilon}
 
     @classmethod
     def from_fields(cls, fields: dict[str, Any]) -> Perturbation:
         fields = members(fields, required=("scores", "range", "epsilon"))
-        with at("scores"):
-            scores = array(fields["scores"])
-        with at("range"):
-            ends = array(fields["range"])
+        scores, ends = array_at(fields, "scores"), array_at(fields, "range")
         return perturbation(scores, range=ends, epsilon=fields["epsilon"])
 
     def work(self, domain: Domain) -> int:
@@ -90,9 +82,8 @@ class Perturbation(QueryWithEpsilon):
 
     def on_set(self, domain: FiniteSet) -> FiniteLikelihood:
         if len(domain) != len(self.scores):
-            raise InvalidInput(
-                f"{len(self.scores)} scores for a domain of {len(domain)} values", "scores"
-            )
+            reason = f"{len(self.scores)} scores for a domain of {len(domain)} values"
+            raise InvalidInput(reason, "scores")
         low, high = self.range
         share = (self.scores - low) / (high - low)
         return TableLikelihood(domain, self.range, one_bit_weights(share, self.epsilon))

@@ -87,11 +87,8 @@ class LocalHashing(QueryWithEpsilon):
         return f"which of {self.hash.buckets} buckets the value is hashed to"
 
     def tree(self) -> dict[str, Any]:
-        return {
-            "seed": self.hash.seed,
-            "buckets": float(self.hash.buckets),
-            "epsilon": self.epsilon,
-        }
+        seed, buckets = self.hash.seed, float(self.hash.buckets)
+        return {"seed": seed, "buckets": buckets, "epsilon": self.epsilon}
 
     @classmethod
     def from_fields(cls, fields: dict[str, Any]) -> LocalHashing:
