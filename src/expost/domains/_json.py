@@ -16,10 +16,10 @@ __all__ = ["Domain", "domain_from_json", "require_attributes", "require_finite"]
 Domain = FiniteSet | Attributes | Box
 
 
-def require_finite(domain: Domain, reason: str, location: str = "") -> FiniteSet:
+def require_finite(domain: Domain, reason: str) -> FiniteSet:
     """Return a domain that has to be finite, or an error that says why."""
     if not isinstance(domain, FiniteSet):
-        raise InvalidInput(reason, location)
+        raise InvalidInput(reason)
     return domain
 
 

@@ -199,7 +199,7 @@ def array_at(fields: dict[str, Any], name: str) -> list[Any]:
 def as_list(values: Any, expected: str = "a list") -> list[Any]:
     """Return a list of an ordered collection; refuse strings, sets and dictionaries.
 
-    ``what`` is needed, in words.
+    ``expected`` says in an error what is needed.
     """
     if type(values) is list:  # asking whether it is a Set takes longer than a copy
         return values.copy()
