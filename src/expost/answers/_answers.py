@@ -472,14 +472,16 @@ def part_of(
 ) -> tuple[Part, set[str]]:
     """Return the part that some attributes are, and the queries about it."""
     names, step = read_about(about, step)
-    if isinstance(domain, FiniteSet):
-        raise InvalidInput("only answers on attributes are about some of them", "about")
-    with at("about"):
-        part = domain.part(names)
     match domain:
+        case FiniteSet():
+            raise InvalidInput("only answers on attributes are about some of them", "about")
         case Attributes():
+            with at("about"):
+                part = domain.part(names)
             touched = _touched_on_attributes(domain, names, step, queries, responses)
         case Box():
+            with at("about"):
+                part = domain.part(names)
             touched = _touched_on_box(domain, names, step, queries, responses)
         case _:
             assert_never(domain)
