@@ -122,7 +122,7 @@ class Polyline:
     def svg(self, x: Axis, y: Axis) -> str:
         if not self.points:
             return ""
-        return _stretched(f'<path d="M{_path(self.points, x, y)}"{self._look}/>')
+        return _path(self.points, x, y, self._look)
 
     def swatch(self) -> str:
         return f'<path d="M0 6H24"{self._look}/>'
@@ -144,7 +144,7 @@ class Band:
 
     def svg(self, x: Axis, y: Axis) -> str:
         around = [*self.lower, *reversed(self.upper)]
-        return _stretched(f'<path d="M{_path(around, x, y)}Z" class="range {self.colour}"/>')
+        return _path(around, x, y, f' class="range {self.colour}"', end="Z")
 
     def swatch(self) -> str:
         return f'<rect width="24" height="12" class="range {self.colour}"/>'
@@ -221,11 +221,9 @@ class HorizontalBars:
         cls, ends: Sequence[float], looks: Sequence[tuple[str, str]]
     ) -> list[HorizontalBars]:
         """Make bars from 0 to these ends, each in its look: a colour and a label."""
+        rows = list(zip(ends, looks, strict=True))
         return [
-            cls(
-                [(0.0, end if own == look else 0.0) for end, own in zip(ends, looks, strict=True)],
-                *look,
-            )
+            cls([(0.0, end if own == look else 0.0) for end, own in rows], *look)
             for look in dict.fromkeys(looks)
         ]
 
@@ -307,18 +305,13 @@ class Chart:
 
     def plot(self) -> str:
         """Draw the inside of the SVG element; its lettering stands outside of the plot."""
-        return "".join(
-            [
-                *(_grid(tick, "x", self.x.share(tick[0])) for tick in self.x.labelled),
-                *(_grid(tick, "y", 1 - self.y.share(tick[0])) for tick in self.y.labelled),
-                *(mark.svg(self.x, self.y) for mark in self.marks),
-                *(
-                    _title(line, f'x="100%" y="100%" dy="{38 + _LINE * index}" text-anchor="end"')
-                    for index, line in enumerate(self.x.label.split("\n"))
-                ),
-                _title(self.y.label, 'dy="-12"'),
-            ]
-        )
+        parts = [_grid(text, "x", self.x.share(at)) for at, text in self.x.labelled]
+        parts += [_grid(text, "y", 1 - self.y.share(at)) for at, text in self.y.labelled]
+        parts += [mark.svg(self.x, self.y) for mark in self.marks]
+        for index, line in enumerate(self.x.label.split("\n")):
+            position = f'x="100%" y="100%" dy="{38 + _LINE * index}" text-anchor="end"'
+            parts.append(_title(line, position))
+        return "".join([*parts, _title(self.y.label, 'dy="-12"')])
 
 
 def _round_numbers(low: float, high: float) -> list[tuple[float, str]]:
@@ -341,8 +334,8 @@ def _tick_text(amount: float) -> str:
     return f"{amount / 1e6:,g} M" if abs(amount) >= 1e6 else f"{amount:,g}"
 
 
-def _grid(tick: tuple[float, str], kind: str, share: float) -> str:
-    at, text = f"{100 * share:.6g}%", escape(tick[1])
+def _grid(label: str, kind: str, share: float) -> str:
+    at, text = f"{100 * share:.6g}%", escape(label)
     if kind == "x":
         return (
             f'<line x1="{at}" x2="{at}" y1="100%" y2="0" class="grid"/>'
@@ -362,16 +355,12 @@ def _percent(x: float, y: float, across: Axis, up: Axis) -> tuple[str, str]:
     return f"{100 * across.share(x):.6g}%", f"{100 - 100 * up.share(y):.6g}%"
 
 
-def _path(points: Sequence[Point], x: Axis, y: Axis) -> str:
-    """Write points as a path in a plot that is 1,000 wide and high."""
-    return "L".join(f"{1000 * x.share(a):.5g} {1000 - 1000 * y.share(b):.5g}" for a, b in points)
-
-
-def _stretched(path: str) -> str:
-    """Stretch a drawing of 1,000 by 1,000 over the plot; its lines keep their widths."""
+def _path(points: Sequence[Point], x: Axis, y: Axis, look: str, end: str = "") -> str:
+    """Draw a path of 1,000 by 1,000, stretched over the plot; its lines keep their widths."""
+    path = "L".join(f"{1000 * x.share(a):.5g} {1000 - 1000 * y.share(b):.5g}" for a, b in points)
     return (
         '<svg viewBox="0 0 1000 1000" preserveAspectRatio="none" width="100%" height="100%" '
-        f'overflow="visible">{path}</svg>'
+        f'overflow="visible"><path d="M{path}{end}"{look}/></svg>'
     )
 
 

@@ -104,19 +104,20 @@ class EstimateReport:
     confidence: float
     subjects: int
     """Whose answers were used."""
-    left_out: int
-    """Subjects who gave answers, but none that this is about."""
-    refused: int | None
-    """To how many of them their filter refuses the query now; None if no filter is known."""
     answers: int
     """How many were used."""
-    unused: int
     assumes: tuple[str, ...]
     warning: str | None
     ends: tuple[float, float]
     """Between which two numbers everything that is estimated is."""
-    may_be_biased: bool = False
+    may_be_biased: bool
     """Whether it may be wrong even for very many subjects."""
+    left_out: int = 0
+    """Subjects who gave answers, but none that this is about."""
+    refused: int | None = None
+    """To how many of them their filter refuses the query now; None if no filter is known."""
+    unused: int = 0
+    """How many answers were not used."""
 
     def tree(self) -> dict[str, Any]:
         """Return the estimates as JSON."""
@@ -174,14 +175,14 @@ def report_mean(answers: Answers, key: str, *, confidence: ExactLike = "0.95") -
         _mean_row(estimate, key, query, answers.domain),
         estimate.confidence,
         estimate.subjects,
-        int(without.sum()),
-        None if filter_ is None else _count_refused(answers, key, filter_, without),
         int(exchanges.sum()),
-        int(len(answers.codes) - exchanges.sum()),
         (*_ALWAYS, _NAIVE),
         warning,
         (low, high),
         may_be_biased=warning is not None,
+        left_out=int(without.sum()),
+        refused=None if filter_ is None else _count_refused(answers, key, filter_, without),
+        unused=int(len(answers.codes) - exchanges.sum()),
     )
 
 
@@ -241,10 +242,7 @@ def report_frequencies(answers: Answers, *, confidence: ExactLike = "0.95") -> E
         estimate_rows(estimate),
         estimate.confidence,
         estimate.subjects,
-        0,
-        None,
         len(answers.codes),
-        0,
         (*_ALWAYS, _NAIVE),
         warning,
         (0.0, 1.0),
@@ -297,10 +295,7 @@ def _report_likelihood(
         rows,
         intervals.confidence,
         len(answers),
-        0,
-        None,
         len(answers.codes),
-        0,
         (*_ALWAYS, *(_LIKELIHOOD if answers.complete else (_NAIVE,))),
         " ".join(doubts) or None,
         range_,
@@ -326,18 +321,13 @@ def _mean_row(
 def estimate_rows(estimate: Mean | Frequencies | Intervals) -> tuple[EstimateRow, ...]:
     """List the numbers of an estimate, each with its interval."""
     if isinstance(estimate, Mean):
-        return (
-            EstimateRow(
-                "mean", estimate.mean, estimate.standard_error, estimate.lower, estimate.upper
-            ),
-        )
+        lower, upper = estimate.lower, estimate.upper
+        return (EstimateRow("mean", estimate.mean, estimate.standard_error, lower, upper),)
     middle = estimate.frequency if isinstance(estimate, Frequencies) else estimate.estimate
     columns = (middle, estimate.standard_error, estimate.lower, estimate.upper)
     identified = [True] * len(middle)
-    if isinstance(estimate, Intervals):
-        identified = np.isfinite(
-            estimate.standard_error
-        ).tolist()  # what is not determined has no error
+    if isinstance(estimate, Intervals):  # what is not determined has no error
+        identified = np.isfinite(estimate.standard_error).tolist()
     domain = estimate.domain
     names, labels = ["mean"], ["mean"]
     if domain is not None:
@@ -408,11 +398,9 @@ def _no_warnings() -> Iterator[None]:
 
 def _count_refused(answers: Answers, key: str, filter_: Filter, unasked: NDArray[np.bool_]) -> int:
     """Count the subjects without an answer to whom the filter refuses the query now."""
-    tallies = answers.tallies()
-    refused = 0
-    for tally, times in zip(
-        *np.unique(tallies.of_subject[unasked], return_counts=True), strict=True
-    ):
+    tallies, refused = answers.tallies(), 0
+    counted = np.unique(tallies.of_subject[unasked], return_counts=True)
+    for tally, times in zip(*counted, strict=True):
         odometer = Odometer(answers.transcript_of(tallies.responses(tally)))
         if not filter_.accepts(odometer, answers.queries[key]):
             refused += int(times)

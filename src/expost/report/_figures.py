@@ -84,9 +84,8 @@ def odometer_chart(
         text = f"{label}: stops after {len(charges) - 1:,}" if stops else label
         marks.append(Polyline(charges, colour, text, dashes, width))
         if stops or (name == "basic" and answered <= _MOST_WITH_DOTS):
-            dots.append(
-                Dots(charges[-1:] if answered > _MOST_WITH_DOTS else charges, colour, size=5)
-            )
+            points = charges[-1:] if answered > _MOST_WITH_DOTS else charges
+            dots.append(Dots(points, colour, size=5))
     marks += [
         Band(lower, upper, "realized"),
         Polyline(upper, "realized", f"realized loss: {answered:,} answered"),
@@ -96,8 +95,8 @@ def odometer_chart(
         marks.append(Dots(upper, "realized"))
     if peak is not None and peak < len(finite):
         marks.append(Dots([upper[peak]], "ink", f"peak {upper[peak][1]:.3g}", "ring", 8))
-    drawn = [mark.points for mark in marks if isinstance(mark, Polyline)]
-    top = max(amount for points in drawn for _, amount in points)
+    lines = [mark.points for mark in marks if isinstance(mark, Polyline)]
+    top = max(amount for line in lines for _, amount in line)
     if budget is not None:
         limit = budget.enclosure.upper
         top = max(top, limit)
@@ -132,10 +131,9 @@ def losses_chart(losses: Losses) -> Chart:
         heights = np.histogram(basic, edges)[0].tolist()
         highest = max(highest, *heights)
         text = f"basic composition: {basic.mean():.3g} on average"
-        corners = zip(
-            np.repeat(edges, 2).tolist(), [0, *np.repeat(heights, 2).tolist(), 0], strict=True
-        )
-        marks.append(Polyline(list(corners), "basic", text))
+        steps = [0, *np.repeat(heights, 2).tolist(), 0]
+        corners = list(zip(np.repeat(edges, 2).tolist(), steps, strict=True))
+        marks.append(Polyline(corners, "basic", text))
     infinite = len(losses) - len(realized)
     hidden = f"\ninfinite, not shown: {infinite:,}" if infinite else ""
     return Chart(
@@ -164,25 +162,21 @@ def estimates_chart(
         estimates = [estimate for estimate in estimates if estimate in largest]
     size = 4 if len(estimates) <= _MOST_WITH_DOTS else 2
     of_mean = len(estimates) == 1 and estimates[0].label == "mean"
-    determined, undetermined = (
-        [
-            (estimate.estimate, float(row))
-            for row, estimate in enumerate(estimates)
-            if estimate.identified == identified
-        ]
-        for identified in (True, False)
-    )
+    determined: list[tuple[float, float]] = []
+    undetermined: list[tuple[float, float]] = []
+    for row, estimate in enumerate(estimates):
+        points = determined if estimate.identified else undetermined
+        points.append((estimate.estimate, float(row)))
+    intervals = [(estimate.lower, estimate.upper) for estimate in estimates]
     marks: list[Mark] = [
-        HorizontalBars(
-            [(estimate.lower, estimate.upper) for estimate in estimates], "allowed", "", 0.3
-        ),
+        HorizontalBars(intervals, "allowed", "", 0.3),
         Dots(determined, "realized", size=size),
         Dots(undetermined, "realized", shape="hollow", size=size),
     ]
     noun = "mean" if of_mean else "share"
     lines = [f"{noun}, {confidence_text(confidence)} interval{'' if of_mean else 's'}", *notes]
     lines += ["hollow: not determined by them"] if undetermined else []
-    ends = [end for estimate in estimates for end in (estimate.lower, estimate.upper)]
+    ends = [end for interval in intervals for end in interval]
     if not of_mean:
         marks.append(VerticalLine(0, "ink", width=1))
         ends.append(0.0)

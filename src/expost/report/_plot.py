@@ -141,19 +141,15 @@ def _odometer(result: object) -> Odometer:
 
 def _estimate_chart(estimate: GroupEstimate) -> Chart:
     if isinstance(estimate, Distribution):
-        estimate = _intervals(estimate)
-    notes = [
-        estimate.provenance.amount(),
-        *(["can be biased"] if estimate.provenance.doubts else []),
-    ]
+        distribution = estimate
+        try:
+            estimate = distribution.intervals()
+        except InvalidInput:  # there are too many numbers
+            estimate = distribution.intervals(repetitions=_REPETITIONS)
+    notes = [estimate.provenance.amount()]
+    if estimate.provenance.doubts:
+        notes.append("can be biased")
     return estimates_chart(estimate_rows(estimate), estimate.confidence, notes)
-
-
-def _intervals(distribution: Distribution) -> Intervals:
-    try:
-        return distribution.intervals()
-    except InvalidInput:  # there are too many numbers
-        return distribution.intervals(repetitions=_REPETITIONS)
 
 
 def _new_axes(chart: Chart) -> Axes:
