@@ -11,7 +11,7 @@ import click
 
 from expost._format import format_list
 from expost.cli._inputs import read_domain
-from expost.cli._options import path
+from expost.cli._options import file_option
 from expost.cli._outputs import warn
 from expost.cli._parsing import parse_definition, parse_side, parse_values
 from expost.domains import Domain, domain_from_json
@@ -51,12 +51,7 @@ _CHOICES = [
         metavar="NAME=SIDE",
         help=f"In place of values, one for each coordinate of a box: {_EXAMPLE}.",
     ),
-    click.option(
-        "--domain",
-        type=path,
-        metavar="DOMAIN",
-        help="In place of both, a file that has the domain (JSON).",
-    ),
+    file_option("--domain", "DOMAIN", "In place of both, a file that has the domain (JSON)."),
     click.option("--budget", metavar="E", help="The budget in nats, exact as written."),
     click.option(
         "--filter",

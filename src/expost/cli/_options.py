@@ -15,7 +15,9 @@ __all__ = [
     "about",
     "as_json",
     "composition_delta",
+    "file_option",
     "next_query",
+    "out_option",
     "page_date",
     "path",
     "queries_file",
@@ -27,19 +29,31 @@ __all__ = [
 Command = TypeVar("Command", bound=Callable[..., None])
 
 path = click.Path(path_type=Path)
+
+
+def file_option(
+    name: str, metavar: str, text: str, **attributes: Any
+) -> Callable[[Command], Command]:
+    """Declare an option that names a file or a folder; ``text`` is what ``--help`` says."""
+    return click.option(name, type=path, metavar=metavar, help=text, **attributes)
+
+
+def out_option(metavar: str, text: str, **attributes: Any) -> Callable[[Command], Command]:
+    """Declare ``--out`` and ``-o``: the file or the folder that a command writes."""
+    return click.option("--out", "-o", type=path, metavar=metavar, help=text, **attributes)
+
+
 transcript_file = click.argument("file", type=path, metavar="FILE")
-next_query = click.option(
+next_query = file_option(
     "--query",
-    type=path,
+    "QUERY",
+    "The next query (JSON); of a file of queries, one by its id: QUERIES#ID.",
     required=True,
-    metavar="QUERY",
-    help="The next query (JSON); of a file of queries, one by its id: QUERIES#ID.",
 )
-queries_file = click.option(
+queries_file = file_option(
     "--queries",
-    type=path,
-    metavar="QUERIES",
-    help="All queries about their value (JSON); a folder of transcripts or a ledger needs none.",
+    "QUERIES",
+    "All queries about their value (JSON); a folder of transcripts or a ledger needs none.",
 )
 composition_delta = click.option(
     "--delta", metavar="D", help="For composition; that of the file's filter by default."

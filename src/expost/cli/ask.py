@@ -9,7 +9,13 @@ from typing import Any
 import click
 
 from expost.cli._inputs import check_name, open_history, read_value
-from expost.cli._options import as_json, next_query, path, search_options, transcript_file
+from expost.cli._options import (
+    as_json,
+    file_option,
+    next_query,
+    search_options,
+    transcript_file,
+)
 from expost.cli._outputs import Line, progress_line, show_json, show_lines
 from expost.cli.decide import read_dry_run
 from expost.domains import Domain
@@ -25,11 +31,10 @@ __all__ = ["command"]
 @click.command("ask")
 @transcript_file
 @next_query
-@click.option(
+@file_option(
     "--secret",
-    type=path,
-    metavar="SECRET",
-    help="The subject's value (JSON); without it there is a prompt. Where attributes change, the "
+    "SECRET",
+    "The subject's value (JSON); without it there is a prompt. Where attributes change, the "
     "file of its history.",
 )
 @search_options()

@@ -16,7 +16,7 @@ from expost.audits._log import LogFiles
 from expost.audits._plan import filter_file_to_json, load_filter
 from expost.audits._polars_engine import Parts
 from expost.cli._inputs import show_bad_files
-from expost.cli._options import as_json, page_date, path, queries_file, search_options
+from expost.cli._options import as_json, out_option, page_date, path, queries_file, search_options
 from expost.cli._outputs import (
     check_output,
     fail_if,
@@ -56,9 +56,7 @@ _UNIT = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
     metavar="FILTER",
     help="The privacy filter that was promised (JSON).",
 )
-@click.option(
-    "--out", "-o", type=path, metavar="OUT", help="A folder for losses.parquet and audit.html."
-)
+@out_option("OUT", "A folder for losses.parquet and audit.html.")
 @click.option(
     "--engine",
     type=click.Choice(["polars", "spark"]),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from expost.cli._options import as_json, path, search_options, transcript_file
+from expost.cli._options import as_json, out_option, search_options, transcript_file
 from expost.cli._outputs import check_output, show_json, show_lines, with_progress
 from expost.cli.verify import proof_lines
 from expost.files.kinds import PROOF
@@ -24,14 +24,7 @@ _RETRY_FACTOR = 10
 
 @click.command("certify")
 @transcript_file
-@click.option(
-    "--out",
-    "-o",
-    type=path,
-    required=True,
-    metavar="PROOF",
-    help="Where to write it; an existing proof is replaced.",
-)
+@out_option("PROOF", "Where to write it; an existing proof is replaced.", required=True)
 @search_options(threads=False)
 @as_json
 def command(file: Path, out: Path, effort: Effort, as_json: bool) -> None:

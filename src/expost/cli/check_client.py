@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from expost.cli._inputs import read_domain, read_query
-from expost.cli._options import as_json, path
+from expost.cli._options import as_json, file_option, path
 from expost.cli._outputs import fail_if, show_json, show_lines
 from expost.client_checks import ClientCheck, Contradiction, check_client
 from expost.domains import Domain
@@ -21,16 +21,8 @@ __all__ = ["command"]
 
 @click.command("check-client")
 @click.argument("pairs", type=path, metavar="PAIRS")
-@click.option(
-    "--query", type=path, required=True, metavar="CLAIM", help="What it claims to be (JSON)."
-)
-@click.option(
-    "--domain",
-    type=path,
-    required=True,
-    metavar="DOMAIN",
-    help="A domain, or a file that has one (JSON).",
-)
+@file_option("--query", "CLAIM", "What it claims to be (JSON).", required=True)
+@file_option("--domain", "DOMAIN", "A domain, or a file that has one (JSON).", required=True)
 @click.option(
     "--confidence",
     default="0.95",

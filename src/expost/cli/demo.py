@@ -12,7 +12,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.cli._options import as_json, path
+from expost.cli._options import as_json, file_option
 from expost.cli._outputs import check_output, show_json
 from expost.domains import FiniteSet
 from expost.files.kinds import PICTURE
@@ -103,9 +103,7 @@ def ratio_of(odometer: Odometer) -> Fraction:
 
 
 @click.command("demo")
-@click.option(
-    "--out", type=path, metavar="PICTURE", help="Where to save a picture; none by default."
-)
+@file_option("--out", "PICTURE", "Where to save a picture; none by default.")
 @click.option("--seed", type=int, default=3, help="Seed of the simulated people.")
 @as_json
 def command(out: Path | None, seed: int, as_json: bool) -> None:

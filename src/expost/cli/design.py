@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from expost.cli._options import as_json, page_date, path
+from expost.cli._options import as_json, file_option, page_date, path
 from expost.cli._outputs import (
     check_output,
     modification_date,
@@ -37,9 +37,7 @@ _BUDGETS = (Fraction(1, 4), Fraction(1, 2), Fraction(2))
 
 @click.command("design")
 @click.argument("study", type=path, metavar="STUDY")
-@click.option(
-    "--html", type=path, metavar="PAGE", help="Also write a page for a meeting, with figures."
-)
+@file_option("--html", "PAGE", "Also write a page for a meeting, with figures.")
 @click.option("--repetitions", type=int, default=REPETITIONS, help="How many groups are simulated.")
 @click.option("--seed", type=int, default=0, help="Of the simulation.")
 @page_date

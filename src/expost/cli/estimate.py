@@ -12,7 +12,7 @@ import click
 from expost._format import format_count
 from expost.answers import Answers
 from expost.cli._inputs import about_options, find_attributes, read_answers
-from expost.cli._options import about, as_json, path, queries_file, step
+from expost.cli._options import about, as_json, file_option, out_option, path, queries_file, step
 from expost.cli._outputs import (
     Line,
     check_picture,
@@ -60,11 +60,10 @@ _DUST = 1e-5
     is_flag=True,
     help="With --mean: valid under a filter too, if no response is missing.",
 )
-@click.option(
+@file_option(
     "--support",
-    type=path,
-    metavar="POINTS",
-    help="On a box, with --likelihood: points (CSV) over which values are distributed.",
+    "POINTS",
+    "On a box, with --likelihood: points (CSV) over which values are distributed.",
 )
 @click.option(
     "--incomplete",
@@ -78,13 +77,7 @@ _DUST = 1e-5
     help="By likelihood: resample subjects so often, for intervals that are narrower at the edge.",
 )
 @click.option("--seed", type=int, default=0, help="With --repetitions: which subjects are drawn.")
-@click.option(
-    "--out",
-    "-o",
-    type=path,
-    metavar="PICTURE",
-    help="Where to draw it; .png, .svg or .pdf. An existing picture is replaced.",
-)
+@out_option("PICTURE", "Where to draw it; .png, .svg or .pdf. An existing picture is replaced.")
 @as_json
 def command(
     data: Path,

@@ -6,7 +6,13 @@ from pathlib import Path
 
 import click
 
-from expost.cli._options import as_json, page_date, path, search_options, transcript_file
+from expost.cli._options import (
+    as_json,
+    file_option,
+    page_date,
+    search_options,
+    transcript_file,
+)
 from expost.cli._outputs import Line, check_output, modification_date, show_json, with_progress
 from expost.errors import InvalidInput, make_printable
 from expost.files.kinds import PAGE
@@ -23,14 +29,9 @@ __all__ = ["command"]
 
 @click.command("explain")
 @transcript_file
-@click.option("--prior", type=path, metavar="PRIOR", help="How likely each value was before (CSV).")
+@file_option("--prior", "PRIOR", "How likely each value was before (CSV).")
 @click.option("--statement", metavar="TEXT", help="With --prior: a statement, such as 'age >= 60'.")
-@click.option(
-    "--html",
-    type=path,
-    metavar="OUT",
-    help="Where to save it as a page; an existing page is replaced.",
-)
+@file_option("--html", "OUT", "Where to save it as a page; an existing page is replaced.")
 @page_date
 @search_options()
 @as_json

@@ -11,7 +11,7 @@ import click
 from expost.audits._answer_files import LoadedTranscripts
 from expost.audits._plan import load_filter
 from expost.cli._inputs import read_answers, read_query
-from expost.cli._options import as_json, next_query, path, queries_file
+from expost.cli._options import as_json, file_option, next_query, path, queries_file
 from expost.cli._outputs import progress_line, show_json, show_lines
 from expost.cli.ledger._options import checkpoint_file, find_query
 from expost.designs import Forecast, forecast
@@ -40,9 +40,7 @@ _DATABASE = b"SQLite format 3\0"
 @next_query
 @checkpoint_file
 @click.option("--rounds", type=int, default=5, help="How often it is asked.")
-@click.option(
-    "--prior", type=path, metavar="PRIOR", help="On a box: points that values are like (CSV)."
-)
+@file_option("--prior", "PRIOR", "On a box: points that values are like (CSV).")
 @click.option("--seed", type=int, default=0, help="Of the simulation.")
 @as_json
 def command(

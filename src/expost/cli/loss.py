@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from expost.cli._options import as_json, path, search_options
+from expost.cli._options import as_json, file_option, out_option, path, search_options
 from expost.cli._outputs import show_json, show_lines, with_progress
 from expost.errors import InvalidInput
 from expost.loss._odometer import peak_text
@@ -31,29 +31,23 @@ _TABLES = (".csv", ".jsonl", ".parquet")
     help="Answers of many subjects (CSV, JSONL, Parquet), all about one value of each; or a "
     "folder of their transcripts.",
 )
-@click.option(
+@file_option(
     "--queries",
-    type=path,
-    metavar="QUERIES",
-    help="With --many: all queries about their value (JSON); a folder needs none.",
+    "QUERIES",
+    "With --many: all queries about their value (JSON); a folder needs none.",
 )
 @click.option(
     "--budget",
     metavar="E",
     help="With --many: how many are over it at the end; in a folder, the filters' by default.",
 )
-@click.option(
-    "--out",
-    "-o",
-    type=path,
-    metavar="OUT",
-    help="With --many: where to save the losses. An existing table of losses is replaced.",
+@out_option(
+    "OUT", "With --many: where to save the losses. An existing table of losses is replaced."
 )
-@click.option(
+@file_option(
     "--plot",
-    type=path,
-    metavar="PICTURE",
-    help="With --many: where to save a histogram; .png, .svg or .pdf, replaced if there.",
+    "PICTURE",
+    "With --many: where to save a histogram; .png, .svg or .pdf, replaced if there.",
 )
 @search_options()
 @as_json

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from expost.cli._inputs import check_name, open_history, read_changes, read_record
-from expost.cli._options import as_json, path, transcript_file
+from expost.cli._options import as_json, file_option, transcript_file
 from expost.cli._outputs import progress_line, show_result
 from expost.errors import InvalidInput
 from expost.session._file_session import FileSession
@@ -18,18 +18,14 @@ __all__ = ["command"]
 
 @click.command("next")
 @transcript_file
-@click.option(
+@file_option(
     "--secret",
-    type=path,
+    "HISTORY",
+    "The file of the subject's history (.jsonl); it is made if it is not there.",
     required=True,
-    metavar="HISTORY",
-    help="The file of the subject's history (.jsonl); it is made if it is not there.",
 )
-@click.option(
-    "--changes",
-    type=path,
-    metavar="CHANGES",
-    help="What changed (JSON), or the first record; it is asked for by default.",
+@file_option(
+    "--changes", "CHANGES", "What changed (JSON), or the first record; it is asked for by default."
 )
 @as_json
 def command(file: Path, secret: Path, changes: Path | None, as_json: bool) -> None:

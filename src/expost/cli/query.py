@@ -12,7 +12,7 @@ import click
 
 from expost import queries
 from expost.cli._inputs import read_attributes, read_domain
-from expost.cli._options import about, as_json, path, step
+from expost.cli._options import about, as_json, out_option, path, step
 from expost.cli._outputs import show_json, warn
 from expost.cli._parsing import (
     parse_definition,
@@ -122,7 +122,7 @@ class _Listing(click.Command):
 @click.option(
     "--for", "asked_of", type=path, metavar="FILE", help="A transcript or domain that it must fit."
 )
-@click.option("--out", "-o", type=path, metavar="OUT", help="Where to save it; not over a file.")
+@out_option("OUT", "Where to save it; not over a file.")
 @as_json
 def command(
     kind: str,

@@ -13,7 +13,7 @@ import click
 
 from expost.answers import Subject
 from expost.cli._inputs import read_query
-from expost.cli._options import path
+from expost.cli._options import file_option
 from expost.cli._outputs import Line
 from expost.errors import InvalidInput, at, did_you_mean
 from expost.files.regular import LARGEST_TABLE, open_for_reading, read_text
@@ -44,12 +44,10 @@ _TABLES = (".csv", ".jsonl", ".parquet")
 # Comparing a name with more names than these takes longer than it helps.
 _COMPARED = 10_000
 
-checkpoint_file = click.option(
+checkpoint_file = file_option(
     "--checkpoint",
-    type=path,
-    metavar="FILE",
-    help="Checkpoint file. Default: LEDGER.checkpoint, or a file in ~/.local/state/expost for a "
-    "server.",
+    "FILE",
+    "Checkpoint file. Default: LEDGER.checkpoint, or a file in ~/.local/state/expost for a server.",
 )
 round_query = click.option(
     "--query",
@@ -98,11 +96,10 @@ def some_subjects(command: Command) -> Callable[..., None]:
         command(options=SubjectOptions(subject, subjects), **options)
 
     name = click.option("--subject", multiple=True, metavar="NAME", help="A subject; repeatable.")
-    file = click.option(
+    file = file_option(
         "--subjects",
-        type=path,
-        metavar="FILE",
-        help="Subjects from a table with a column 'subject' (CSV, JSONL, Parquet), or from a text "
+        "FILE",
+        "Subjects from a table with a column 'subject' (CSV, JSONL, Parquet), or from a text "
         "file with a name per line.",
     )
     return name(file(called))

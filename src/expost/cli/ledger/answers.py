@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from expost.audits._answer_files import save_answers, save_queries
-from expost.cli._options import as_json, path
+from expost.cli._options import as_json, file_option, out_option
 from expost.cli._outputs import check_output, show_result
 from expost.cli.ledger._options import Open, ledger
 from expost.errors import InvalidInput, at
@@ -19,20 +19,12 @@ __all__ = ["command"]
 
 @click.command("answers")
 @ledger
-@click.option(
-    "--out",
-    "-o",
-    type=path,
-    required=True,
-    metavar="TABLE",
-    help="New table (.csv, .jsonl or .parquet).",
-)
-@click.option(
+@out_option("TABLE", "New table (.csv, .jsonl or .parquet).", required=True)
+@file_option(
     "--queries",
-    type=path,
+    "QUERIES",
+    "File for the queries (JSON), which estimates and audits also need.",
     required=True,
-    metavar="QUERIES",
-    help="File for the queries (JSON), which estimates and audits also need.",
 )
 @as_json
 def command(open_: Open, out: Path, queries: Path, as_json: bool) -> None:

@@ -11,7 +11,7 @@ import click
 
 from expost.answers import Subject
 from expost.cli._inputs import check_name
-from expost.cli._options import as_json, path
+from expost.cli._options import as_json, file_option
 from expost.cli._outputs import progress_line, show_json, show_lines, warn
 from expost.cli.ledger._options import (
     Open,
@@ -153,13 +153,12 @@ def _refuse_cell(text: str) -> Any:
 @ledger
 @round_query
 @round_key
-@click.option(
+@file_option(
     "--values",
-    type=path,
-    required=True,
-    metavar="VALUES",
-    help="Table of subjects and their values: the columns 'subject', and 'value' or one for each "
+    "VALUES",
+    "Table of subjects and their values: the columns 'subject', and 'value' or one for each "
     "coordinate. It stays secret: run chmod 600.",
+    required=True,
 )
 @as_json
 def command(open_: Open, query: str, key: str, values: Path, as_json: bool) -> None:

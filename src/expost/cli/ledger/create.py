@@ -9,7 +9,7 @@ import click
 from expost._format import format_list
 from expost.answers import queries_from_json
 from expost.cli._domain_options import ReadDomainAndFilter, domain_options
-from expost.cli._options import as_json, path
+from expost.cli._options import as_json, file_option
 from expost.cli._outputs import show_json
 from expost.cli.ledger._options import checkpoint_file
 from expost.errors import InvalidInput, at, make_printable
@@ -25,15 +25,12 @@ __all__ = ["command"]
 @click.command("create")
 @click.argument("location", metavar="LEDGER")
 @click.option("--study", default="", metavar="TEXT", help="Title of the study.")
-@click.option(
+@file_option(
     "--queries",
-    type=path,
-    metavar="QUERIES",
-    help="Queries with their names (JSON), and the domain if no other option names one.",
+    "QUERIES",
+    "Queries with their names (JSON), and the domain if no other option names one.",
 )
-@click.option(
-    "--policy", type=path, metavar="FILE", help="New file for the policy (JSON) that devices need."
-)
+@file_option("--policy", "FILE", "New file for the policy (JSON) that devices need.")
 @domain_options
 @checkpoint_file
 @as_json

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from expost.cli._options import as_json, path
+from expost.cli._options import as_json, out_option
 from expost.cli._outputs import progress_line, show_json
 from expost.cli.ledger._options import Open, ledger, subjects_done
 from expost.errors import make_printable
@@ -16,7 +16,7 @@ __all__ = ["command"]
 
 @click.command("export")
 @ledger
-@click.option("--out", "-o", type=path, required=True, metavar="FILE", help="New file (JSONL).")
+@out_option("FILE", "New file (JSONL).", required=True)
 @as_json
 def command(open_: Open, out: Path, as_json: bool) -> None:
     """Write a ledger as one file that others can check.

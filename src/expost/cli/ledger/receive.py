@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from expost.cli._options import as_json, path
+from expost.cli._options import as_json, out_option, path
 from expost.cli._outputs import check_output, fail_if, progress_line, show_json, show_lines
 from expost.cli.ledger._options import Open, ledger, read_lines
 from expost.files.durable import save
@@ -26,7 +26,7 @@ _OUTCOMES = ("recorded", "declined", "incomplete", "quarantined")
 @ledger
 @click.argument("file", type=path, metavar="FILE")
 @click.option("--dry-run", is_flag=True, help="Only show what would happen to each message.")
-@click.option("--out", "-o", type=path, metavar="FILE", help="File for the receipts (JSON Lines).")
+@out_option("FILE", "File for the receipts (JSON Lines).")
 @as_json
 def command(open_: Open, file: Path, dry_run: bool, out: Path | None, as_json: bool) -> None:
     """Take in messages from devices.

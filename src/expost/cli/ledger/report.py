@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from expost.cli._options import as_json, path
+from expost.cli._options import as_json, out_option
 from expost.cli._outputs import Line, check_output, fail_if, progress_line, show_json, todays_date
 from expost.cli.ledger._options import checkpoint_file, find_subject
 from expost.errors import InvalidInput, make_printable
@@ -24,9 +24,7 @@ __all__ = ["command"]
 @click.command("report")
 @click.argument("location", metavar="LEDGER")
 @checkpoint_file
-@click.option(
-    "--out", "-o", type=path, required=True, metavar="PAGE", help="Page, such as study.html."
-)
+@out_option("PAGE", "Page, such as study.html.", required=True)
 @click.option(
     "--subject", metavar="NAME", help="Subject whose odometer to add. Default: no subject is named."
 )

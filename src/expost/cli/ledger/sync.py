@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from expost.cli._options import as_json, path
+from expost.cli._options import as_json, out_option, path
 from expost.cli._outputs import check_output, fail_if, progress_line, show_json, show_lines
 from expost.cli.ledger._options import Open, ledger, read_lines
 from expost.files.durable import save
@@ -21,9 +21,7 @@ __all__ = ["command"]
 @click.command("sync")
 @ledger
 @click.argument("file", type=path, metavar="FILE")
-@click.option(
-    "--out", "-o", type=path, metavar="FILE", help="File for the answers. Default: print them."
-)
+@out_option("FILE", "File for the answers. Default: print them.")
 @as_json
 def command(open_: Open, file: Path, out: Path | None, as_json: bool) -> None:
     """Answer the sync requests of devices.

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from expost.cli._options import as_json, path
+from expost.cli._options import as_json, out_option
 from expost.cli._outputs import show_result
 from expost.cli.ledger._options import Open, find_subject, ledger
 from expost.errors import at
@@ -18,7 +18,7 @@ __all__ = ["command"]
 @click.command("transcript")
 @ledger
 @click.argument("subject", metavar="NAME")
-@click.option("--out", "-o", type=path, required=True, metavar="FILE", help="New file (JSON).")
+@out_option("FILE", "New file (JSON).", required=True)
 @as_json
 def command(open_: Open, subject: str, out: Path, as_json: bool) -> None:
     """Write what one subject was asked and answered.
