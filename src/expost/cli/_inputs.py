@@ -86,9 +86,7 @@ def read_answers(data: Path, queries: Path | None, line: Line) -> LoadedTranscri
 
     if data.is_dir():
         try:
-            return load_folder(
-                data, queries, progress=lambda done, total: line.count(done, total, "transcripts")
-            )
+            return load_folder(data, queries, progress=line.counts("transcripts"))
         except BadFiles as error:
             line.clear()
             show_bad_files(error)

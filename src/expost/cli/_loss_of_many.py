@@ -9,6 +9,7 @@ from typing import Any
 import click
 import numpy as np
 
+from expost._format import format_count
 from expost.answers import Answers
 from expost.audits._answer_files import save_losses
 from expost.audits._losses import AgainstBudget, Losses, against_budget, losses_within
@@ -59,9 +60,7 @@ def show_losses(
         _check_work(answers, data, megabytes)
         if answers.domain.sides:
             effort = effort.with_work_limit(megabytes)
-        losses = losses_within(
-            answers, effort, lambda done, total: line.count(done, total, "subjects")
-        )
+        losses = losses_within(answers, effort, line.counts("subjects"))
         filter_ = filter_ or study.filter
         against = None
         if filter_ is not None:
@@ -129,8 +128,7 @@ def _unasked(count: int) -> str:
 def _budget(against: AgainstBudget) -> Iterator[tuple[str, str]]:
     """Yield the verdict about the end, which says nothing about the exchanges before."""
     yield "budget", budget_text(against.filter)
-    over = against.over_budget
-    yield "over it at the end", f"{over:,} subject{'' if over == 1 else 's'}"
+    yield "over it at the end", format_count(against.over_budget, "subject")
     if against.undecided:
         yield "undecided", f"{against.undecided:,} subjects; more nodes (--nodes) may tell"
     yield "budget respected", "not looked at here; for each transcript, expost loss FILE says it"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -143,6 +143,10 @@ class Line:
         full = _BAR * done // total
         text = f"[{'#' * full}{'.' * (_BAR - full)}] {done:,} of {total:,} {unit}"
         self._show(text if seconds is None else f"{text}, about {_duration(seconds)} left")
+
+    def counts(self, unit: str) -> Callable[[int, int], None]:
+        """Return a function that shows how many of all are done, in this unit."""
+        return lambda done, total: self.count(done, total, unit)
 
     def _show(self, text: str) -> None:
         now = time.monotonic()

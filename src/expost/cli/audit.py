@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from expost._format import format_count
 from expost.audits._answer_files import transcript_files
 from expost.audits._audit import Audit, FilesRead, audit, audit_files_on_spark, is_transcript_folder
 from expost.audits._errors import BadFiles, BadRows
@@ -29,7 +30,6 @@ from expost.errors import InvalidInput, at, make_printable
 from expost.files.canonical import json_text
 from expost.files.durable import save
 from expost.files.kinds import AUDIT_SUMMARY, LOSSES, PAGE
-from expost.filters import Filter
 from expost.filters._outcomes import verdict_text
 from expost.numbers import Enclosure
 from expost.report._audit_page import audit_page, other_filter
@@ -98,12 +98,21 @@ def command(
     filter_, limit = load_filter(filter_file), _parse_size(memory)
     if out is not None:
         _check_out(out, answers)
-    parts = None if out is None else out / _PARTS
     try:
         if engine == "spark":
             result = audit_files_on_spark(answers, queries, filter=filter_, effort=effort)
         else:
-            result = _in_this_process(answers, queries, filter_, limit, parts, effort)
+            with progress_line() as line:
+                result = audit(
+                    answers,
+                    queries,
+                    filter=filter_,
+                    gap=effort.gap,
+                    nodes=effort.nodes,
+                    memory=limit,
+                    resume=None if out is None else out / _PARTS,
+                    progress=lambda done, total: line.count(100 * done // total, 100, "%"),
+                )
     except BadRows as error:
         for row in error.rows:
             click.echo(f"expost: {row}", err=True)
@@ -120,27 +129,6 @@ def command(
     else:
         show_lines(audit_lines(result))
     fail_if(result.broken)
-
-
-def _in_this_process(
-    answers: Path,
-    queries: Path | None,
-    filter_: Filter,
-    memory: int,
-    parts: Path | None,
-    effort: Effort,
-) -> Audit:
-    with progress_line() as line:
-        return audit(
-            answers,
-            queries,
-            filter=filter_,
-            gap=effort.gap,
-            nodes=effort.nodes,
-            memory=memory,
-            resume=parts,
-            progress=lambda done, total: line.count(100 * done // total, 100, "%"),
-        )
 
 
 def _parse_size(text: str) -> int:
@@ -262,7 +250,7 @@ def _name_subjects(names: list[str]) -> str:
 
 
 def _count_subjects(count: int) -> str:
-    return f"{count:,} subject{'' if count == 1 else 's'}" if count else "nobody"
+    return format_count(count, "subject") if count else "nobody"
 
 
 def _format_amount(amount: float | str) -> str:

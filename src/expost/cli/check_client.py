@@ -8,7 +8,7 @@ import click
 
 from expost.cli._inputs import read_domain, read_query
 from expost.cli._options import as_json, file_option, path
-from expost.cli._outputs import fail_if, show_json, show_lines
+from expost.cli._outputs import fail_if, show_result
 from expost.client_checks import ClientCheck, Contradiction, check_client
 from expost.domains import Domain
 from expost.errors import at
@@ -44,10 +44,7 @@ def command(
     with at(str(pairs), ": "):
         table = read_csv(pairs, (*values.called("input"), "output", "subject"))
         check = check_client(claim, values, table, confidence=level, permanent=permanent)
-    if as_json:
-        show_json(check.tree())
-    else:
-        show_lines(_lines(check))
+    show_result(as_json, check.tree(), _lines(check))
     fail_if(check.refuted)
 
 
@@ -58,23 +55,19 @@ def _lines(check: ClientCheck) -> list[tuple[str, str]]:
         ("claim", outcome),
         ("reports", f"{check.reports:,} of {check.inputs:,} inputs"),
         ("claimed epsilon", format_amount(check.claimed.nearest)),
-        (
-            "shown epsilon",
-            f"at least {format_amount(check.shown.epsilon)}" if check.shown else "none",
-        ),
     ]
-    if check.shown is not None:
+    if check.shown is None:
+        lines.append(("shown epsilon", "none"))
+    else:
         hits, trials = check.shown.hits, check.shown.trials
+        likely, unlikely = (
+            value_text(value, domain) for value in (check.shown.likely, check.shown.unlikely)
+        )
         lines += [
+            ("shown epsilon", f"at least {format_amount(check.shown.epsilon)}"),
             ("  event", check.shown.event),
-            (
-                "  likely for",
-                f"{value_text(check.shown.likely, domain)}  ({hits[0]:,} of {trials[0]:,})",
-            ),
-            (
-                "  unlikely for",
-                f"{value_text(check.shown.unlikely, domain)}  ({hits[1]:,} of {trials[1]:,})",
-            ),
+            ("  likely for", f"{likely}  ({hits[0]:,} of {trials[0]:,})"),
+            ("  unlikely for", f"{unlikely}  ({hits[1]:,} of {trials[1]:,})"),
         ]
     if check.changed is not None:
         lines.append(("not permanent", "rows {} and {} differ".format(*check.changed)))
@@ -82,12 +75,8 @@ def _lines(check: ClientCheck) -> list[tuple[str, str]]:
         lines.append(("contradiction", _contradiction(contradiction, domain)))
     if len(check.contradictions) > 3:
         lines.append(("", "and more (--json)"))
-    lines.append(
-        (
-            "confidence",
-            f"{float(100 * check.confidence):g} %, all {check.intervals:,} intervals together",
-        )
-    )
+    confidence = f"{float(100 * check.confidence):g} %"
+    lines.append(("confidence", f"{confidence}, all {check.intervals:,} intervals together"))
     return lines
 
 

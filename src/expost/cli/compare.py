@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from expost._format import format_count
 from expost.cli._options import as_json, composition_delta, search_options, transcript_file
 from expost.cli._outputs import show_json, show_table, with_progress
 from expost.errors import InvalidInput
@@ -49,8 +50,7 @@ def command(
         show_json(result.tree())
         return
     limit = f"budget {result.budget} at delta {float(result.delta):.6g}"
-    exchanges = f"{result.exchanges:,} exchange{'s' if result.exchanges > 1 else ''}"
-    click.echo(f"{exchanges}, {limit}\n")
+    click.echo(f"{format_count(result.exchanges, 'exchange')}, {limit}\n")
     last = transcript.exchanges[-1].query
     show_table(list(_rows(result, last, effort)))
     click.echo("\nmore: how many more of the last query would be accepted, whatever the responses.")

@@ -98,14 +98,8 @@ def _show(design: Design) -> None:
         noise = prediction.accuracy.simulation_error
         spread = f" ± {100 * noise / prediction.error:.1f} %" if noise else ""
         verdict = "recommended" if prediction is best else "yes" if prediction.possible else "no"
-        cells.append(
-            (
-                prediction.name,
-                f"{error_text(prediction.error)}{spread}",
-                f"{prediction.answers:.3g}",
-                verdict,
-            )
-        )
+        error, answers = f"{error_text(prediction.error)}{spread}", f"{prediction.answers:.3g}"
+        cells.append((prediction.name, error, answers, verdict))
     show_table(cells)
     click.echo()
     show_lines(_lines(design))

@@ -19,7 +19,7 @@ from typing import Any
 import click
 
 from expost import __version__
-from expost.cli._outputs import fail_if, show_json, show_lines
+from expost.cli._outputs import fail_if, show_result
 from expost.errors import InvalidInput
 from expost.files.regular import can_be_written, open_for_reading, others_may_read, others_may_write
 
@@ -192,10 +192,7 @@ def command(file: Path | None, secret: Path | None, as_json: bool) -> None:
         problems += transcript_problems(file)
     if secret is not None:
         problems += secret_problems(secret)
-    if as_json:
-        show_json(_tree(installed, code, problems))
-    else:
-        show_lines(_lines(installed, code, problems))
+    show_result(as_json, _tree(installed, code, problems), _lines(installed, code, problems))
     fail_if(problems)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,6 @@ from expost.answers import Answers
 from expost.cli._inputs import about_options, find_attributes, read_answers
 from expost.cli._options import about, as_json, file_option, out_option, path, queries_file, step
 from expost.cli._outputs import (
-    Line,
     check_picture,
     picture_line,
     progress_line,
@@ -116,7 +115,7 @@ def command(
     with progress_line() as line:
         study = read_answers(data, queries, line)
         answers = study.answers
-        options = IntervalOptions(confidence, repetitions, seed, _count_repetitions(line))
+        options = IntervalOptions(confidence, repetitions, seed, line.counts("repetitions"))
         if key is not None:
             check_mean(answers, key, unnamed=queries is None)
         target = None if of_query else find_attributes(answers, about, step, key=key)
@@ -162,10 +161,6 @@ def _load_support(path: Path, answers: Answers) -> Samples:
     if not isinstance(points, Samples):
         raise InvalidInput("leave it out: only a box needs one", "--support")
     return points
-
-
-def _count_repetitions(line: Line) -> Callable[[int, int], None]:
-    return lambda done, total: line.count(done, total, "repetitions")
 
 
 def _show_table(result: EstimateReport) -> None:

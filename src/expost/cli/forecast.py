@@ -12,7 +12,7 @@ from expost.audits._answer_files import LoadedTranscripts
 from expost.audits._plan import load_filter
 from expost.cli._inputs import read_answers, read_query
 from expost.cli._options import as_json, file_option, next_query, path, queries_file
-from expost.cli._outputs import progress_line, show_json, show_lines
+from expost.cli._outputs import progress_line, show_result
 from expost.cli.ledger._options import checkpoint_file, find_query
 from expost.designs import Forecast, forecast
 from expost.errors import InvalidInput, at
@@ -79,13 +79,14 @@ def command(
             rounds=rounds,
             population=None if prior is None else load_prior(prior, study.answers.domain),
             seed=seed,
-            progress=lambda done, total: line.count(done, total, "rounds"),
+            progress=line.counts("rounds"),
         )
     held_back = 0 if accepting is None else result.now - accepting
-    if as_json:
-        show_json({**result.tree(), "not_asked": study.unasked, "held_back": held_back})
-    else:
-        show_lines(_lines(result, study.unasked, held_back))
+    show_result(
+        as_json,
+        {**result.tree(), "not_asked": study.unasked, "held_back": held_back},
+        _lines(result, study.unasked, held_back),
+    )
 
 
 def _is_ledger(location: Path) -> bool:

@@ -101,8 +101,8 @@ def _show_loss(file: Path, effort: Effort, *, as_json: bool) -> None:
         lines += [
             ("budget", filter_.limit),
             ("budget respected", replay.respected_text),
+            ("remaining", filter_.remaining_text(replay.odometer)),
         ]
-        lines += [("remaining", filter_.remaining_text(replay.odometer))]
     show_lines(lines)
 
 

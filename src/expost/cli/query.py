@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from expost import queries
-from expost.cli._inputs import read_attributes, read_domain
+from expost.cli._inputs import about_options, read_attributes, read_domain
 from expost.cli._options import about, as_json, out_option, path, step
 from expost.cli._outputs import show_json, warn
 from expost.cli._parsing import (
@@ -174,11 +174,8 @@ def _check_fits(query: Query, domain: Domain) -> None:
         raise InvalidInput(
             f"say about which attribute, of {join_names(domain.names or ())}", "--about"
         )
-    try:
+    with about_options():
         query.on(domain)
-    except InvalidInput as error:
-        options = {"about": "--about", "at": "--at"}
-        raise InvalidInput(error.reason, options.get(error.location, error.location)) from None
 
 
 def _build_query(kind: str, values: dict[str, Any]) -> Query:

@@ -14,7 +14,6 @@ import click
 from expost.answers import Subject
 from expost.cli._inputs import read_query
 from expost.cli._options import file_option
-from expost.cli._outputs import Line
 from expost.errors import InvalidInput, at, did_you_mean
 from expost.files.regular import LARGEST_TABLE, open_for_reading, read_text
 from expost.files.tables import read_table
@@ -32,7 +31,6 @@ __all__ = [
     "round_key",
     "round_query",
     "some_subjects",
-    "subjects_done",
 ]
 
 Open = Callable[[], AbstractContextManager[Ledger]]
@@ -162,8 +160,3 @@ def read_lines(file: Path) -> list[bytes]:
     with at(str(file), ": "), open_for_reading(file, LARGEST_TABLE) as stream:
         lines = [line.strip() for line in stream.read().split(b"\n")]
     return [line for line in lines if line]
-
-
-def subjects_done(line: Line) -> Callable[[int, int], None]:
-    """Return a function that shows on the line how many subjects are done."""
-    return lambda done, total: line.count(done, total, "subjects")

@@ -19,7 +19,6 @@ from expost.cli.ledger._options import (
     ledger,
     round_key,
     round_query,
-    subjects_done,
 )
 from expost.domains import Attributes, Box, Categories, Domain, FiniteSet
 from expost.errors import InvalidInput, at
@@ -171,7 +170,8 @@ def command(open_: Open, query: str, key: str, values: Path, as_json: bool) -> N
     with open_() as study, progress_line() as line:
         wanted = find_query(study, query)
         subjects, secret = read_values(values, study.domain)
-        replies = study.ask(wanted, secret.rows, subjects, key=key, progress=subjects_done(line))
+        progress = line.counts("subjects")
+        replies = study.ask(wanted, secret.rows, subjects, key=key, progress=progress)
     columns, refused = replies.columns(), replies.refused
     answered = list(zip(columns["subject"], columns["response"], strict=True))
     if as_json:

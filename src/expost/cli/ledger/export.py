@@ -8,7 +8,7 @@ import click
 
 from expost.cli._options import as_json, out_option
 from expost.cli._outputs import progress_line, show_json
-from expost.cli.ledger._options import Open, ledger, subjects_done
+from expost.cli.ledger._options import Open, ledger
 from expost.errors import make_printable
 
 __all__ = ["command"]
@@ -24,7 +24,7 @@ def command(open_: Open, out: Path, as_json: bool) -> None:
     It has the policy, the queries, and a line for each subject with all answers. Reads only.
     """
     with open_() as study, progress_line() as line:
-        study.export(out, progress=subjects_done(line))
+        study.export(out, progress=line.counts("subjects"))
         tip = study.tip
     if as_json:
         show_json({"file": str(out), "commits": tip.commit_number, "root": tip.root.hex()})

@@ -8,7 +8,7 @@ import click
 
 from expost.cli._options import as_json, path
 from expost.cli._outputs import fail_if, progress_line, show_json, show_lines
-from expost.cli.ledger._options import Open, find_query, ledger, round_query, subjects_done
+from expost.cli.ledger._options import Open, find_query, ledger, round_query
 from expost.errors import InvalidInput, at
 from expost.files.tables import read_table
 
@@ -42,9 +42,8 @@ def command(open_: Open, table: Path, query: str, key: str, as_json: bool) -> No
                 if name not in columns:
                     raise InvalidInput(f"has no column {name!r}")
             subjects, responses = columns["subject"], columns["response"]
-            accepted = study.record(
-                wanted, responses, subjects, key=key, progress=subjects_done(line)
-            )
+            progress = line.counts("subjects")
+            accepted = study.record(wanted, responses, subjects, key=key, progress=progress)
     over = int((~accepted).sum())
     if as_json:
         show_json({"recorded": len(accepted), "not_within_budget": over})

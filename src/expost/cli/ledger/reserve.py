@@ -16,7 +16,6 @@ from expost.cli.ledger._options import (
     round_key,
     round_query,
     some_subjects,
-    subjects_done,
 )
 
 __all__ = ["command"]
@@ -37,7 +36,7 @@ def command(open_: Open, query: str, key: str, options: SubjectOptions, as_json:
     """
     with open_() as study, progress_line() as line:
         subjects, wanted = options.find(study), find_query(study, query)
-        outcomes = study.reserve(wanted, subjects, key=key, progress=subjects_done(line))
+        outcomes = study.reserve(wanted, subjects, key=key, progress=line.counts("subjects"))
     counts = Counter(outcome.outcome for outcome in outcomes)
     counts.setdefault("reserved", 0)
     if as_json:

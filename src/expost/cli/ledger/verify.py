@@ -6,7 +6,7 @@ import click
 
 from expost.cli._options import as_json
 from expost.cli._outputs import fail_if, progress_line, show_result
-from expost.cli.ledger._options import Open, ledger, subjects_done
+from expost.cli.ledger._options import Open, ledger
 
 __all__ = ["command"]
 
@@ -21,7 +21,7 @@ def command(open_: Open, as_json: bool) -> None:
     integrity of the database. Exits with 1 if something differs. Reads only.
     """
     with open_() as study, progress_line() as line:
-        result = study.verify(progress=subjects_done(line))
+        result = study.verify(progress=line.counts("subjects"))
     show_result(
         as_json,
         {
