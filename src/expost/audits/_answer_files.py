@@ -54,7 +54,7 @@ __all__ = [
 
 PathLike = str | os.PathLike[str]
 
-# Of a content id, for people; longer where it would stand for two queries.
+# Digits of a shortened content id; more if two would coincide.
 _DIGITS = 8
 
 
@@ -149,18 +149,18 @@ def _entries(folder: Path) -> tuple[list[Path], list[Path]]:
 def _by_short_id(
     transcripts: Mapping[str, Transcript], named_queries: Mapping[str, Query]
 ) -> dict[str, Query]:
-    """The queries that have no name, by beginnings of their ids that tell them apart."""
+    """Return the queries without a name by shortened content ids, which are distinct."""
     known_ids = {query.content_id for query in named_queries.values()}
-    other_entries = {
+    unnamed_queries = {
         exchange.query.content_id: exchange.query
         for transcript in transcripts.values()
         for exchange in transcript.exchanges
         if exchange.query.content_id not in known_ids
     }
     digits = _DIGITS
-    while len({content[:digits] for content in other_entries}) < len(other_entries):
+    while len({content_id[:digits] for content_id in unnamed_queries}) < len(unnamed_queries):
         digits += 1
-    return {content[:digits]: query for content, query in other_entries.items()}
+    return {content_id[:digits]: query for content_id, query in unnamed_queries.items()}
 
 
 # Equal transcripts are copies if their probability is below one in so many.
@@ -221,7 +221,7 @@ def _describe_copy(file: Path, relation: str) -> BadFile:
 
 
 def _pair_marked_names(names: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Pair each name that is another one with copy marks, or in other case, with that name."""
+    """Pair the name of each copy, or of a file in other case, with the name of its original."""
     originals: dict[str, str] = {}
     for name in names:
         without = [stem for stem in _without_marks(name) if stem in originals]
@@ -307,7 +307,7 @@ def save_queries(
 ) -> None:
     """Write the file of queries that :func:`load_answers` reads, durably.
 
-    Of files that are there already, only another file of queries is replaced, unless ``overwrite``.
+    An existing file of queries is replaced; any other existing file only with ``overwrite``.
 
     >>> import tempfile
     >>> from pathlib import Path

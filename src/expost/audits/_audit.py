@@ -223,13 +223,13 @@ def _read_frame(table: Any) -> Any:
         raise InvalidInput("the columns have different lengths") from None
 
 
-_NAMED = 100
-"""How many of those who were over the budget are named."""
+_MOST_LISTED = 100
+"""The longest list of subjects in a summary."""
 
 _WORST = 10
 _BINS = 20
 _MOST_BINS = 100
-_ROUNDED = 1e-9
+_EDGE_TOLERANCE = 1e-9
 
 # A weight that is rounded leaves so little of a budget that is spent.
 _NOTHING = 1e-9
@@ -259,11 +259,11 @@ class FilesRead:
 
     def tree(self) -> dict[str, Any]:
         """Return all of it as JSON, with the first hundred groups and subjects."""
-        listed_filters = self.other_filters[:_NAMED]
+        listed_filters = self.other_filters[:_MOST_LISTED]
         return {
             "files": self.count,
             "unasked": self.unasked,
-            "identical": self.identical[:_NAMED],
+            "identical": self.identical[:_MOST_LISTED],
             "identical_number": sum(map(len, self.identical)),
             "other_filters": [
                 {
@@ -323,22 +323,22 @@ class Audit(ResultTable):
 
     @cached_property
     def undecided(self) -> int:
-        """Of how many that is not known."""
+        """The number of subjects whose verdict is undecided."""
         return self.frame["budget_respected"].null_count()
 
     @property
     def broken(self) -> int:
-        """How many did not keep it."""
+        """The number of subjects whose budget was exceeded."""
         return len(self) - self.respected - self.undecided
 
     @cached_property
     def exhausted(self) -> int:
-        """How many budgets were respected and have less than a thousandth remaining."""
+        """The number of respected budgets of which less than a thousandth remains."""
         used_up = self.frame["remaining"] < self.filter.budget.nearest / 1000
         return int((used_up & self.frame["budget_respected"].fill_null(False)).sum())
 
-    def broken_subjects(self, most: int = _NAMED) -> list[Any]:
-        """The first of those who did not keep it."""
+    def broken_subjects(self, most: int = _MOST_LISTED) -> list[Any]:
+        """Return the first subjects whose budget was exceeded."""
         return self.frame.filter(~self.frame["budget_respected"])["subject"].head(most).to_list()
 
     def worst(self, most: int = _WORST) -> list[dict[str, Any]]:
@@ -359,12 +359,12 @@ class Audit(ResultTable):
         most = max(budget, *map(self._largest_finite, (column, *beside)))
         edges: NDArray[np.floating[Any]] = np.linspace(0.0, most, _BINS + 1)
         if beside:
-            # Of a sum that is many times the budget, wide bars, each of several budgets.
-            several = math.ceil(most / (_MOST_BINS * budget))
-            width = several * budget / math.ceil(_BINS * budget / most)
-            edges = width * np.arange(math.ceil(most / width * (1 - _ROUNDED)) + 1)
+            # If the largest amount is many times the budget, each bar spans several budgets.
+            budgets_per_bar = math.ceil(most / (_MOST_BINS * budget))
+            width = budgets_per_bar * budget / math.ceil(_BINS * budget / most)
+            edges = width * np.arange(math.ceil(most / width * (1 - _EDGE_TOLERANCE)) + 1)
         # What is at an edge, such as a budget that is used up, is not above it.
-        counts, _ = np.histogram(finite, bins=edges * (1 + _ROUNDED) if beside else edges)
+        counts, _ = np.histogram(finite, bins=edges * (1 + _EDGE_TOLERANCE) if beside else edges)
         return Histogram(tuple(edges.tolist()), tuple(counts.tolist()), len(amounts) - len(finite))
 
     def _largest_finite(self, column: str) -> float:

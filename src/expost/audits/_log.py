@@ -37,8 +37,8 @@ _SUFFIXES = (".csv", ".jsonl", ".parquet")
 # The first bytes of gzip, zstd and zlib.
 _COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"x\x01", b"x\x5e", b"x\x9c", b"x\xda")
 
-# Of one row in CSV and JSON Lines, about; only to guess how many there are.
-_ROW = {".csv": 20, ".jsonl": 60}
+# Approximate bytes per row, to guess the number of rows.
+_ROW_BYTES = {".csv": 20, ".jsonl": 60}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +94,11 @@ class LogFiles:
         if self.suffix == ".parquet":
             counts = [polars.scan_parquet(file).select(polars.len()) for file in self.files]
             return sum(read(count).item() for count in counts)
-        return sum(file.stat().st_size for file in self.files) // _ROW[self.suffix]
+        return sum(file.stat().st_size for file in self.files) // _ROW_BYTES[self.suffix]
 
     @property
     def digest(self) -> str:
-        """Of the contents of all files, and of their names."""
+        """The SHA-256 digest of the names and contents of all files."""
         digest_of_all = hashlib.sha256()
         for file in self.files:
             with file.open("rb") as opened:
@@ -126,7 +126,7 @@ def _entries(folder: Path) -> tuple[list[Path], list[Path]]:
 
 
 def _scanned(file: Path, suffix: str) -> LazyFrame:
-    """A file before its columns are looked at; texts as they are written."""
+    """Scan a file without inferring the types of its columns."""
     import polars
 
     try:
@@ -163,9 +163,9 @@ def check_names(names: list[Any]) -> None:
 
 
 def normalize_log(table: LazyFrame) -> LazyFrame:
-    """The columns of a log: a text or an integer, an integer, and two texts; null where it is not.
+    """Select the columns of a log and cast them; entries that cannot be cast become null.
 
-    Texts that spell no whole number are no order.
+    Subjects become strings or integers, the order integers, queries and responses strings.
     """
     import polars
 
@@ -215,10 +215,10 @@ def _whole_number(column: Expr, kind: Any) -> Expr:
 
     if not (kind.is_numeric() or kind in (polars.String, polars.Null)):
         raise InvalidInput(f"must be the number of the exchange, not {kind}", "order")
-    row_index = column.cast(polars.Int64, strict=False)
+    integers = column.cast(polars.Int64, strict=False)
     if kind.is_integer() or kind == polars.String:
-        return row_index
-    return polars.when(column == row_index).then(row_index)  # 1.0 counts as 1, and 1.5 as nothing
+        return integers
+    return polars.when(column == integers).then(integers)  # 1.0 counts as 1, and 1.5 as nothing
 
 
 def _listed(column: Expr) -> Expr:
@@ -230,7 +230,7 @@ def _listed(column: Expr) -> Expr:
 
 
 def require_polars() -> Any:
-    """The library, or what to do to have it."""
+    """Import polars, or say how to install it."""
     try:
         import polars
     except ModuleNotFoundError:
@@ -239,7 +239,7 @@ def require_polars() -> Any:
 
 
 def read(frame: LazyFrame) -> DataFrame:
-    """The rows of a frame; what is wrong with a file is one line."""
+    """Collect a frame; report an error of polars in one line."""
     import polars
 
     try:

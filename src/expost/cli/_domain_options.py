@@ -67,8 +67,8 @@ _CHOICES = [
 def domain_options(command: Command) -> Callable[..., None]:
     """Add options for a domain and a budget; the command gets ``read_domain_and_filter``.
 
-    That reads them, or prompts for what is missing. It is given the
-    domain for the case that no option names one.
+    It reads the options and prompts for missing ones. Its argument is the domain to use if
+    no option names one.
     """
 
     @functools.wraps(command)

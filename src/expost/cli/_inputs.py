@@ -80,7 +80,7 @@ def show_bad_files(error: BadFiles) -> None:
 
 def read_answers(data: Path, queries: Path | None, line: Line) -> LoadedTranscripts:
     """Load the answers in a folder of transcripts, or in a table, which names no filter."""
-    # One subject needs none of it.
+    # Imported here, because commands on one transcript do not need it.
     from expost.audits._answer_files import LoadedTranscripts, load_answers, load_folder
     from expost.audits._errors import BadFiles
 
@@ -122,9 +122,9 @@ def open_history(file: Path, line: Line) -> HistoryFile:
 
 
 def check_name(file: Path, option: str, *, may_create: bool = False) -> None:
-    """Refuse what is no file without showing it: perhaps it is the value itself.
+    """Refuse a missing file without showing its name, which may be the value itself.
 
-    Where a file may be ``made``, it is refused only if it reads like a value.
+    With ``may_create``, refuse only a name that reads like a value.
     """
     if file.exists() or file.is_symlink():
         return
@@ -206,7 +206,7 @@ def find_attributes(
 
 @contextmanager
 def about_options() -> Iterator[None]:
-    """Errors about attributes and steps name what was typed."""
+    """Replace the names of arguments in errors by those of the options."""
     try:
         yield
     except InvalidInput as error:

@@ -31,8 +31,8 @@ from expost.solver import Effort
 
 __all__ = ["show_losses"]
 
-# Of one response over one value, for each megabyte: a few seconds.
-_MOST_PASSED = 400_000_000
+# Likelihoods evaluated for each megabyte of input; a few seconds of work.
+_MOST_EVALUATIONS_PER_MB = 400_000_000
 
 
 def show_losses(
@@ -107,8 +107,8 @@ def _megabytes(data: Path, queries: Path | None) -> float:
 def _check_work(answers: Answers, data: Path, megabytes: float) -> None:
     """Refuse what small files must not ask for: a pass over all values for each response."""
     values, responses = len(answers.domain.values or ()), len(answers.codes)
-    if values * responses > _MOST_PASSED * megabytes:
-        most = int(_MOST_PASSED * megabytes)
+    if values * responses > _MOST_EVALUATIONS_PER_MB * megabytes:
+        most = int(_MOST_EVALUATIONS_PER_MB * megabytes)
         reason = f"{responses:,} responses over {values:,} values are too much work"
         reason += f"; files of this size may ask for {most:,} in all, xp.realized_losses for more"
         raise InvalidInput(reason, str(data))

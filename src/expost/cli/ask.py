@@ -53,7 +53,7 @@ def command(file: Path, query: Path, secret: Path | None, effort: Effort, as_jso
             response = session.ask(next_query_)
         except BudgetExceeded as refusal:
             if as_json:
-                tree = refusal.tree()  # may take searches, so while the line is there
+                tree = refusal.tree()  # may search, so keep the line of progress
                 line.clear()
                 show_json(tree)
             raise

@@ -19,7 +19,7 @@ from expost.transcript import load_transcript
 __all__ = ["command"]
 
 _RETRY_FACTOR = 10
-"""Times the nodes that were not enough: what to try next."""
+"""How many times more nodes to suggest after a failed proof."""
 
 
 @click.command("certify")
@@ -49,7 +49,7 @@ def command(file: Path, out: Path, effort: Effort, as_json: bool) -> None:
 
 
 def _retry_hint(proof: Certificate, replay: Replay, effort: Effort) -> str:
-    """Return what to try if the proof does not show that the loss is within the budget but may."""
+    """Suggest a limit of nodes if the loss may be within the budget, but the proof is too loose."""
     within = proof.verdict.shows_end_within_budget
     if within is not False or replay.filter is None or not replay.odometer.searched:
         return ""

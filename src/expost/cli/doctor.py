@@ -1,6 +1,6 @@
 """``expost doctor``: what is installed here, what of it does not work, and how to fix it.
 
-Nothing heavy is imported before it is looked at: it may be what is broken.
+Heavy packages are imported only while they are checked, because they may be broken.
 """
 
 from __future__ import annotations
@@ -62,8 +62,9 @@ class Package:
 class Kernels:
     """The machine code of the search over boxes.
 
-    ``compiled_file`` has it for this computer, and ``directories`` are those where it may be, of
-    which ``writable`` could store it. NUMBA_DISABLE_JIT does without (``jit_disabled``).
+    ``compiled_file`` is the one for this computer. It may be in any of ``directories``, and could
+    be stored in those that are ``writable``. With ``jit_disabled`` (NUMBA_DISABLE_JIT) none is
+    used.
     """
 
     jit_disabled: bool
@@ -125,7 +126,7 @@ def find_kernels() -> Kernels | None:
 
         directories = tuple(compiled.cache_directories())
         cached = compiled.find_cached(directories)
-    except Exception:  # a broken package, of which its own line tells
+    except Exception:  # a broken package, which has a line of its own
         return None
     writable = tuple(filter(can_be_written, directories))
     return Kernels(compiled.jit_disabled(), cached and cached[0], directories, writable)

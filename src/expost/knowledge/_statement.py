@@ -25,7 +25,7 @@ __all__ = ["Statement", "read_probability"]
 class Statement:
     """A statement about a value of a finite domain, which holds with a probability at each value.
 
-    Of :class:`Attributes` it is a text, and about the combinations of the attributes that it names:
+    On :class:`Attributes`, the definition is a string about the attributes that it names:
     ``'region == "north" and smokes at 3 == "yes"'``.
 
     ``definition`` is one of
@@ -49,9 +49,10 @@ class Statement:
     variables: tuple[Variable, ...]
     """On attributes, the variables that it names; otherwise empty."""
     probabilities: tuple[Fraction, ...]
-    """Pr(f(x)) for every value, in the order of the domain; only 0 and 1 for a plain predicate.
+    """The probability that the statement holds at each value, in the order of the domain.
 
-    Of attributes, for every combination of those that it names, the last one fastest.
+    A plain predicate has only 0 and 1. On attributes there is one probability for each combination
+    of the named variables; the last variable changes fastest.
     """
 
     def __init__(self, domain: FiniteSet | Attributes, definition: Any) -> None:

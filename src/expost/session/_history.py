@@ -40,7 +40,7 @@ Positions = tuple[int, ...]
 
 
 class History(NotCopyable):
-    """The records so far. None of them is shown, nor whether what is answered for is true."""
+    """The records so far. It reveals no record, nor whether the frozen record is the true one."""
 
     __slots__ = ("_domain", "_steps")
 
@@ -55,7 +55,7 @@ class History(NotCopyable):
         return len(self._steps)
 
     def position_at(self, step: int | None) -> Positions:
-        """Return the frozen record of a step; without one, of what does not change."""
+        """Return the frozen record of a step; without a step, the first one."""
         return self._steps[0 if step is None else step - 1][1].positions
 
     def add(self, record: Any) -> None:
@@ -64,7 +64,7 @@ class History(NotCopyable):
 
     @scrub_traceback
     def next(self, changes: Secret) -> None:
-        """Go on to the next step with the new values, which come as two mappings."""
+        """Advance to the next step; ``changes`` holds a mapping and keyword arguments."""
         if not self._domain.changes:
             raise InvalidInput("no attribute of this domain changes, so there is no next step")
         with self._turn():
@@ -76,7 +76,7 @@ class History(NotCopyable):
         """Read what others added; in memory there are no others."""
 
     def check(self, transcript: Transcript) -> None:
-        """Refuse a transcript in which a step was asked about that has not come here."""
+        """Refuse a transcript that asked about a step which this history has not reached."""
         latest = max((exchange.query.step or 0 for exchange in transcript.exchanges), default=0)
         if latest > self.step:
             raise InvalidInput(
@@ -89,7 +89,7 @@ class History(NotCopyable):
         return nullcontext()
 
     def _keep(self, record: Positions) -> None:
-        """Make the record at the next step last, before anything can be answered about it."""
+        """Store the next record durably, before any query about it is answered."""
 
     def _go_on(self, record: Positions) -> None:
         # The same is done whether or not the frozen record is the true one.
@@ -146,7 +146,7 @@ def _locate_value(domain: Attributes, name: str, value: Any) -> int:
 class HistoryFile:
     """A file with the records of a subject whose attributes change, one for each step.
 
-    It takes the place of the value when a session starts. A line of the file is a record in JSON;
+    Pass it instead of the value when a session starts. A line of the file is a record in JSON;
     the steps are the lines that are complete. Others must not be able to write to it. ``waiting``
     is called when another process has held the file for a second, and ``warn`` with a line if
     others may read it.
@@ -189,9 +189,9 @@ class HistoryFile:
             return False
 
     def begin(self, transcript: Transcript, value: Any) -> None:
-        """Make the file, with the record at the first step; there must not be any record yet.
+        """Create the file, with the record at the first step; there must not be any record yet.
 
-        The transcript is the one that is to be answered from it. Nobody else may read the file.
+        ``transcript`` will be answered from this file. Only its owner can read the file.
         """
         first = Secret(value)
         del value

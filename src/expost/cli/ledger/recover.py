@@ -29,10 +29,10 @@ __all__ = ["command"]
 def command(location: str, checkpoint: Path | None, lost: bool, as_json: bool) -> None:
     """Make a restored backup usable again.
 
-    If the newer database still exists, restore that instead. Recovering marks every subject
-    unconfirmed, except imported ones: it is asked nothing until its device has synced and sent what
-    the database has forgotten. Keep the checkpoint and its key as they are. Stop other processes
-    that write to the ledger first.
+    If the newer database still exists, restore that instead. Recovery marks every subject with a
+    device unconfirmed. An unconfirmed subject is not queried until its device has synced and sent
+    again what the database has lost. Keep the checkpoint and its key as they are. Stop other
+    processes that write to the ledger first.
     """
     if checkpoint is not None:
         check_output(checkpoint, CHECKPOINT)

@@ -20,7 +20,7 @@ __all__ = ["command"]
 
 _NOTHING = 1e-9
 _USED_UP = 1000
-"""A budget of which less than this part remains is used up."""
+"""A budget is used up if less than one part in so many remains."""
 
 
 @click.command("status")
