@@ -259,7 +259,7 @@ def load_answers(
     :class:`Answers`.
 
     ``data`` may also be a folder of transcripts, see :func:`load_folder`, which says by itself what
-    was asked: ``queries`` may be left out there.
+    was asked: ``queries`` may be left out there, and neither ``filter`` nor ``refused`` is taken.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -274,6 +274,9 @@ def load_answers(
     Answers(2 subjects, 2 responses)
     """
     if isinstance(data, (str, os.PathLike)) and os.path.isdir(data):
+        for name, argument in (("filter", filter), ("refused", refused)):
+            if argument is not None:
+                raise InvalidInput("requires a table; transcripts name their own filter", name)
         return load_folder(data, queries, complete=complete).answers
     with at("queries"):
         if queries is None:
