@@ -205,15 +205,14 @@ def test_intervals_at_an_end_of_what_is_possible_are_said_to_be_too_narrow(
         assert row["lower"] <= row["estimate"] <= row["upper"]
 
 
-@pytest.mark.parametrize("suffix", ["png", "svg"])
+@pytest.mark.parametrize(("suffix", "beginning"), [("png", b"\x89PNG\r"), ("svg", b"<svg ")])
 def test_a_picture_is_drawn(
-    run: Run, habits: Path, queries: Path, tmp_path: Path, suffix: str
+    run: Run, habits: Path, queries: Path, tmp_path: Path, suffix: str, beginning: bytes
 ) -> None:
     picture = tmp_path / f"estimate.{suffix}"
     arguments = ["estimate", habits, "--queries", queries, "--frequencies", "-o", picture]
     assert run(*arguments)[0] == 0
-    content = picture.read_bytes()
-    assert content.lstrip()[:5] in (b"\x89PNG\r", b"<?xml")
+    assert picture.read_bytes().startswith(beginning)
 
 
 def test_on_a_box_there_are_means_only(run: Run, tmp_path: Path) -> None:

@@ -347,10 +347,9 @@ def test_imported_answers_are_recorded_and_may_suspend(run: Run, do: Do, place: 
     assert do("audit", place, code=1)["broken"] == ["ann"]
     code, shown, _ = run("ledger", "audit", place)
     assert (code, "ann: 2, now 2, not respected from exchange 3\n" in shown) == (1, True)
-    assert "respected" not in shown
     code, _, _ = run("ledger", "report", place, "-o", "page.html")
     assert code == 1
-    assert "1 budget was not respected" in Path("page.html").read_text("utf-8")
+    assert "budget was not respected" in Path("page.html").read_text("utf-8")
 
 
 def test_the_page_names_nobody_unless_asked_to(do: Do, place: str) -> None:
