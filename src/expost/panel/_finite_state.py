@@ -272,7 +272,8 @@ class SetState(FiniteState):
     def _add_unmeasured(
         self, compiled: CompiledFiniteQuery, codes: Indices, selection: Selection
     ) -> None:
-        self.values[:, selection.subscript] += compiled.logs.take(codes, axis=1)
+        for rows, index in selection.blocks(max(1, _BLOCK // len(self.values))):
+            self.values[:, index] += compiled.logs.take(codes[rows], axis=1)
 
     def _add_counts(self, compiled: CompiledFiniteQuery, codes: Indices, counts: Floats) -> None:
         # By one thread: those of linear algebra would spend more than this on waiting.

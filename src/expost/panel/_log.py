@@ -95,7 +95,8 @@ class Counted:
         """One response of some subjects after the other: to what, who gave one, and which."""
         owners = np.repeat(self.owners, self.times)
         responses = np.repeat(self.responses, self.times)
-        turn_of = np.arange(len(owners)) - np.searchsorted(owners, owners)
+        starts = np.flatnonzero(np.diff(owners, prepend=-1))
+        turn_of = np.arange(len(owners)) - np.repeat(starts, np.diff(starts, append=len(owners)))
         for turn in range(int(turn_of.max(initial=-1)) + 1):
             rows = np.flatnonzero(turn_of == turn)
             query_index = np.array([compiled.index for compiled in self.compiled_queries])

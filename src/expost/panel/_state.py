@@ -166,9 +166,9 @@ class State(ABC):
         self.log.counted = counted = Counted(compiled_queries, codes, responses, owners, times)
         if len(codes) * self.count > _LARGEST_COUNTS:
             for compiled, indices, codes_given in counted.single_responses:
-                selection = Selection(self.count, indices)
+                selection = Selection.of(self.count, indices)
                 self._absorb(compiled, codes_given, selection)
-                self.exchanges[indices] += 1
+                self.exchanges[selection.subscript] += 1
                 self.spent.add(compiled.charge, selection)
             return
         table = counted.table(self.count)
