@@ -73,7 +73,7 @@ CASES: dict[str, tuple[str, Query]] = {
 
 
 def test_every_family_has_a_case() -> None:
-    assert list(CASES) == _KINDS
+    assert list(CASES) == _KINDS, "add a case here, and options in cli/query.py, in this order"
 
 
 @pytest.mark.parametrize("kind", CASES)

@@ -138,7 +138,11 @@ class Account(ABC):
 
     @abstractmethod
     def plus_epsilon(self, query: Query, times: int, budget: Nats) -> WorstCase:
-        """Bound the realized loss before the last of these queries, and add its epsilon."""
+        """Bound the realized loss before the last of these queries, and add its epsilon.
+
+        A search ends when it is on one side of ``budget``. The bound is not compared with it: that
+        is done with the budget of the filter.
+        """
 
     @abstractmethod
     def without_last(self) -> tuple[Self, Query]:
