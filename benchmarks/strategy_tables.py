@@ -17,7 +17,7 @@ __all__ = ["LIMIT", "Measured", "print_lines", "print_tables", "ratio"]
 K = TypeVar("K", bound=Hashable)
 
 LIMIT = 0.10
-"""How far what comes out may be from what was predicted, but for some standard errors."""
+"""The largest relative error of a prediction, beyond some standard errors of the simulation."""
 
 _ALONE, _OF_MANY = 2, 3
 """So many, of one figure, and of one out of hundreds: there a few are beyond two by chance."""

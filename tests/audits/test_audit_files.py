@@ -87,7 +87,7 @@ BAD = {
     "ann,0,smokes,no": "order: must be the number of the exchange, 1, 2, 3 and so on",
     ",1,smokes,no": "subject: must be a text or an integer, and not empty",
     "ann,2,smokes,no": "order: is 2, and exchange 1 of this subject is missing",
-    "s3,1,smokes,no": "order: exchange 1 of this subject is there already",
+    "s3,1,smokes,no": "order: exchange 1 of this subject appears twice",
 }
 
 

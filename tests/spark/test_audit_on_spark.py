@@ -172,7 +172,7 @@ def test_only_texts_and_integers_name_subjects_on_spark(
     [
         (("s3", 1, "nothing", "a"), "query: there is no query with this id"),
         (("ann", 2, "rr", "a"), "order: is 2, and exchange 1 of this subject is missing"),
-        (("s3", 1, "rr", "a"), "order: exchange 1 of this subject is there already"),
+        (("s3", 1, "rr", "a"), "order: exchange 1 of this subject appears twice"),
         (("ann", 1, "rr", "e"), "response: 'e' is not a response of rr"),
     ],
 )

@@ -134,7 +134,7 @@ def bucket(index: int) -> Expr:
     """Which of so many buckets a row is in."""
     import polars
 
-    # Whoever has no name is a bad row, and found in the first bucket.
+    # A row without a subject is a bad row; the first bucket reports it.
     return (polars.col("subject").hash(seed=1) % index).fill_null(0)
 
 

@@ -299,7 +299,7 @@ def _gaps(rows: DataFrame) -> Iterator[tuple[int, int, str]]:
         subject, order = row["subject"], row["order"]
         last = before[1] if before is not None and before[0] == subject else 0
         if order == last:
-            reason = f"order: exchange {order:,} of this subject is there already"
+            reason = f"order: exchange {order:,} of this subject appears twice"
             listed_problems.append((row["part"], row["row"], reason))
         elif order > last + 1:
             reason = f"order: is {order:,}, and exchange {last + 1:,} of this subject is missing"

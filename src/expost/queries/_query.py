@@ -263,6 +263,7 @@ class QueryWithEpsilon(Query):
         object.__setattr__(self, "epsilon", read_epsilon(self.epsilon))
 
     def with_epsilon(self, epsilon: Fraction) -> Self:
+        # Every family is a dataclass. This base is none: its field would come before theirs.
         return replace(self, epsilon=epsilon)  # type: ignore[type-var]
 
 
