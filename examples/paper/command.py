@@ -10,8 +10,8 @@ import click
 
 from examples.paper import reproduce
 from examples.paper.runner import PARTS, Plan
-from expost.cli._options import as_json, path
-from expost.cli._outputs import Line, progress_line, show_json, todays_date
+from expost.cli._options import path
+from expost.cli._outputs import Line, as_json, progress_line, show_json, todays_date
 from expost.errors import InvalidInput
 
 __all__ = ["command"]

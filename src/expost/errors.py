@@ -56,6 +56,9 @@ class InvalidInput(ExpostError, ValueError):
     values[2]: repeats an earlier value
     """
 
+    details: tuple[object, ...] = ()
+    """All entries that cannot be used, where the message names only the first one."""
+
     def __init__(self, reason: str, location: str = "") -> None:
         self.reason = reason
         self.location = location

@@ -54,6 +54,31 @@ def test_a_folder_is_the_table_of_its_exchanges(folder: Path, tmp_path: Path) ->
     assert xp.load_answers(folder, queries).subjects == ("ann", "bob")
 
 
+@pytest.mark.parametrize("digits", [8, 9, 63])
+def test_a_short_id_never_takes_the_name_of_another_query(
+    folder: Path, tmp_path: Path, digits: int
+) -> None:
+    names = [ONE.content_id[:length] for length in range(8, digits + 1)]
+    queries = tmp_path / "queries.json"
+    half = QUERIES["queries"]["half"]  # type: ignore[index]
+    named = {name: half | {"epsilon": f"0.{rank}"} for rank, name in enumerate(names, 2)}
+    queries.write_text(json.dumps({**QUERIES, "queries": {"half": half, **named}}))
+    by_name = load_folder(folder, queries).answers.queries
+    assert by_name[ONE.content_id[: digits + 1]] == ONE
+    assert ONE not in [by_name.get(name) for name in names]
+
+
+def test_a_query_with_the_content_id_of_another_one_as_its_name_is_refused(
+    folder: Path, tmp_path: Path
+) -> None:
+    queries = tmp_path / "queries.json"
+    names = [ONE.content_id[:length] for length in range(8, 65)]
+    named = {name: {"kind": "randomized_response", "epsilon": "0.25"} for name in names}
+    queries.write_text(json.dumps({**QUERIES, "queries": named}))
+    with pytest.raises(xp.InvalidInput, match="has the content id of another one as its name"):
+        load_folder(folder, queries)
+
+
 def test_a_folder_names_the_filter_that_all_its_transcripts_name(folder: Path) -> None:
     assert xp.load_answers(folder).filter == GUARD
     xp.Transcript(VALUES).add(HALF, "no").save(folder / "max.json")

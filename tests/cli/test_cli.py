@@ -187,6 +187,13 @@ def test_the_version_is_printed(run: Run) -> None:
     assert run("--version")[:2] == (0, "expost 0.1.0\n")
 
 
+def test_the_package_runs_as_a_module() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "expost", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "expost 0.1.0\n"
+
+
 def test_a_loss_without_a_filter_says_that_there_is_no_budget(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "free.json"
     xp.Transcript(xp.FiniteSet(["y", "n"])).add(xp.randomized_response(1), "y").save(path)

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 import expost as xp
-from expost.cli._loss_of_many import show_losses
+from expost.cli._loss_of_many import loss_of_many
 
 BUDGET = {"kind": "bayesian", "epsilon": "1"}
 
@@ -197,11 +197,11 @@ def test_many_responses_over_many_values_are_limited_by_the_size_of_their_files(
     rows = "".join(f"{i},q,{i}\n" for i in range(35_000))
     data.write_text(f"subject,query,response\n{rows}")
     with quickly(), pytest.raises(xp.InvalidInput, match="35,000 responses over 75,000 values are"):
-        show_losses(data, queries, None, None, None, xp.solver.Effort(), as_json=True)
+        loss_of_many(data, queries, None, None, None, xp.solver.Effort())
 
 
 def test_all_patterns_of_a_table_on_a_box_share_one_allowance_of_work(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("expost.solver._effort.WORK", 2_000)
     asked = {f"{i}": {"kind": "logistic", "weights": [i], "epsilon": "1"} for i in range(1, 9)}
@@ -209,10 +209,10 @@ def test_all_patterns_of_a_table_on_a_box_share_one_allowance_of_work(
     queries.write_text(json.dumps({"version": 1, "domain": {"box": [[0, 1]]}, "queries": asked}))
     rows = [f"{i},{1 + bit},{i >> bit & 1}\n" for i in range(256) for bit in range(8)]
     data.write_text(f"subject,query,response\n{''.join(rows)}")
-    show_losses(data, queries, "2", None, None, xp.solver.Effort(), as_json=True)
-    shared = json.loads(capsys.readouterr().out)["losses"]
-    show_losses(data, queries, "2", None, None, xp.solver.Effort(nodes=1000), as_json=True)
-    alone = json.loads(capsys.readouterr().out)["losses"]
+    shared, alone = (
+        cast(Any, loss_of_many(data, queries, "2", None, None, effort).tree)()["losses"]
+        for effort in (xp.solver.Effort(), xp.solver.Effort(nodes=1000))
+    )
     assert shared[0]["upper"] == alone[0]["upper"] < 8
     assert (shared[-1]["lower"], shared[-1]["upper"], shared[-1]["over"]) == (0, 8, None)
     assert all(some["upper"] >= more["lower"] for some, more in zip(shared, alone, strict=True))

@@ -227,12 +227,12 @@ def test_values_of_several_attributes_are_labelled_without_their_names() -> None
 
 
 def test_a_command_draws_what_plot_draws() -> None:
-    from expost.report._estimates import IntervalOptions, report_distribution
+    from expost.report._estimates import report_likelihood
     from expost.report._figures import estimates_chart
 
     table = {"subject": [1, 2], "query": ["q"] * 2, "response": ["no", "yes"]}
     answers = xp.Answers(xp.FiniteSet(["no", "yes"]), {"q": QUERY}, table)
-    estimated = report_distribution(answers, None, IntervalOptions())
+    estimated = report_likelihood(answers, None)
     chart = estimates_chart(
         estimated.estimates, estimated.confidence, ["2 responses of 2 subjects"]
     )

@@ -149,7 +149,7 @@ def _entries(folder: Path) -> tuple[list[Path], list[Path]]:
 def _by_short_id(
     transcripts: Mapping[str, Transcript], named_queries: Mapping[str, Query]
 ) -> dict[str, Query]:
-    """Return the queries without a name by shortened content ids, which are distinct."""
+    """Return the queries without a name by shortened content ids, none of which is a name."""
     known_ids = {query.content_id for query in named_queries.values()}
     unnamed_queries = {
         exchange.query.content_id: exchange.query
@@ -157,10 +157,11 @@ def _by_short_id(
         for exchange in transcript.exchanges
         if exchange.query.content_id not in known_ids
     }
-    digits = _DIGITS
-    while len({content_id[:digits] for content_id in unnamed_queries}) < len(unnamed_queries):
-        digits += 1
-    return {content_id[:digits]: query for content_id, query in unnamed_queries.items()}
+    for digits in range(_DIGITS, 65):
+        by_id = {content_id[:digits]: query for content_id, query in unnamed_queries.items()}
+        if len(by_id) == len(unnamed_queries) and not by_id.keys() & named_queries.keys():
+            return by_id
+    raise InvalidInput("a query has the content id of another one as its name", "queries")
 
 
 # Equal transcripts are copies if their probability is below one in so many.

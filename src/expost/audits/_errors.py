@@ -31,6 +31,7 @@ class BadFiles(InvalidInput):
         self.files = tuple(files)
         first, *others = self.files
         if others:
+            self.details = self.files
             super().__init__(f"{len(files):,} entries cannot be used, the first is {first}")
         else:
             super().__init__(first.reason, first.file)
@@ -64,7 +65,7 @@ class BadRows(InvalidInput):
     """
 
     def __init__(self, rows: tuple[BadRow, ...], count: int) -> None:
-        self.rows = rows
+        self.rows = self.details = rows
         self.count = count
         what = "row cannot be used" if count == 1 else "rows cannot be used"
         super().__init__(f"{count:,} {what}, so nobody was audited: {rows[0]}")

@@ -11,8 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from expost.answers import Answers, no_such_query, queries_from_json
 from expost.cli._outputs import Line, warn
 from expost.cli._parsing import parse_labels
@@ -26,7 +24,6 @@ from expost.session import HistoryFile
 
 if TYPE_CHECKING:
     from expost.audits._answer_files import LoadedTranscripts
-    from expost.audits._errors import BadFiles
 
 __all__ = [
     "about_options",
@@ -40,7 +37,6 @@ __all__ = [
     "read_query",
     "read_record",
     "read_value",
-    "show_bad_files",
 ]
 
 
@@ -71,26 +67,13 @@ def read_query(path: Path, domain: Domain) -> Query:
         return queries[key]
 
 
-def show_bad_files(error: BadFiles) -> None:
-    """Print a line for each entry of a folder that cannot be used, if there are several."""
-    if len(error.files) > 1:
-        for bad_file in error.files:
-            click.echo(f"expost: {bad_file}", err=True)
-
-
 def read_answers(data: Path, queries: Path | None, line: Line) -> LoadedTranscripts:
     """Load the answers in a folder of transcripts, or in a table, which names no filter."""
     # Imported here, because commands on one transcript do not need it.
     from expost.audits._answer_files import LoadedTranscripts, load_answers, load_folder
-    from expost.audits._errors import BadFiles
 
     if data.is_dir():
-        try:
-            return load_folder(data, queries, progress=line.counts("transcripts"))
-        except BadFiles as error:
-            line.clear()
-            show_bad_files(error)
-            raise
+        return load_folder(data, queries, progress=line.counts("transcripts"))
     if queries is None:
         with at(str(data), ": "), open_for_reading(data, most=sys.maxsize):
             raise InvalidInput("a table needs --queries QUERIES too")

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
 
 from expost._format import format_count
@@ -14,14 +13,7 @@ from expost.answers import Answers
 from expost.audits._answer_files import save_losses
 from expost.audits._losses import AgainstBudget, Losses, against_budget, losses_within
 from expost.cli._inputs import read_answers
-from expost.cli._outputs import (
-    check_output,
-    check_picture,
-    picture_line,
-    progress_line,
-    show_json,
-    show_lines,
-)
+from expost.cli._outputs import Result, check_output, check_picture, progress_line
 from expost.errors import InvalidInput, at
 from expost.files.kinds import LOSSES
 from expost.files.tables import table_format
@@ -29,23 +21,21 @@ from expost.filters import BayesianFilter, Filter
 from expost.report._formatting import budget_text, format_amount
 from expost.solver import Effort
 
-__all__ = ["show_losses"]
+__all__ = ["loss_of_many"]
 
 # Likelihoods evaluated for each megabyte of input; a few seconds of work.
 _MOST_EVALUATIONS_PER_MB = 400_000_000
 
 
-def show_losses(
+def loss_of_many(
     data: Path,
     queries: Path | None,
     budget: str | None,
     out: Path | None,
     picture: Path | None,
     effort: Effort,
-    *,
-    as_json: bool,
-) -> None:
-    """Work out, save, draw and show the losses of all subjects."""
+) -> Result:
+    """Compute, save and draw the losses of all subjects."""
     filter_ = None if budget is None else _filter(budget)
     if picture is not None:
         check_picture(picture, data, queries)
@@ -70,11 +60,8 @@ def show_losses(
         save_losses(result, out)
     if picture is not None:
         _draw(losses, picture)
-    if as_json:
-        show_json(result.tree() if out is None else result.summary())
-        return
     exchanges = int(losses.exchanges.sum())
-    lines = [
+    lines: list[str | tuple[str, str]] = [
         ("subjects", f"{len(losses):,}{_unasked(study.unasked)}"),
         ("exchanges", f"{exchanges:,}"),
         ("mean loss", format_amount(losses.upper.mean())),
@@ -92,9 +79,9 @@ def show_losses(
         lines += _budget(against)
     elif any(study.filters):
         lines.append(("budget", "the transcripts name different ones; --budget gives one for all"))
-    show_lines(lines)
     if picture is not None:
-        click.echo(picture_line(picture))
+        lines.append(f"The picture is in {picture}.")
+    return Result(result.tree if out is None else result.summary, lines)
 
 
 def _megabytes(data: Path, queries: Path | None) -> float:

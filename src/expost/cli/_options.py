@@ -13,7 +13,6 @@ from expost.solver import GAP, Effort
 
 __all__ = [
     "about",
-    "as_json",
     "composition_delta",
     "file_option",
     "next_query",
@@ -58,7 +57,6 @@ queries_file = file_option(
 composition_delta = click.option(
     "--delta", metavar="D", help="For composition; that of the file's filter by default."
 )
-as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 
 about = click.option(
     "--about",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +17,7 @@ import click
 
 from expost._format import align_columns
 from expost.errors import InvalidInput, at, make_printable
-from expost.files.canonical import json_text
+from expost.files.canonical import json_text, plain_tree
 from expost.files.regular import check_not_input
 
 if TYPE_CHECKING:
@@ -25,16 +27,16 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Line",
+    "Result",
+    "as_json",
     "check_output",
     "check_picture",
-    "fail_if",
     "modification_date",
-    "picture_line",
+    "prints_result",
     "progress_line",
     "show_json",
     "show_lines",
     "show_result",
-    "show_table",
     "todays_date",
     "warn",
     "with_progress",
@@ -46,37 +48,50 @@ def warn(message: str) -> None:
     click.echo(make_printable(f"expost: warning: {message}"), err=True)
 
 
-def show_json(tree: Any) -> None:
-    """Print the tree of a result."""
-    click.echo(json_text(tree, indent=2))
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 
 
-def show_lines(lines: Iterable[tuple[str, str]]) -> None:
-    """Print names and values in two columns, without control characters."""
-    rows = list(lines)
-    width = max((len(name) for name, _ in rows), default=0)
-    for name, value in rows:
-        click.echo(make_printable(f"{name:<{width}}  {value}"))
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The result of a command."""
+
+    tree: dict[str, Any] | Callable[[], dict[str, Any]]
+    """For programs; a function makes a tree that is large only if it is printed."""
+    lines: Iterable[str | tuple[str, ...]]
+    """For people: texts, and rows of tables."""
+    exit_code: int = 0
 
 
-def show_result(as_json: bool, tree: Any, lines: Iterable[tuple[str, str]]) -> None:
-    """Print a result for programs, or for people."""
+def prints_result(command: Callable[..., Result]) -> Callable[..., None]:
+    """Add ``--json`` to a command; print the result that it returns, and exit with its code."""
+
+    @functools.wraps(command)
+    def called(as_json: bool, **options: Any) -> None:
+        show_result(command(**options), as_json=as_json)
+
+    return as_json(called)
+
+
+def show_result(result: Result, *, as_json: bool) -> None:
+    """Print a result for programs, or for people, and exit with its code if that is not zero."""
     if as_json:
-        show_json(tree)
+        show_json(result.tree() if callable(result.tree) else result.tree)
     else:
-        show_lines(lines)
+        show_lines(result.lines)
+    if result.exit_code:
+        raise click.exceptions.Exit(int(result.exit_code))
 
 
-def show_table(rows: Sequence[Sequence[str]]) -> None:
-    """Print rows in aligned columns, without control characters."""
-    for line in align_columns(rows):
-        click.echo(make_printable(line))
+def show_json(tree: dict[str, Any]) -> None:
+    """Print the tree of a result."""
+    click.echo(json_text(plain_tree(tree), indent=2))
 
 
-def fail_if(negative: object) -> None:
-    """End the command with exit code 1 if the outcome is negative."""
-    if negative:
-        raise click.exceptions.Exit(1)
+def show_lines(lines: Iterable[str | tuple[str, ...]]) -> None:
+    """Print texts, and rows in aligned columns, without control characters."""
+    for is_table, group in groupby(lines, key=lambda line: isinstance(line, tuple)):
+        for line in align_columns(list(group)) if is_table else map(str, group):
+            click.echo(make_printable(line))
 
 
 _PATIENCE = 1.0
@@ -194,11 +209,6 @@ def check_picture(picture: Path, *read: Path | None) -> None:
     if not picture.parent.is_dir():
         reason = f"the picture cannot be saved: there is no folder {picture.parent}"
         raise InvalidInput(reason, str(picture))
-
-
-def picture_line(picture: Path) -> str:
-    """Return the line that says where the picture is."""
-    return make_printable(f"The picture is in {picture}.")
 
 
 def modification_date(file: Path) -> str:

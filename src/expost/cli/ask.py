@@ -9,18 +9,11 @@ from typing import Any
 import click
 
 from expost.cli._inputs import check_name, open_history, read_value
-from expost.cli._options import (
-    as_json,
-    file_option,
-    next_query,
-    search_options,
-    transcript_file,
-)
-from expost.cli._outputs import Line, progress_line, show_json, show_lines
+from expost.cli._options import file_option, next_query, search_options, transcript_file
+from expost.cli._outputs import Line, Result, as_json, progress_line, show_json, show_result
 from expost.cli.decide import read_dry_run
 from expost.domains import Domain
 from expost.errors import BudgetExceeded, InvalidInput
-from expost.files.canonical import plain_tree
 from expost.report._formatting import response_text
 from expost.session._file_session import FileSession
 from expost.solver import Effort
@@ -58,11 +51,10 @@ def command(file: Path, query: Path, secret: Path | None, effort: Effort, as_jso
                 show_json(tree)
             raise
     answered = len(session.transcript)
-    if as_json:
-        show_json(plain_tree({"answered": True, "response": response, "exchanges": answered}))
-    else:
-        shown = response_text(response, next_query_, transcript.domain)
-        show_lines([("response", shown), ("exchanges", str(answered))])
+    tree = {"answered": True, "response": response, "exchanges": answered}
+    shown = response_text(response, next_query_, transcript.domain)
+    lines = [("response", shown), ("exchanges", str(answered))]
+    show_result(Result(tree, lines), as_json=as_json)
 
 
 def _secret(file: Path | None, domain: Domain, line: Line) -> Any:

@@ -12,19 +12,16 @@ import click
 from expost._format import format_count
 from expost.audits._answer_files import transcript_files
 from expost.audits._audit import Audit, FilesRead, audit, audit_files_on_spark, is_transcript_folder
-from expost.audits._errors import BadFiles, BadRows
 from expost.audits._log import LogFiles
 from expost.audits._plan import filter_file_to_json, load_filter
 from expost.audits._polars_engine import Parts
-from expost.cli._inputs import show_bad_files
-from expost.cli._options import as_json, out_option, page_date, path, queries_file, search_options
+from expost.cli._options import out_option, page_date, path, queries_file, search_options
 from expost.cli._outputs import (
+    Result,
     check_output,
-    fail_if,
     modification_date,
+    prints_result,
     progress_line,
-    show_json,
-    show_lines,
 )
 from expost.errors import InvalidInput, at, make_printable
 from expost.files.canonical import json_text
@@ -72,7 +69,7 @@ _UNIT = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 @click.option("--memory", default="2G", metavar="SIZE", help="For rows: more is done in parts.")
 @page_date
 @search_options(threads=False)
-@as_json
+@prints_result
 def command(
     answers: Path,
     queries: Path | None,
@@ -83,8 +80,7 @@ def command(
     memory: str,
     date: str | None,
     effort: Effort,
-    as_json: bool,
-) -> None:
+) -> Result:
     """Check that every subject's budget was respected at every exchange.
 
     ANSWERS is a log (CSV, JSONL or Parquet, or a folder of these) with the columns subject, order,
@@ -98,37 +94,25 @@ def command(
     filter_, limit = load_filter(filter_file), _parse_size(memory)
     if out is not None:
         _check_out(out, answers)
-    try:
-        if engine == "spark":
-            result = audit_files_on_spark(answers, queries, filter=filter_, effort=effort)
-        else:
-            with progress_line() as line:
-                result = audit(
-                    answers,
-                    queries,
-                    filter=filter_,
-                    gap=effort.gap,
-                    nodes=effort.nodes,
-                    memory=limit,
-                    resume=None if out is None else out / _PARTS,
-                    progress=lambda done, total: line.count(100 * done // total, 100, "%"),
-                )
-    except BadRows as error:
-        for row in error.rows:
-            click.echo(f"expost: {row}", err=True)
-        raise
-    except BadFiles as error:
-        show_bad_files(error)
-        raise
+    if engine == "spark":
+        result = audit_files_on_spark(answers, queries, filter=filter_, effort=effort)
+    else:
+        with progress_line() as line:
+            result = audit(
+                answers,
+                queries,
+                filter=filter_,
+                gap=effort.gap,
+                nodes=effort.nodes,
+                memory=limit,
+                resume=None if out is None else out / _PARTS,
+                progress=lambda done, total: line.count(100 * done // total, 100, "%"),
+            )
     if expect is not None:
         _check_subject_count(result, expect, answers)
     if out is not None:
         _write_results(result, out, answers, queries, date)
-    if as_json:
-        show_json(result.summary())
-    else:
-        show_lines(audit_lines(result))
-    fail_if(result.broken)
+    return Result(result.summary(), audit_lines(result), exit_code=result.broken > 0)
 
 
 def _parse_size(text: str) -> int:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from expost.cli._options import as_json, out_option, search_options, transcript_file
-from expost.cli._outputs import check_output, show_json, show_lines, with_progress
+from expost.cli._options import out_option, search_options, transcript_file
+from expost.cli._outputs import Result, check_output, prints_result, with_progress
 from expost.cli.verify import proof_lines
 from expost.files.kinds import PROOF
 from expost.loss import Replay
@@ -26,8 +26,8 @@ _RETRY_FACTOR = 10
 @transcript_file
 @out_option("PROOF", "Where to write it; an existing proof is replaced.", required=True)
 @search_options(threads=False)
-@as_json
-def command(file: Path, out: Path, effort: Effort, as_json: bool) -> None:
+@prints_result
+def command(file: Path, out: Path, effort: Effort) -> Result:
     """Write a proof of an upper bound on the realized loss, for anyone to check."""
     check_output(out, PROOF, file)
     transcript = load_transcript(file)
@@ -36,15 +36,13 @@ def command(file: Path, out: Path, effort: Effort, as_json: bool) -> None:
         proof = certified(transcript, effort, lambda leaves: line.stage(f"leaves: {leaves:,}"))
         replay = replay_with_effort(transcript, watched_effort.with_share(0.5), line.exchanges)
     size = proof.save(out)
-    if as_json:
-        show_json({**proof.tree(), **replay.course_tree(), "bytes": size})
-        return
-    show_lines(
+    return Result(
+        {**proof.tree(), **replay.course_tree(), "bytes": size},
         [
             *proof_lines(proof.verdict, replay, _retry_hint(proof, replay, effort)),
             ("leaves", f"{proof.leaves:,}"),
             ("proof", f"{out}, {size:,} bytes"),
-        ]
+        ],
     )
 
 

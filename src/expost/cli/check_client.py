@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from expost.cli._inputs import read_domain, read_query
-from expost.cli._options import as_json, file_option, path
-from expost.cli._outputs import fail_if, show_result
+from expost.cli._options import file_option, path
+from expost.cli._outputs import Result, prints_result
 from expost.client_checks import ClientCheck, Contradiction, check_client
 from expost.domains import Domain
 from expost.errors import at
@@ -29,10 +29,8 @@ __all__ = ["command"]
     help="Confidence of a refutation, over all comparisons together.",
 )
 @click.option("--permanent", is_flag=True, help="A subject's response to an input stays the same.")
-@as_json
-def command(
-    pairs: Path, query: Path, domain: Path, confidence: str, permanent: bool, as_json: bool
-) -> None:
+@prints_result
+def command(pairs: Path, query: Path, domain: Path, confidence: str, permanent: bool) -> Result:
     """Test whether a client samples as claimed. Exits with 1 if that is refuted.
 
     PAIRS is a table of inputs and the client's outputs (CSV).
@@ -44,8 +42,7 @@ def command(
     with at(str(pairs), ": "):
         table = read_csv(pairs, (*values.called("input"), "output", "subject"))
         check = check_client(claim, values, table, confidence=level, permanent=permanent)
-    show_result(as_json, check.tree(), _lines(check))
-    fail_if(check.refuted)
+    return Result(check.tree(), _lines(check), exit_code=check.refuted)
 
 
 def _lines(check: ClientCheck) -> list[tuple[str, str]]:

@@ -77,9 +77,9 @@ def run() -> None:
     """Run the command line; whatever goes wrong is one line on standard error, and an exit code."""
     import warnings
 
-    from expost.errors import ExpostError, InvalidInput, LargeBudgetWarning
+    from expost.errors import ExpostError, InvalidInput
 
-    warnings.simplefilter("ignore", LargeBudgetWarning)  # commands print it as one line
+    warnings.simplefilter("ignore", UserWarning)  # commands print them in lines of their own
     out = sys.__stdout__
     if out is not None and out is sys.stdout and not out.isatty():
         patient = io.BufferedWriter(_Patient(out.fileno(), "w", closefd=False))
@@ -92,6 +92,8 @@ def run() -> None:
         sys.stdout.flush()
         sys.exit(done)
     except InvalidInput as error:
+        for entry in error.details:
+            print(f"expost: {entry}", file=sys.stderr)
         reason = str(error)
     except ExpostError as refusal:  # a query was refused, or a ledger has stopped
         reason, code = str(refusal), 1

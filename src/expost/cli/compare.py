@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from expost._format import format_count
-from expost.cli._options import as_json, composition_delta, search_options, transcript_file
-from expost.cli._outputs import show_json, show_table, with_progress
+from expost.cli._options import composition_delta, search_options, transcript_file
+from expost.cli._outputs import Result, prints_result, with_progress
 from expost.errors import InvalidInput
 from expost.filters._acceptance_limits import MOST_REPEATS
 from expost.filters._outcomes import undecided_text
@@ -32,10 +32,8 @@ Row = tuple[str, str, str, str]
     "--epsilon-budget", metavar="E", help="The budget; that of the file's filter by default."
 )
 @search_options()
-@as_json
-def command(
-    file: Path, delta: str | None, epsilon_budget: str | None, effort: Effort, as_json: bool
-) -> None:
+@prints_result
+def command(file: Path, delta: str | None, epsilon_budget: str | None, effort: Effort) -> Result:
     """Compare accounting methods on a transcript, and how many more queries each would accept."""
     transcript = load_transcript(file)
     if transcript.filter is None and epsilon_budget is None:
@@ -46,17 +44,19 @@ def command(
         result = compare(
             odometer, epsilon_budget, delta, stage=lambda name: line.stage(f"accounting: {name}")
         )
-    if as_json:
-        show_json(result.tree())
-        return
     limit = f"budget {result.budget} at delta {float(result.delta):.6g}"
-    click.echo(f"{format_count(result.exchanges, 'exchange')}, {limit}\n")
     last = transcript.exchanges[-1].query
-    show_table(list(_rows(result, last, effort)))
-    click.echo("\nmore: how many more of the last query would be accepted, whatever the responses.")
-    click.echo(f"The last query: {query_in_words(last, transcript.domain)}.")
+    lines: list[str | Row] = [
+        f"{format_count(result.exchanges, 'exchange')}, {limit}",
+        "",
+        *_rows(result, last, effort),
+        "",
+        "more: how many more of the last query would be accepted, whatever the responses.",
+        f"The last query: {query_in_words(last, transcript.domain)}.",
+    ]
     if result.beyond:
-        click.echo(f"{result.beyond[:1].upper()}{result.beyond[1:]}.")
+        lines.append(f"{result.beyond[:1].upper()}{result.beyond[1:]}.")
+    return Result(result.tree(), lines)
 
 
 def _rows(result: Comparison, last: Query, effort: Effort) -> Iterator[Row]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import click
 from click.shell_completion import BashComplete, FishComplete, ShellComplete, ZshComplete
 
-from expost.cli._options import as_json
-from expost.cli._outputs import show_json
+from expost.cli._outputs import Result, prints_result
 
 __all__ = ["command"]
 
@@ -17,9 +16,9 @@ _SHELLS: dict[str, type[ShellComplete]] = {
 
 @click.command("completion")
 @click.argument("shell", type=click.Choice(list(_SHELLS)))
-@as_json
+@prints_result
 @click.pass_context
-def command(context: click.Context, shell: str, as_json: bool) -> None:
+def command(context: click.Context, shell: str) -> Result:
     """Print a shell completion script.
 
     It completes commands, options and file names. For bash and zsh put
@@ -28,7 +27,4 @@ def command(context: click.Context, shell: str, as_json: bool) -> None:
     """
     group = context.find_root().command
     script = _SHELLS[shell](group, {}, "expost", "_EXPOST_COMPLETE").source().strip()
-    if as_json:
-        show_json({"shell": shell, "script": script})
-    else:
-        click.echo(script)
+    return Result({"shell": shell, "script": script}, script.splitlines())

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from expost.cli._inputs import read_query
-from expost.cli._options import as_json, next_query, search_options, transcript_file
-from expost.cli._outputs import show_json, show_lines, with_progress
+from expost.cli._options import next_query, search_options, transcript_file
+from expost.cli._outputs import Result, prints_result, with_progress
 from expost.errors import at
 from expost.filters import Filter
 from expost.filters._decision import remaining_text
@@ -34,17 +34,14 @@ def read_dry_run(file: Path, query_file: Path) -> tuple[Transcript, Filter, Quer
 @transcript_file
 @next_query
 @search_options()
-@as_json
-def command(file: Path, query: Path, effort: Effort, as_json: bool) -> None:
+@prints_result
+def command(file: Path, query: Path, effort: Effort) -> Result:
     """Check whether a query would be accepted (dry run). Changes nothing."""
     transcript, filter_, next_query_ = read_dry_run(file, query)
     with with_progress(effort) as (watched_effort, _):
         odometer = Odometer(transcript, effort=watched_effort)
         decision = filter_.decide(odometer, next_query_)
         tree = decision.tree()  # works out everything that is shown
-    if as_json:
-        show_json(tree)
-        return
     outcome = outcome_text(accepted=decision.accepted, undecided=False)
     if decision.undecided:
         outcome += f": {undecided_text(effort)}"
@@ -52,7 +49,8 @@ def command(file: Path, query: Path, effort: Effort, as_json: bool) -> None:
     if decision.worst_response is not None:
         response = response_text(decision.worst_response, next_query_, transcript.domain)
         worst += f"  (if the response is {response})"
-    show_lines(
+    return Result(
+        tree,
         [
             ("decision", outcome),
             (f"{decision.held} now", format_amount(decision.loss)),
@@ -60,5 +58,5 @@ def command(file: Path, query: Path, effort: Effort, as_json: bool) -> None:
             ("budget", filter_.limit),
             ("remaining", remaining_text(decision.remaining, decision.budget)),
             ("largest epsilon", str(decision.largest_epsilon or "none")),
-        ]
+        ],
     )

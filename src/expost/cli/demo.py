@@ -12,8 +12,8 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.cli._options import as_json, file_option
-from expost.cli._outputs import check_output, show_json
+from expost.cli._options import file_option
+from expost.cli._outputs import as_json, check_output, show_json, show_lines
 from expost.domains import FiniteSet
 from expost.files.kinds import PICTURE
 from expost.filters._basic import BasicFilter
@@ -114,10 +114,10 @@ def command(out: Path | None, seed: int, as_json: bool) -> None:
         check_output(out, PICTURE)
     steps = running_example()
     if not as_json:
-        click.echo("\n".join(_example_lines(steps)))
+        show_lines(_example_lines(steps))
     ways, odometer = _simulate_strategies(seed)
     if not as_json:
-        click.echo("\n".join(_strategy_lines(ways, odometer)))
+        show_lines(_strategy_lines(ways, odometer))
     if out is not None:
         chart = odometer_chart(odometer, odometer.history)
         save_chart(chart, out, alt="The loss of one person after each response.")
@@ -127,7 +127,7 @@ def command(out: Path | None, seed: int, as_json: bool) -> None:
         picture = None if out is None else str(out)
         show_json({"example": accepted, "people": SUBJECTS, **measured, "picture": picture})
     elif out is not None:
-        click.echo(f"\nThe picture is in {out}.")
+        show_lines(["", f"The picture is in {out}."])
 
 
 def _example_lines(steps: Sequence[ExampleStep]) -> Iterator[str]:

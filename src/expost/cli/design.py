@@ -9,14 +9,15 @@ from pathlib import Path
 
 import click
 
-from expost.cli._options import as_json, file_option, page_date, path
+from expost.cli._options import file_option, page_date, path
 from expost.cli._outputs import (
+    Result,
+    as_json,
     check_output,
     modification_date,
     progress_line,
-    show_json,
     show_lines,
-    show_table,
+    show_result,
     warn,
 )
 from expost.designs import Design, design_study, load_study
@@ -69,10 +70,7 @@ def command(
             progress=lambda done, total, strategy: line.count(done, total, f"designs: {strategy}"),
         )
     # First what was found: a page that cannot be written must not lose it.
-    if as_json:
-        show_json(design.tree())
-    else:
-        _show(design)
+    show_result(Result(design.tree(), _lines(design)), as_json=as_json)
     if html is not None:
         text = design_page(
             design,
@@ -82,7 +80,7 @@ def command(
         )
         save(html, lambda: text)
         if not as_json:
-            click.echo(f"\nwritten to {html}")
+            show_lines(["", f"written to {html}"])
 
 
 def _other_budgets(epsilon: Fraction) -> list[Fraction]:
@@ -91,26 +89,20 @@ def _other_budgets(epsilon: Fraction) -> list[Fraction]:
     return [budget for budget in budgets if LEAST_EPSILON <= budget <= LARGEST_EPSILON]
 
 
-def _show(design: Design) -> None:
+def _lines(design: Design) -> Iterator[str | tuple[str, ...]]:
     best = design.recommended
-    cells = [("", "standard error", "answers", "possible")]
+    yield "", "standard error", "answers", "possible"
     for prediction in design.predictions:
         noise = prediction.accuracy.simulation_error
         spread = f" ± {100 * noise / prediction.error:.1f} %" if noise else ""
         verdict = "recommended" if prediction is best else "yes" if prediction.possible else "no"
-        error, answers = f"{error_text(prediction.error)}{spread}", f"{prediction.answers:.3g}"
-        cells.append((prediction.name, error, answers, verdict))
-    show_table(cells)
-    click.echo()
-    show_lines(_lines(design))
-
-
-def _lines(design: Design) -> Iterator[tuple[str, str]]:
+        error = f"{error_text(prediction.error)}{spread}"
+        yield prediction.name, error, f"{prediction.answers:.3g}", verdict
+    yield ""
     yield "recommended", design_advice(design)
     for index, reason in enumerate(design_reasons(design)):
         yield "" if index else "why", reason
-    best = design.recommended
     if best is not None:
         for index, goal in enumerate(design.study.goals):
-            error = best.accuracy.standard_errors[index]
-            yield "" if index else "goals", f"{goal.name}: standard error {error_text(error)}"
+            error = error_text(best.accuracy.standard_errors[index])
+            yield "" if index else "goals", f"{goal.name}: standard error {error}"

@@ -19,7 +19,7 @@ from typing import Any
 import click
 
 from expost import __version__
-from expost.cli._outputs import fail_if, show_result
+from expost.cli._outputs import Result, prints_result
 from expost.errors import InvalidInput
 from expost.files.regular import can_be_written, open_for_reading, others_may_read, others_may_write
 
@@ -173,8 +173,8 @@ _path = click.Path(path_type=Path)
 @click.command("doctor")
 @click.argument("file", type=_path, metavar="[FILE]", required=False)
 @click.option("--secret", type=_path, metavar="SECRET", help="A file with a subject's value.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
-def command(file: Path | None, secret: Path | None, as_json: bool) -> None:
+@prints_result
+def command(file: Path | None, secret: Path | None) -> Result:
     """Check the installation and suggest fixes.
 
     FILE is a transcript. Also check who else may read or write it, and SECRET. Exits with 1 if
@@ -193,8 +193,8 @@ def command(file: Path | None, secret: Path | None, as_json: bool) -> None:
         problems += transcript_problems(file)
     if secret is not None:
         problems += secret_problems(secret)
-    show_result(as_json, _tree(installed, code, problems), _lines(installed, code, problems))
-    fail_if(problems)
+    lines = _lines(installed, code, problems)
+    return Result(_tree(installed, code, problems), lines, exit_code=bool(problems))
 
 
 def _versions(installed: list[Package], extra: str | None) -> dict[str, str | None]:

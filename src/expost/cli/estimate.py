@@ -4,34 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 
 from expost._format import format_count
 from expost.answers import Answers
 from expost.cli._inputs import about_options, find_attributes, read_answers
-from expost.cli._options import about, as_json, file_option, out_option, path, queries_file, step
-from expost.cli._outputs import (
-    check_picture,
-    picture_line,
-    progress_line,
-    show_json,
-    show_lines,
-    show_table,
-)
+from expost.cli._options import about, file_option, out_option, path, queries_file, step
+from expost.cli._outputs import Result, check_picture, prints_result, progress_line
 from expost.errors import InvalidInput
 from expost.estimation import select_for_likelihood
 from expost.knowledge import Samples, load_prior
 from expost.report._estimates import (
     EstimateReport,
-    IntervalOptions,
     check_mean,
     mark_incomplete,
-    report_distribution,
     report_frequencies,
-    report_likelihood_mean,
+    report_likelihood,
     report_mean,
     report_support_mean,
 )
@@ -77,7 +68,7 @@ _DUST = 1e-5
 )
 @click.option("--seed", type=int, default=0, help="With --repetitions: which subjects are drawn.")
 @out_option("PICTURE", "Where to draw it; .png, .svg or .pdf. An existing picture is replaced.")
-@as_json
+@prints_result
 def command(
     data: Path,
     queries: Path | None,
@@ -93,8 +84,7 @@ def command(
     repetitions: int | None,
     seed: int,
     out: Path | None,
-    as_json: bool,
-) -> None:
+) -> Result:
     """Estimate means, frequencies or distributions from many subjects.
 
     By default it is how the values are distributed; of a record, those of the attributes --about,
@@ -115,27 +105,25 @@ def command(
     with progress_line() as line:
         study = read_answers(data, queries, line)
         answers = study.answers
-        options = IntervalOptions(confidence, repetitions, seed, line.counts("repetitions"))
         if key is not None:
             check_mean(answers, key, unnamed=queries is None)
+        options: dict[str, Any] = {"confidence": confidence, "repetitions": repetitions}
+        options |= {"seed": seed, "progress": line.counts("repetitions")}
         target = None if of_query else find_attributes(answers, about, step, key=key)
         with about_options():
             if key is not None and not likelihood:
                 result = report_mean(answers, key, confidence=confidence)
+            elif key is not None and support is not None:
+                points = _load_support(support, answers)
+                result = report_support_mean(answers, key, points, **options)
             elif naive:
                 if target is not None:
                     names, at_step = target
                     answers = answers.about(*names, at=at_step, planned=planned)
                 result = report_frequencies(answers, confidence=confidence)
-            elif key is not None and support is not None:
-                points = _load_support(support, answers)
-                result = report_support_mean(answers, key, points, options)
             else:
                 answers, target = select_for_likelihood(answers, target, planned=planned)
-                estimator = report_distribution
-                if key is not None:
-                    estimator = partial(report_likelihood_mean, key=key)
-                result = estimator(answers, target, options)
+                result = report_likelihood(answers, target, key, **options)
     unused = len(study.answers.codes) - len(answers.codes)
     if unused:  # they are about other attributes
         left_out = len(study.answers) - len(answers)
@@ -144,16 +132,12 @@ def command(
         result = mark_incomplete(result)
     if out is not None:
         _draw(result, out)
-    if as_json:
-        show_json(result.tree())
-        return
+    lines = [*_table(result), "", *_lines(result)]
     if result.warning is not None:  # before anybody takes a number for what it is not
-        show_lines([("warning", result.warning)])
-        click.echo()
-    _show_table(result)
-    show_lines(_lines(result))
+        lines = [("warning", result.warning), "", *lines]
     if out is not None:
-        click.echo(picture_line(out))
+        lines.append(f"The picture is in {out}.")
+    return Result(result.tree(), lines)
 
 
 def _load_support(path: Path, answers: Answers) -> Samples:
@@ -163,26 +147,24 @@ def _load_support(path: Path, answers: Answers) -> Samples:
     return points
 
 
-def _show_table(result: EstimateReport) -> None:
-    """Print the estimates in columns; only the largest if there are very many."""
+def _table(result: EstimateReport) -> Iterator[str | tuple[str, ...]]:
+    """Yield the estimates in columns; only the largest if there are very many."""
     rows = result.estimates
     if len(rows) > _MOST:
         least = sorted((row.estimate for row in rows), reverse=True)[_MOST - 1]
         rows = tuple(row for row in rows if row.estimate >= least)[:_MOST]
     level = f"{100 * result.confidence:g} % interval"
-    cells = [("", "estimate", level, "standard error")]
+    yield "", "estimate", level, "standard error"
     for row in rows:
         if not row.identified:
-            cells.append((row.of, "not determined", "", ""))
+            yield row.of, "not determined", "", ""
             continue
         estimate, lower, upper = (
             _format_estimate(bound, result.ends) for bound in (row.estimate, row.lower, row.upper)
         )
-        cells.append((row.of, estimate, f"{lower} to {upper}", f"{row.standard_error:.4g}"))
-    show_table(cells)
+        yield row.of, estimate, f"{lower} to {upper}", f"{row.standard_error:.4g}"
     if len(rows) < len(result.estimates):
-        click.echo(f"… and {len(result.estimates) - len(rows):,} smaller ones (--json has all)")
-    click.echo()
+        yield f"… and {len(result.estimates) - len(rows):,} smaller ones (--json has all)"
 
 
 def _format_estimate(estimate: float, ends: tuple[float, float]) -> str:

@@ -6,19 +6,19 @@ from pathlib import Path
 
 import click
 
-from expost.cli._options import (
-    as_json,
-    file_option,
-    page_date,
-    search_options,
-    transcript_file,
+from expost.cli._options import file_option, page_date, search_options, transcript_file
+from expost.cli._outputs import (
+    Result,
+    check_output,
+    modification_date,
+    prints_result,
+    with_progress,
 )
-from expost.cli._outputs import Line, check_output, modification_date, show_json, with_progress
-from expost.errors import InvalidInput, make_printable
+from expost.errors import InvalidInput
 from expost.files.kinds import PAGE
 from expost.knowledge import confidence_change, load_prior
 from expost.loss._replay import replay_with_effort
-from expost.report._explanation import Explanation, explain, explanation_sentences
+from expost.report._explanation import explain, explanation_sentences
 from expost.report._learned_page import learned_page, learned_sentences
 from expost.report._transcript_page import transcript_page
 from expost.solver import Effort
@@ -34,7 +34,7 @@ __all__ = ["command"]
 @file_option("--html", "OUT", "Where to save it as a page; an existing page is replaced.")
 @page_date
 @search_options()
-@as_json
+@prints_result
 def command(
     file: Path,
     prior: Path | None,
@@ -42,8 +42,7 @@ def command(
     html: Path | None,
     date: str | None,
     effort: Effort,
-    as_json: bool,
-) -> None:
+) -> Result:
     """Explain a transcript in plain language.
 
     It says what was asked and answered, what that did to the loss, and what the loss means.
@@ -54,64 +53,25 @@ def command(
         raise InvalidInput("requires --html", "--date")
     if html is not None:
         check_output(html, PAGE, file, prior)
-    if prior is not None and statement is not None:
-        _show_learned(file, prior, statement, html, date, effort, as_json=as_json)
-    elif prior is None and statement is None:
-        _show_explanation(file, html, date, effort, as_json=as_json)
-    else:
+    if (prior is None) != (statement is None):
         raise InvalidInput("give --prior PRIOR and --statement TEXT together")
-
-
-def _show_learned(
-    file: Path,
-    prior: Path,
-    statement: str,
-    html: Path | None,
-    date: str | None,
-    effort: Effort,
-    *,
-    as_json: bool,
-) -> None:
     transcript = load_transcript(file)
-    belief = load_prior(prior, transcript.domain)
+    belief = None if prior is None else load_prior(prior, transcript.domain)
+    date = date or modification_date(file)
     with with_progress(effort) as (watched_effort, line):
         replay = replay_with_effort(transcript, watched_effort, line.exchanges)
-        change = confidence_change(replay, belief, statement)
+        if belief is not None and prior is not None and statement is not None:
+            change = confidence_change(replay, belief, statement)
+            content = learned_page(change, replay, name=file.name, prior=prior.name, date=date)
+            tree, sentences = change.tree(), learned_sentences(change, replay)
+        else:
+            explanation = explain(replay)
+            tree, sentences = explanation.tree(), explanation_sentences(explanation)
+            if html is not None:
+                losses = line.losses_along(replay.odometer)
+                content = transcript_page(explanation, losses, name=file.name, date=date)
+    lines = [*sentences]
     if html is not None:
-        content = learned_page(
-            change, replay, name=file.name, prior=prior.name, date=date or modification_date(file)
-        )
         html.write_text(content, encoding="utf-8")
-    if as_json:
-        show_json(change.tree())
-    else:
-        click.echo("\n".join(learned_sentences(change, replay)))
-        _say_where(html)
-
-
-def _show_explanation(
-    file: Path, html: Path | None, date: str | None, effort: Effort, *, as_json: bool
-) -> None:
-    transcript = load_transcript(file)
-    with with_progress(effort) as (watched_effort, line):
-        explanation = explain(replay_with_effort(transcript, watched_effort, line.exchanges))
-        if html is not None:
-            _draw(explanation, file, html, date, line)
-    if as_json:
-        show_json(explanation.tree())
-        return
-    click.echo("\n".join(map(make_printable, explanation_sentences(explanation))))
-    _say_where(html)
-
-
-def _say_where(html: Path | None) -> None:
-    if html is not None:
-        click.echo(f"\n{make_printable(f'The page is in {html}.')}")
-
-
-def _draw(explanation: Explanation, file: Path, html: Path, date: str | None, line: Line) -> None:
-    losses = line.losses_along(explanation.replay.odometer)
-    content = transcript_page(
-        explanation, losses, name=file.name, date=date or modification_date(file)
-    )
-    html.write_text(content, encoding="utf-8")
+        lines += ["", f"The page is in {html}."]
+    return Result(tree, lines)

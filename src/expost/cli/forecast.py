@@ -11,8 +11,8 @@ import click
 from expost.audits._answer_files import LoadedTranscripts
 from expost.audits._plan import load_filter
 from expost.cli._inputs import read_answers, read_query
-from expost.cli._options import as_json, file_option, next_query, path, queries_file
-from expost.cli._outputs import progress_line, show_result
+from expost.cli._options import file_option, next_query, path, queries_file
+from expost.cli._outputs import Result, prints_result, progress_line
 from expost.cli.ledger._options import checkpoint_file, find_query
 from expost.designs import Forecast, forecast
 from expost.errors import InvalidInput, at
@@ -42,7 +42,7 @@ _DATABASE = b"SQLite format 3\0"
 @click.option("--rounds", type=int, default=5, help="How often it is asked.")
 @file_option("--prior", "PRIOR", "On a box: points that values are like (CSV).")
 @click.option("--seed", type=int, default=0, help="Of the simulation.")
-@as_json
+@prints_result
 def command(
     data: str,
     queries: Path | None,
@@ -52,8 +52,7 @@ def command(
     rounds: int,
     prior: Path | None,
     seed: int,
-    as_json: bool,
-) -> None:
+) -> Result:
     """Forecast how many subjects will accept a query, now and in later rounds.
 
     DATA has all answers that they gave (CSV, JSONL, Parquet), or is a folder of transcripts, or a
@@ -82,8 +81,7 @@ def command(
             progress=line.counts("rounds"),
         )
     held_back = 0 if accepting is None else result.now - accepting
-    show_result(
-        as_json,
+    return Result(
         {**result.tree(), "not_asked": study.unasked, "held_back": held_back},
         _lines(result, study.unasked, held_back),
     )

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from expost.cli._options import as_json, file_option, out_option, path, search_options
-from expost.cli._outputs import show_json, show_lines, with_progress
+from expost.cli._options import file_option, out_option, path, search_options
+from expost.cli._outputs import Result, prints_result, with_progress
 from expost.errors import InvalidInput
 from expost.loss._odometer import peak_text
 from expost.loss._replay import replay_with_effort
@@ -50,7 +50,7 @@ _TABLES = (".csv", ".jsonl", ".parquet")
     "With --many: where to save a histogram; .png, .svg or .pdf, replaced if there.",
 )
 @search_options()
-@as_json
+@prints_result
 def command(
     file: Path | None,
     data: Path | None,
@@ -59,30 +59,25 @@ def command(
     out: Path | None,
     plot: Path | None,
     effort: Effort,
-    as_json: bool,
-) -> None:
+) -> Result:
     """Compute the realized privacy loss of one or many subjects.
 
     It bounds what anyone who sees all responses of a subject can have learned. FILE is a transcript
     (JSON).
     """
     if file is not None and data is None and (queries or budget or out or plot) is None:
-        _show_loss(file, effort, as_json=as_json)
-    elif file is None and data is not None and (queries is not None or data.is_dir()):
-        from expost.cli._loss_of_many import show_losses  # one subject needs none of it
+        return _loss_of_one(file, effort)
+    if file is None and data is not None and (queries is not None or data.is_dir()):
+        from expost.cli._loss_of_many import loss_of_many  # one subject needs none of it
 
-        show_losses(data, queries, budget, out, plot, effort, as_json=as_json)
-    else:
-        raise InvalidInput("give either FILE, or --many DATA with --queries QUERIES")
+        return loss_of_many(data, queries, budget, out, plot, effort)
+    raise InvalidInput("give either FILE, or --many DATA with --queries QUERIES")
 
 
-def _show_loss(file: Path, effort: Effort, *, as_json: bool) -> None:
+def _loss_of_one(file: Path, effort: Effort) -> Result:
     transcript = _transcript(file)
     with with_progress(effort) as (watched_effort, line):
         replay = replay_with_effort(transcript, watched_effort, line.exchanges)
-    if as_json:
-        show_json(replay.tree())
-        return
     loss, filter_, share = replay.loss, replay.filter, replay.share_of_basic
     basic = basic_text(replay.basic.nearest, transcript)
     lines = [
@@ -103,7 +98,7 @@ def _show_loss(file: Path, effort: Effort, *, as_json: bool) -> None:
             ("budget respected", replay.respected_text),
             ("remaining", filter_.remaining_text(replay.odometer)),
         ]
-    show_lines(lines)
+    return Result(replay.tree(), lines)
 
 
 def _transcript(file: Path) -> Transcript:

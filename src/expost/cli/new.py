@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 
 from expost.cli._domain_options import ReadDomainAndFilter, domain_options
-from expost.cli._options import as_json, path
-from expost.cli._outputs import show_json
-from expost.errors import InvalidInput, at, make_printable
+from expost.cli._options import path
+from expost.cli._outputs import Result, prints_result
+from expost.errors import InvalidInput, at
 from expost.files.durable import create
 from expost.report._formatting import domain_in_words
 from expost.transcript import Transcript
@@ -20,8 +20,8 @@ __all__ = ["command"]
 @click.command("new")
 @click.argument("file", type=path, metavar="FILE")
 @domain_options
-@as_json
-def command(file: Path, read_domain_and_filter: ReadDomainAndFilter, as_json: bool) -> None:
+@prints_result
+def command(file: Path, read_domain_and_filter: ReadDomainAndFilter) -> Result:
     """Create a transcript for a subject.
 
     It has a domain and a budget, and nothing was asked so far. What no option says is asked for.
@@ -34,11 +34,11 @@ def command(file: Path, read_domain_and_filter: ReadDomainAndFilter, as_json: bo
     transcript = Transcript(domain, filter_)
     with at(str(file), ": "):
         create(file, transcript.to_json())
-    if as_json:
-        show_json({"file": str(file), "content_id": transcript.content_id})
-        return
-    click.echo(make_printable(f"The subject's value is {domain_in_words(domain)}."))
-    if number_note:
-        click.echo(number_note)
-    click.echo(f"The budget is {filter_.limit} ({filter_.kind} filter). Nothing was asked so far.")
-    click.echo(make_printable(f"The transcript is in {file}."))
+    lines = [
+        f"The subject's value is {domain_in_words(domain)}.",
+        number_note,
+        f"The budget is {filter_.limit} ({filter_.kind} filter). Nothing was asked so far.",
+        f"The transcript is in {file}.",
+    ]
+    tree = {"file": str(file), "content_id": transcript.content_id}
+    return Result(tree, filter(None, lines))

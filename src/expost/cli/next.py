@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from expost.cli._inputs import check_name, open_history, read_changes, read_record
-from expost.cli._options import as_json, file_option, transcript_file
-from expost.cli._outputs import progress_line, show_result
+from expost.cli._options import file_option, transcript_file
+from expost.cli._outputs import Result, prints_result, progress_line
 from expost.errors import InvalidInput
 from expost.session._file_session import FileSession
 from expost.transcript import load_transcript
@@ -27,8 +27,8 @@ __all__ = ["command"]
 @file_option(
     "--changes", "CHANGES", "What changed (JSON), or the first record; it is asked for by default."
 )
-@as_json
-def command(file: Path, secret: Path, changes: Path | None, as_json: bool) -> None:
+@prints_result
+def command(file: Path, secret: Path, changes: Path | None) -> Result:
     """Advance a subject's history to the next time step, with the attributes that changed.
 
     The first time, it starts the history with the record at the first step. Call it at every step,
@@ -51,4 +51,4 @@ def command(file: Path, secret: Path, changes: Path | None, as_json: bool) -> No
         else:
             history.begin(transcript, read_record(changes))
             step = 1
-    show_result(as_json, {"step": step}, [("step", str(step))])
+    return Result({"step": step}, [("step", str(step))])

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import click
 
-from expost.cli._options import as_json, composition_delta, path, search_options, transcript_file
-from expost.cli._outputs import check_picture, picture_line, show_json, with_progress
-from expost.files.canonical import plain_tree
+from expost.cli._options import composition_delta, path, search_options, transcript_file
+from expost.cli._outputs import Result, check_picture, prints_result, with_progress
 from expost.loss import Odometer
 from expost.report._comparison import costs_within_budget
 from expost.report._figures import odometer_chart
@@ -30,8 +29,8 @@ __all__ = ["command"]
 )
 @composition_delta
 @search_options()
-@as_json
-def command(file: Path, out: Path, delta: str | None, effort: Effort, as_json: bool) -> None:
+@prints_result
+def command(file: Path, out: Path, delta: str | None, effort: Effort) -> Result:
     """Plot the loss after each response, next to basic composition and the budget.
 
     With a delta, here or in the filter of the file, also beside other composition rules.
@@ -51,7 +50,5 @@ def command(file: Path, out: Path, delta: str | None, effort: Effort, as_json: b
         losses = line.losses_along(odometer)
         chart = odometer_chart(odometer, losses, costs=rules)
         save_chart(chart, out, alt=f"The loss after each of {answered:,} responses.")
-    if as_json:
-        show_json(plain_tree({"picture": str(out), "exchanges": answered, "loss": losses[-1]}))
-    else:
-        click.echo(picture_line(out))
+    tree = {"picture": str(out), "exchanges": answered, "loss": losses[-1]}
+    return Result(tree, [f"The picture is in {out}."])

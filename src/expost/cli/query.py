@@ -12,8 +12,8 @@ import click
 
 from expost import queries
 from expost.cli._inputs import about_options, read_attributes, read_domain
-from expost.cli._options import about, as_json, out_option, path, step
-from expost.cli._outputs import show_json, warn
+from expost.cli._options import about, out_option, path, step
+from expost.cli._outputs import Result, prints_result, warn
 from expost.cli._parsing import (
     parse_definition,
     parse_entries,
@@ -23,7 +23,7 @@ from expost.cli._parsing import (
     parse_range,
 )
 from expost.domains import Domain, join_names
-from expost.errors import InvalidInput, at, did_you_mean, make_printable
+from expost.errors import InvalidInput, at, did_you_mean
 from expost.files.canonical import json_text, readable_tree
 from expost.files.durable import create
 from expost.files.reading import NumberText
@@ -123,17 +123,16 @@ class _Listing(click.Command):
     "--for", "asked_of", type=path, metavar="FILE", help="A transcript or domain that it must fit."
 )
 @out_option("OUT", "Where to save it; not over a file.")
-@as_json
+@prints_result
 def command(
     kind: str,
     asked_of: Path | None,
     out: Path | None,
-    as_json: bool,
     rows: Sequence[str],
     about: str | None,
     step: int | None,
     **values: Any,
-) -> None:
+) -> Result:
     """Create a query file.
 
     KIND is one of the kinds below.
@@ -157,15 +156,13 @@ def command(
             domain = read_domain(asked_of)
         _check_fits(query, domain)
         fits = f": {query_in_words(query, domain)}"
+    text = json_text(tree, indent=2)
     if out is None:
-        show_json(tree)
-        return
+        return Result(tree, text.split("\n"))
     with at(str(out), ": "):
-        create(out, json_text(tree, indent=2) + "\n")
-    if as_json:
-        show_json({"file": str(out), "query": tree, "content_id": query.content_id})
-    else:
-        click.echo(make_printable(f"The query is in {out}{fits}."))
+        create(out, f"{text}\n")
+    result = {"file": str(out), "query": tree, "content_id": query.content_id}
+    return Result(result, [f"The query is in {out}{fits}."])
 
 
 def _check_fits(query: Query, domain: Domain) -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from expost.cli._options import as_json, path, transcript_file
-from expost.cli._outputs import show_json, show_lines, with_progress
-from expost.errors import InvalidInput, at
+from expost.cli._options import path, transcript_file
+from expost.cli._outputs import Result, as_json, show_result, with_progress
+from expost.errors import ExpostError, InvalidInput, at
 from expost.files.kinds import PROOF, TRANSCRIPT, check_kind
 from expost.files.regular import read_text
 from expost.loss import Replay
@@ -48,18 +48,13 @@ def command(file: Path, proof: Path, as_json: bool) -> None:
             with at(str(name), ": "):
                 check_kind(text, kind)
         if as_json:
-            show_json({"verified": False, "failed_at": str(error)})
-        else:
-            click.echo(f"expost: the proof fails at {error}", err=True)
-        raise click.exceptions.Exit(1) from None
-    if as_json:
-        show_json({"verified": True, **verdict.tree(), **replay.course_tree()})
-    else:
-        show_lines(proof_lines(verdict, replay))
+            show_result(Result({"verified": False, "failed_at": str(error)}, [], 1), as_json=True)
+        raise ExpostError(f"the proof fails at {error}") from None
+    code = int(replay.respected is False)  # a good end is no excuse
     if verdict.shows_end_within_budget is False:
-        raise click.exceptions.Exit(NOT_SHOWN)
-    if replay.respected is False:
-        raise click.exceptions.Exit(1)  # a good end is no excuse
+        code = NOT_SHOWN
+    tree = {"verified": True, **verdict.tree(), **replay.course_tree()}
+    show_result(Result(tree, proof_lines(verdict, replay), code), as_json=as_json)
 
 
 def proof_lines(verdict: Verdict, replay: Replay, hint: str = "") -> list[tuple[str, str]]:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost._format import format_count, format_list
-from expost._types import Floats
 from expost.answers import Answers, no_such_query
-from expost.domains import Domain, FiniteSet, Part, require_finite
+from expost.domains import Domain, Part, require_finite
 from expost.errors import InvalidInput, at
 from expost.estimation import (
     Distribution,
@@ -44,16 +40,13 @@ from expost.queries import About, Query
 from expost.report._formatting import query_in_words, value_label, value_text
 
 __all__ = [
-    "ChosenAttributes",
     "EstimateReport",
     "EstimateRow",
-    "IntervalOptions",
     "check_mean",
     "estimate_rows",
     "mark_incomplete",
-    "report_distribution",
     "report_frequencies",
-    "report_likelihood_mean",
+    "report_likelihood",
     "report_mean",
     "report_support_mean",
 ]
@@ -121,52 +114,23 @@ class EstimateReport:
 
     def tree(self) -> dict[str, Any]:
         """Return the estimates as JSON."""
-        names = ("of", "estimate", "standard_error", "lower", "upper", "identified")
+        columns = ("of", "estimate", "standard_error", "lower", "upper", "identified")
+        fields = ("confidence", "subjects", "left_out", "refused", "answers", "unused")
         return plain_tree(
             {
                 "what": self.description,
                 "estimates": [
-                    {name: getattr(estimate, name) for name in names} for estimate in self.estimates
+                    {name: getattr(row, name) for name in columns} for row in self.estimates
                 ],
-                "confidence": self.confidence,
-                "subjects": self.subjects,
-                "left_out": self.left_out,
-                "refused": self.refused,
-                "answers": self.answers,
-                "unused": self.unused,
-                "assumes": list(self.assumes),
-                "warning": self.warning,
+                **{name: getattr(self, name) for name in (*fields, "assumes", "warning")},
             }
         )
-
-
-@dataclass(frozen=True, slots=True)
-class IntervalOptions:
-    """The options of intervals around an estimate by likelihood."""
-
-    confidence: ExactLike = "0.95"
-    repetitions: int | None = None
-    """Resample the subjects so often; None takes profile likelihoods."""
-    seed: int = 0
-    progress: Callable[[int, int], None] | None = None
-
-    def around(self, distribution: Distribution, *scores: Sequence[float] | Floats) -> Intervals:
-        """Compute the intervals around a distribution, or around the mean of scores."""
-        with _no_warnings():
-            return distribution.intervals(
-                *scores,
-                confidence=self.confidence,
-                repetitions=self.repetitions,
-                seed=self.seed,
-                progress=self.progress,
-            )
 
 
 def report_mean(answers: Answers, key: str, *, confidence: ExactLike = "0.95") -> EstimateReport:
     """Estimate the mean of the score of a query, without bias if everybody was asked alike."""
     exchanges, filter_, query = exchange_counts(answers, key), answers.filter, answers.queries[key]
-    with _no_warnings():
-        estimate = estimate_mean(answers, key, confidence=confidence)
+    estimate = estimate_mean(answers, key, confidence=confidence)
     low, high = map(float, query.meaning(answers.domain).range)
     without = exchanges == 0
     warning = _unequal_warning(answers, key, "the mean by likelihood (--likelihood)")
@@ -186,36 +150,53 @@ def report_mean(answers: Answers, key: str, *, confidence: ExactLike = "0.95") -
     )
 
 
-def report_likelihood_mean(
-    answers: Answers, chosen: ChosenAttributes | None, options: IntervalOptions, *, key: str
+def report_likelihood(
+    answers: Answers, chosen: ChosenAttributes | None, key: str | None = None, **options: Any
 ) -> EstimateReport:
-    """Estimate the mean of the score of a query from the likeliest distribution."""
-    likeliest = _likeliest(answers, chosen)
+    """Estimate the distribution of the values by maximum likelihood, or the mean of a score.
+
+    Args:
+        answers: The answers of all subjects.
+        chosen: The attributes that it is about, and the step; None on a set.
+        key: The query whose score has the mean; None for the distribution.
+        options: Those of :meth:`Distribution.intervals`.
+
+    Raises:
+        InvalidInput: The domain is a box, or the query has no score.
+    """
+    if chosen is None:
+        _check_finite(answers)
+    names, step = chosen or (None, None)
+    likeliest = estimate_distribution(answers, about=names, at=step)
+    if key is None:
+        about = _about(answers) if chosen is None else _of(*chosen)
+        intervals = likeliest.intervals(**options)
+        rows = estimate_rows(intervals)
+        return _report(answers, f"distribution{about}", likeliest, intervals, rows, (0.0, 1.0))
     with at("query"):
         query = answers.queries[key]
         scores = query_scores(query, likeliest.domain)
         low, high = map(float, query.meaning(likeliest.domain).range)
-    intervals = options.around(likeliest, scores)
-    row = _mean_row(intervals, key, query, likeliest.domain)
-    return _report_likelihood(answers, f"mean of {key}", likeliest, intervals, row, (low, high))
+    intervals = likeliest.intervals(scores, **options)
+    rows = _mean_row(intervals, key, query, likeliest.domain)
+    return _report(answers, f"mean of {key}", likeliest, intervals, rows, (low, high))
 
 
 def report_support_mean(
-    answers: Answers, key: str, support: Samples, options: IntervalOptions
+    answers: Answers, key: str, support: Samples, **options: Any
 ) -> EstimateReport:
-    """Estimate a mean on a box from the likeliest mixture of points."""
+    """Estimate a mean on a box from the likeliest mixture of points; options are of intervals."""
     with at("query"):
         query = answers.queries[key]
         scores = point_scores(query, support)
     fresh_count = max(2, min(len(support), _MOST_FRESH))
-    fresh = Samples.uniform(support.box, fresh_count, seed=options.seed)
-    with _no_warnings():
-        likeliest = estimate_distribution(answers, support=support)
-        beyond = beyond_support(answers, likeliest, fresh)
-    intervals = options.around(likeliest, scores)
+    fresh = Samples.uniform(support.box, fresh_count, seed=options.get("seed", 0))
+    likeliest = estimate_distribution(answers, support=support)
+    beyond = beyond_support(answers, likeliest, fresh)
+    intervals = likeliest.intervals(scores, **options)
     row = _mean_row(intervals, key, query, answers.domain)
     range_ = float(scores.min()), float(scores.max())
-    report = _report_likelihood(answers, f"mean of {key}", likeliest, intervals, row, range_)
+    report = _report(answers, f"mean of {key}", likeliest, intervals, row, range_)
     assert isinstance(beyond.wider.domain, Points)
     wider_mean = beyond.wider.mean(point_scores(query, beyond.wider.domain.samples))
     assumption = (
@@ -230,8 +211,7 @@ def report_frequencies(answers: Answers, *, confidence: ExactLike = "0.95") -> E
     """Estimate the share of each value, without bias if everybody was asked alike."""
     _check_finite(answers)
     try:
-        with _no_warnings():
-            estimate = estimate_frequencies(answers, confidence=confidence)
+        estimate = estimate_frequencies(answers, confidence=confidence)
     except InvalidInput as error:
         instead = "leave out --frequencies, for any mixture of queries"
         raise InvalidInput(error.reason.replace(LIKELIHOOD_HINT, instead), error.location) from None
@@ -250,27 +230,7 @@ def report_frequencies(answers: Answers, *, confidence: ExactLike = "0.95") -> E
     )
 
 
-def report_distribution(
-    answers: Answers, chosen: ChosenAttributes | None, options: IntervalOptions
-) -> EstimateReport:
-    """Estimate the distribution of the values by maximum likelihood, with intervals."""
-    likeliest = _likeliest(answers, chosen)
-    intervals = options.around(likeliest)
-    about = _about(answers) if chosen is None else _of(*chosen)
-    return _report_likelihood(
-        answers, f"distribution{about}", likeliest, intervals, estimate_rows(intervals), (0.0, 1.0)
-    )
-
-
-def _likeliest(answers: Answers, chosen: ChosenAttributes | None) -> Distribution:
-    if chosen is None:
-        _check_finite(answers)
-    names, step = chosen or (None, None)
-    with _no_warnings():
-        return estimate_distribution(answers, about=names, at=step)
-
-
-def _report_likelihood(
+def _report(
     answers: Answers,
     estimand: str,
     likeliest: Distribution,
@@ -337,9 +297,9 @@ def estimate_rows(estimate: Mean | Frequencies | Intervals) -> tuple[EstimateRow
     return tuple(EstimateRow(*row) for row in zip(names, *values, identified, labels, strict=True))
 
 
-def _check_finite(answers: Answers) -> FiniteSet:
+def _check_finite(answers: Answers) -> None:
     keys = ", ".join(list(answers.queries)[:6])
-    return require_finite(
+    require_finite(
         answers.domain,
         f"the domain is a box, which has means only: --mean ID, one of {keys}; or --about one of "
         "its coordinates that has categories and was asked about; --support POINTS for a mean by "
@@ -386,14 +346,6 @@ def _other_attributes_warning(answers: Answers) -> str | None:
         "does under a filter, this estimate is biased; one by likelihood, of all attributes "
         "together, is not. If it did not depend on them, say --planned."
     )
-
-
-@contextmanager
-def _no_warnings() -> Iterator[None]:
-    """Silence the warnings for programs; a report has its own."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        yield
 
 
 def _count_refused(answers: Answers, key: str, filter_: Filter, unasked: NDArray[np.bool_]) -> int:

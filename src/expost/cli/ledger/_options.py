@@ -150,7 +150,7 @@ def _read_subjects(file: Path) -> list[Subject]:
             names = [line.strip() for line in read_text(file).splitlines()]
             return [name for name in names if name]
         table = read_table(file, ["subject"])
-        if "subject" not in list(table.columns if hasattr(table, "columns") else table):
+        if "subject" not in table:
             raise InvalidInput("has no column 'subject'")
         return list(table["subject"])
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from expost.audits._answer_files import save_answers, save_queries
-from expost.cli._options import as_json, file_option, out_option
-from expost.cli._outputs import check_output, show_result
+from expost.cli._options import file_option, out_option
+from expost.cli._outputs import Result, check_output, prints_result
 from expost.cli.ledger._options import Open, ledger
 from expost.errors import InvalidInput, at
 from expost.files.kinds import QUERIES
@@ -26,8 +26,8 @@ __all__ = ["command"]
     "File for the queries (JSON), which estimates and audits also need.",
     required=True,
 )
-@as_json
-def command(open_: Open, out: Path, queries: Path, as_json: bool) -> None:
+@prints_result
+def command(open_: Open, out: Path, queries: Path) -> Result:
     """Write all answers as a table, for estimates and audits.
 
     The columns are subject, order, query and response. Then run: expost estimate TABLE --queries
@@ -43,8 +43,7 @@ def command(open_: Open, out: Path, queries: Path, as_json: bool) -> None:
     save_queries(answers.domain, answers.queries, queries)
     save_answers(answers, out)
     count = len(answers.codes)
-    show_result(
-        as_json,
+    return Result(
         {"answers": count, "subjects": len(answers)},
         [("answers", f"{count:,}"), ("subjects", f"{len(answers):,}")],
     )

@@ -11,8 +11,8 @@ import click
 
 from expost.answers import Subject
 from expost.cli._inputs import check_name
-from expost.cli._options import as_json, file_option
-from expost.cli._outputs import progress_line, show_json, show_lines, warn
+from expost.cli._options import file_option
+from expost.cli._outputs import Result, prints_result, progress_line, warn
 from expost.cli.ledger._options import (
     Open,
     find_query,
@@ -22,7 +22,6 @@ from expost.cli.ledger._options import (
 )
 from expost.domains import Attributes, Box, Categories, Domain, FiniteSet
 from expost.errors import InvalidInput, at
-from expost.files.canonical import plain_tree
 from expost.files.regular import others_may_read
 from expost.files.tables import read_table
 from expost.session._secret import NotCopyable
@@ -58,9 +57,8 @@ def read_values(file: Path, domain: Domain) -> tuple[list[Subject], SecretRows]:
     cells, changing = _columns_of(domain)
     with at(os.fspath(file), ": "):
         table = read_table(file, [_SUBJECT, *cells])
-        column_names = list(table.columns if hasattr(table, "columns") else table)
         for name in (_SUBJECT, *cells):
-            if name not in column_names:
+            if name not in table:
                 raise InvalidInput(f"has no column {name!r}")
         texts = file.suffix.lower() == ".csv"
         columns = [
@@ -159,8 +157,8 @@ def _refuse_cell(text: str) -> Any:
     "coordinate. It stays secret: run chmod 600.",
     required=True,
 )
-@as_json
-def command(open_: Open, query: str, key: str, values: Path, as_json: bool) -> None:
+@prints_result
+def command(open_: Open, query: str, key: str, values: Path) -> Result:
     """Simulate subjects: ask them a query and record their responses.
 
     Register the subjects with --kind simulated first. Responses are recorded before they are shown.
@@ -173,10 +171,11 @@ def command(open_: Open, query: str, key: str, values: Path, as_json: bool) -> N
         progress = line.counts("subjects")
         replies = study.ask(wanted, secret.rows, subjects, key=key, progress=progress)
     columns, refused = replies.columns(), replies.refused
-    answered = list(zip(columns["subject"], columns["response"], strict=True))
-    if as_json:
-        trees = [{"subject": name, "response": response} for name, response in answered]
-        show_json(plain_tree({"key": key, "answered": trees, "refused": refused}))
-    else:
-        counts = [("answered", f"{len(answered):,}"), ("refused", f"{len(refused):,}")]
-        show_lines([("key", key), *counts])
+    answered = [
+        {"subject": name, "response": response}
+        for name, response in zip(columns["subject"], columns["response"], strict=True)
+    ]
+    return Result(
+        {"key": key, "answered": answered, "refused": refused},
+        [("key", key), ("answered", f"{len(answered):,}"), ("refused", f"{len(refused):,}")],
+    )

@@ -8,11 +8,9 @@ from typing import Any
 
 import click
 
-from expost.cli._options import as_json
-from expost.cli._outputs import fail_if, show_json, show_lines
+from expost.cli._outputs import Result, prints_result
 from expost.cli.audit import audit_lines
 from expost.cli.ledger._options import Open, ledger
-from expost.files.canonical import plain_tree
 from expost.ledger import StudyAudit
 
 __all__ = ["command"]
@@ -22,8 +20,8 @@ _LISTED = 5
 
 @click.command("audit")
 @ledger
-@as_json
-def command(open_: Open, as_json: bool) -> None:
+@prints_result
+def command(open_: Open) -> Result:
     """Check that every budget was respected at every exchange.
 
     Every answer is decided again, given those before it. Exits with 1 if a budget was not
@@ -32,11 +30,7 @@ def command(open_: Open, as_json: bool) -> None:
     """
     with open_() as study:
         result = study.audit()
-    if as_json:
-        show_json(plain_tree(_tree(result)))
-    else:
-        show_lines(_lines(result))
-    fail_if(not result.good)
+    return Result(_tree(result), _lines(result), exit_code=not result.good)
 
 
 def _tree(result: StudyAudit) -> dict[str, Any]:

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import click
 
-from expost.cli._options import as_json, path
-from expost.cli._outputs import progress_line, show_json
+from expost.cli._options import path
+from expost.cli._outputs import Result, prints_result, progress_line
 from expost.cli.ledger._options import Open, ledger
-from expost.errors import make_printable
 
 __all__ = ["command"]
 
@@ -17,8 +16,8 @@ __all__ = ["command"]
 @click.command("backup")
 @ledger
 @click.argument("file", type=path, metavar="FILE")
-@as_json
-def command(open_: Open, file: Path, as_json: bool) -> None:
+@prints_result
+def command(open_: Open, file: Path) -> Result:
     """Copy a ledger, even while another process writes to it.
 
     Name a FILE that does not exist. The copy has the database only: back up the checkpoint and its
@@ -28,7 +27,4 @@ def command(open_: Open, file: Path, as_json: bool) -> None:
     with open_() as study, progress_line() as line:
         line.stage("copying the ledger")
         study.backup(file)
-    if as_json:
-        show_json({"file": str(file)})
-    else:
-        click.echo(make_printable(f"The copy is in {file}."))
+    return Result({"file": str(file)}, [f"The copy is in {file}."])

@@ -9,10 +9,10 @@ import click
 from expost._format import format_list
 from expost.answers import queries_from_json
 from expost.cli._domain_options import ReadDomainAndFilter, domain_options
-from expost.cli._options import as_json, file_option
-from expost.cli._outputs import show_json
+from expost.cli._options import file_option
+from expost.cli._outputs import Result, prints_result
 from expost.cli.ledger._options import checkpoint_file
-from expost.errors import InvalidInput, at, make_printable
+from expost.errors import InvalidInput, at
 from expost.files.durable import create
 from expost.files.regular import read_text
 from expost.ledger import Ledger
@@ -33,7 +33,7 @@ __all__ = ["command"]
 @file_option("--policy", "FILE", "New file for the policy (JSON) that devices need.")
 @domain_options
 @checkpoint_file
-@as_json
+@prints_result
 def command(
     location: str,
     study: str,
@@ -41,8 +41,7 @@ def command(
     policy: Path | None,
     read_domain_and_filter: ReadDomainAndFilter,
     checkpoint: Path | None,
-    as_json: bool,
-) -> None:
+) -> Result:
     """Create a ledger with a domain and a budget, which never change.
 
     Name a LEDGER that does not exist: no ledger is ever overwritten. The command prompts for
@@ -66,13 +65,12 @@ def command(
     if policy is not None:
         with at(str(policy), ": "):
             create(policy, f"{document}\n")
-    if as_json:
-        show_json({"policy_id": policy_id, "study": study, "queries": list(named_queries)})
-        return
-    click.echo(make_printable(f"A subject's value is {domain_in_words(domain)}."))
-    if number_note:
-        click.echo(number_note)
-    click.echo(f"Each subject's budget is {filter_.limit} ({filter_.kind} filter).")
-    if named_queries:
-        click.echo(make_printable(f"Queries: {format_list(list(named_queries))}."))
-    click.echo("No subjects are registered so far.")
+    lines = [
+        f"A subject's value is {domain_in_words(domain)}.",
+        number_note,
+        f"Each subject's budget is {filter_.limit} ({filter_.kind} filter).",
+        f"Queries: {format_list(list(named_queries))}." if named_queries else "",
+        "No subjects are registered so far.",
+    ]
+    tree = {"policy_id": policy_id, "study": study, "queries": list(named_queries)}
+    return Result(tree, filter(None, lines))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import click
 
-from expost.cli._options import as_json
-from expost.cli._outputs import show_json
+from expost.cli._outputs import Result, prints_result
 from expost.cli.ledger._options import Open, ledger
 
 __all__ = ["command"]
@@ -13,8 +12,8 @@ __all__ = ["command"]
 
 @click.command("end")
 @ledger
-@as_json
-def command(open_: Open, as_json: bool) -> None:
+@prints_result
+def command(open_: Open) -> Result:
     """End a study permanently.
 
     After that, subjects are neither registered nor asked. Everything can still be read, and devices
@@ -23,7 +22,5 @@ def command(open_: Open, as_json: bool) -> None:
     with open_() as study:
         study.end()
         tip = study.tip
-    if as_json:
-        show_json({"ended": True, "commits": tip.commit_number, "root": tip.root.hex()})
-    else:
-        click.echo("The study has ended.")
+    tree = {"ended": True, "commits": tip.commit_number, "root": tip.root.hex()}
+    return Result(tree, ["The study has ended."])

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import click
 
-from expost.cli._options import as_json, out_option
-from expost.cli._outputs import progress_line, show_json
+from expost.cli._options import out_option
+from expost.cli._outputs import Result, prints_result, progress_line
 from expost.cli.ledger._options import Open, ledger
-from expost.errors import make_printable
 
 __all__ = ["command"]
 
@@ -17,8 +16,8 @@ __all__ = ["command"]
 @click.command("export")
 @ledger
 @out_option("FILE", "New file (JSONL).", required=True)
-@as_json
-def command(open_: Open, out: Path, as_json: bool) -> None:
+@prints_result
+def command(open_: Open, out: Path) -> Result:
     """Write a ledger as one file that others can check.
 
     It has the policy, the queries, and a line for each subject with all answers. Reads only.
@@ -26,7 +25,5 @@ def command(open_: Open, out: Path, as_json: bool) -> None:
     with open_() as study, progress_line() as line:
         study.export(out, progress=line.counts("subjects"))
         tip = study.tip
-    if as_json:
-        show_json({"file": str(out), "commits": tip.commit_number, "root": tip.root.hex()})
-    else:
-        click.echo(make_printable(f"The ledger is in {out}."))
+    tree = {"file": str(out), "commits": tip.commit_number, "root": tip.root.hex()}
+    return Result(tree, [f"The ledger is in {out}."])

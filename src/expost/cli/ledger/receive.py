@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
 
-from expost.cli._options import as_json, out_option, path
-from expost.cli._outputs import check_output, fail_if, progress_line, show_json, show_lines
+from expost.cli._options import out_option, path
+from expost.cli._outputs import Result, check_output, prints_result, progress_line
 from expost.cli.ledger._options import Open, ledger, read_lines
 from expost.files.durable import save
 from expost.files.kinds import RECEIPTS
@@ -27,8 +26,8 @@ _OUTCOMES = ("recorded", "declined", "incomplete", "quarantined")
 @click.argument("file", type=path, metavar="FILE")
 @click.option("--dry-run", is_flag=True, help="Only show what would happen to each message.")
 @out_option("FILE", "File for the receipts (JSON Lines).")
-@as_json
-def command(open_: Open, file: Path, dry_run: bool, out: Path | None, as_json: bool) -> None:
+@prints_result
+def command(open_: Open, file: Path, dry_run: bool, out: Path | None) -> Result:
     """Take in messages from devices.
 
     FILE has a message on each line. A message that does not fit is quarantined and its subject
@@ -43,16 +42,16 @@ def command(open_: Open, file: Path, dry_run: bool, out: Path | None, as_json: b
         progress.stage(f"receiving {len(messages):,} messages")
         # One call: the share of messages that do not fit counts over all of them.
         receipts = study.receive(messages, dry_run=dry_run)
-    text = "".join(f"{receipt.to_json()}\n" for receipt in receipts)
     if out is not None:
+        text = "".join(f"{receipt.to_json()}\n" for receipt in receipts)
         save(out, lambda: text, most=LARGEST_TABLE)
     counts = Counter(receipt.outcome for receipt in receipts)
-    if as_json:
-        trees = [json.loads(line) for line in text.splitlines()]
-        show_json({**{name: counts[name] for name in _OUTCOMES}, "receipts": trees})
-    else:
-        show_lines(_lines(receipts, counts, dry_run))
-    fail_if(counts["quarantined"])
+    trees = [receipt.tree() for receipt in receipts]
+    return Result(
+        {**{name: counts[name] for name in _OUTCOMES}, "receipts": trees},
+        _lines(receipts, counts, dry_run),
+        exit_code=counts["quarantined"] > 0,
+    )
 
 
 def _lines(

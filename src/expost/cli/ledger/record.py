@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from expost.cli._options import as_json, path
-from expost.cli._outputs import fail_if, progress_line, show_json, show_lines
+from expost.cli._options import path
+from expost.cli._outputs import Result, prints_result, progress_line
 from expost.cli.ledger._options import Open, find_query, ledger, round_query
 from expost.errors import InvalidInput, at
 from expost.files.tables import read_table
@@ -25,8 +25,8 @@ __all__ = ["command"]
     metavar="KEY",
     help="Idempotency key of the table: repeating the command records nothing twice.",
 )
-@as_json
-def command(open_: Open, table: Path, query: str, key: str, as_json: bool) -> None:
+@prints_result
+def command(open_: Open, table: Path, query: str, key: str) -> Result:
     """Record answers that were collected elsewhere.
 
     TABLE (CSV, JSONL, Parquet) has the columns subject and response; register its subjects with
@@ -45,9 +45,8 @@ def command(open_: Open, table: Path, query: str, key: str, as_json: bool) -> No
             progress = line.counts("subjects")
             accepted = study.record(wanted, responses, subjects, key=key, progress=progress)
     over = int((~accepted).sum())
-    if as_json:
-        show_json({"recorded": len(accepted), "not_within_budget": over})
-    else:
-        counts = [("recorded", f"{len(accepted):,}")]
-        show_lines([*counts, *([("not within budget", f"{over:,}")] if over else [])])
-    fail_if(over)
+    lines = [("recorded", f"{len(accepted):,}")]
+    if over:
+        lines.append(("not within budget", f"{over:,}"))
+    tree = {"recorded": len(accepted), "not_within_budget": over}
+    return Result(tree, lines, exit_code=over > 0)

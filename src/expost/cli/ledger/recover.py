@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 import click
 
-from expost.cli._options import as_json
-from expost.cli._outputs import check_output, show_result
+from expost.cli._outputs import Result, check_output, prints_result
 from expost.cli.ledger._options import checkpoint_file
 from expost.files.kinds import CHECKPOINT
 from expost.ledger import Ledger, Recovery
@@ -25,8 +25,8 @@ __all__ = ["command"]
     help="Continue without the checkpoint or its key. Unsafe: registrations, suspensions and "
     "imports after the backup are forgotten.",
 )
-@as_json
-def command(location: str, checkpoint: Path | None, lost: bool, as_json: bool) -> None:
+@prints_result
+def command(location: str, checkpoint: Path | None, lost: bool) -> Result:
     """Make a restored backup usable again.
 
     If the newer database still exists, restore that instead. Recovery marks every subject with a
@@ -37,17 +37,7 @@ def command(location: str, checkpoint: Path | None, lost: bool, as_json: bool) -
     if checkpoint is not None:
         check_output(checkpoint, CHECKPOINT)
     recovery = Ledger.recover(location, checkpoint=checkpoint, lost=lost)
-    show_result(
-        as_json,
-        {
-            "lost_commits": recovery.lost_commits,
-            "unconfirmed": recovery.unconfirmed,
-            "lost_registrations": recovery.lost_registrations,
-            "suspended": recovery.suspended,
-            "lost_imports": recovery.lost_imports,
-        },
-        _lines(recovery),
-    )
+    return Result(asdict(recovery), _lines(recovery))
 
 
 def _lines(recovery: Recovery) -> Iterator[tuple[str, str]]:

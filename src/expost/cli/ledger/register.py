@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from expost.cli._options import as_json, path
-from expost.cli._outputs import progress_line, show_result
+from expost.cli._options import path
+from expost.cli._outputs import Result, prints_result, progress_line
 from expost.cli.ledger._options import Open, SubjectOptions, ledger, some_subjects
 from expost.errors import InvalidInput
 
@@ -26,10 +26,8 @@ _TOGETHER = 1 << 16
     default="device",
     help="How they answer: by a device, from a table (record), or in this process (ask).",
 )
-@as_json
-def command(
-    open_: Open, file: Path | None, options: SubjectOptions, kind: str, as_json: bool
-) -> None:
+@prints_result
+def command(open_: Open, file: Path | None, options: SubjectOptions, kind: str) -> Result:
     """Add subjects to a ledger.
 
     Name them in FILE (as for --subjects) or with --subject. A subject that is already registered
@@ -46,6 +44,6 @@ def command(
             new += study.register(names[start : start + _TOGETHER], kind=kind)
             line.count(min(start + _TOGETHER, len(names)), len(names), "subjects")
         total = len(study)
-    show_result(
-        as_json, {"new": new, "subjects": total}, [("new", f"{new:,}"), ("subjects", f"{total:,}")]
+    return Result(
+        {"new": new, "subjects": total}, [("new", f"{new:,}"), ("subjects", f"{total:,}")]
     )

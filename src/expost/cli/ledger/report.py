@@ -6,10 +6,17 @@ from pathlib import Path
 
 import click
 
-from expost.cli._options import as_json, out_option
-from expost.cli._outputs import Line, check_output, fail_if, progress_line, show_json, todays_date
+from expost.cli._options import out_option
+from expost.cli._outputs import (
+    Line,
+    Result,
+    check_output,
+    prints_result,
+    progress_line,
+    todays_date,
+)
 from expost.cli.ledger._options import checkpoint_file, find_subject
-from expost.errors import InvalidInput, make_printable
+from expost.errors import InvalidInput
 from expost.files.durable import save
 from expost.files.kinds import PAGE
 from expost.ledger import Ledger
@@ -29,15 +36,14 @@ __all__ = ["command"]
     "--subject", metavar="NAME", help="Subject whose odometer to add. Default: no subject is named."
 )
 @click.option("--date", metavar="DATE", help="Date shown on the page (any text). Default: today.")
-@as_json
+@prints_result
 def command(
     location: str,
     checkpoint: Path | None,
     out: Path,
     subject: str | None,
     date: str | None,
-    as_json: bool,
-) -> None:
+) -> Result:
     """Write a page about a study.
 
     It is for the people who run the study and for data-protection officers: remaining budgets,
@@ -52,32 +58,24 @@ def command(
         line.stage("deciding about every answer again")
         summary = summary_of(study)
         subject_page = None if subject is None else _explain_subject(study, subject, line)
-    content = ledger_page(
-        summary, name=_shown(location), date=date or todays_date(), subject=subject_page
-    )
+    name = _ledger_name(location)
+    content = ledger_page(summary, name=name, date=date or todays_date(), subject=subject_page)
     save(out, lambda: content)
-    if as_json:
-        audit = summary.audit.audit
-        show_json(
-            {
-                "page": str(out),
-                "root": summary.root,
-                "budgets_respected": audit is None or not audit.broken,
-                "lost_imports": summary.audit.lost_imports,
-            }
-        )
-    else:
-        click.echo(make_printable(f"The page is in {out}."))
-    fail_if(not summary.audit.good)
+    audit = summary.audit.audit
+    tree = {
+        "page": str(out),
+        "root": summary.root,
+        "budgets_respected": audit is None or not audit.broken,
+        "lost_imports": summary.audit.lost_imports,
+    }
+    return Result(tree, [f"The page is in {out}."], exit_code=not summary.audit.good)
 
 
-def _shown(location: str) -> str:
-    """Return what the ledger is called: a file, or host and name of a database."""
-    return (
-        shown_url(location).partition("://")[2]
-        if is_database_url(location)
-        else Path(location).name
-    )
+def _ledger_name(location: str) -> str:
+    """Return the name of a file, or host and name of a database."""
+    if is_database_url(location):
+        return shown_url(location).partition("://")[2]
+    return Path(location).name
 
 
 def _explain_subject(study: Ledger, text: str, line: Line) -> OneSubject:

@@ -6,8 +6,7 @@ from collections import Counter
 
 import click
 
-from expost.cli._options import as_json
-from expost.cli._outputs import progress_line, show_json, show_lines
+from expost.cli._outputs import Result, prints_result, progress_line
 from expost.cli.ledger._options import (
     Open,
     SubjectOptions,
@@ -26,8 +25,8 @@ __all__ = ["command"]
 @round_query
 @round_key
 @some_subjects
-@as_json
-def command(open_: Open, query: str, key: str, options: SubjectOptions, as_json: bool) -> None:
+@prints_result
+def command(open_: Open, query: str, key: str, options: SubjectOptions) -> Result:
     """Reserve a query for subjects with devices.
 
     Devices get their reservations when they sync. Without --subject or --subjects, reserve for all
@@ -39,14 +38,14 @@ def command(open_: Open, query: str, key: str, options: SubjectOptions, as_json:
         outcomes = study.reserve(wanted, subjects, key=key, progress=line.counts("subjects"))
     counts = Counter(outcome.outcome for outcome in outcomes)
     counts.setdefault("reserved", 0)
-    if as_json:
-        fields = [
-            {"subject": outcome.subject, "outcome": outcome.outcome, "sequence": outcome.sequence}
-            | ({"reason": outcome.reason} if outcome.reason else {})
-            for outcome in outcomes
-        ]
-        show_json({"key": key, "counts": counts, "outcomes": fields})
-    else:
-        first = ("reserved", "refused", "waiting")
-        names = [*filter(counts.__contains__, first), *sorted(counts.keys() - set(first))]
-        show_lines([("key", key), *((name, f"{counts[name]:,}") for name in names)])
+    trees = [
+        {"subject": outcome.subject, "outcome": outcome.outcome, "sequence": outcome.sequence}
+        | ({"reason": outcome.reason} if outcome.reason else {})
+        for outcome in outcomes
+    ]
+    first = ("reserved", "refused", "waiting")
+    names = [*filter(counts.__contains__, first), *sorted(counts.keys() - set(first))]
+    return Result(
+        {"key": key, "counts": counts, "outcomes": trees},
+        [("key", key), *((name, f"{counts[name]:,}") for name in names)],
+    )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import click
 
-from expost.cli._options import as_json
-from expost.cli._outputs import show_json, show_lines
+from expost.cli._outputs import Result, prints_result
 from expost.cli.ledger._options import Open, SubjectOptions, ledger, some_subjects
 from expost.errors import InvalidInput
 
@@ -19,10 +18,8 @@ __all__ = ["command"]
 @click.option(
     "--suspend", is_flag=True, help="Suspend subjects whose quarantined messages are held."
 )
-@as_json
-def command(
-    open_: Open, names: tuple[str, ...], options: SubjectOptions, suspend: bool, as_json: bool
-) -> None:
+@prints_result
+def command(open_: Open, names: tuple[str, ...], options: SubjectOptions, suspend: bool) -> Result:
     """Decide about suspended or held subjects.
 
     Look at the quarantined messages first: expost ledger audit LEDGER --json. Without --suspend,
@@ -36,10 +33,9 @@ def command(
             raise InvalidInput("no subjects; give NAME, --subject NAME or --subjects FILE")
         changed = study.resolve(subjects, suspend=suspend)
     action, same = "suspended" if suspend else "resolved", len(subjects) - len(changed)
-    if as_json:
-        show_json({action: changed, "unchanged": same})
-        return
     lines = [(action, f"{len(changed):,}")]
     if changed and not suspend:
         lines.append(("", "each is confirmed by its device's next sync"))
-    show_lines([*lines, *([("unchanged", f"{same:,}")] if same else [])])
+    if same:
+        lines.append(("unchanged", f"{same:,}"))
+    return Result({action: changed, "unchanged": same}, lines)

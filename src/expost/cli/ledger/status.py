@@ -9,10 +9,9 @@ from typing import Any
 import click
 import numpy as np
 
-from expost.cli._options import as_json
-from expost.cli._outputs import show_json, show_lines
+from expost.cli._outputs import Result, prints_result
 from expost.cli.ledger._options import Open, SubjectOptions, ledger, some_subjects
-from expost.files.canonical import plain_tree
+from expost.files.tables import as_lists
 from expost.ledger import Ledger, Status
 from expost.report._formatting import budget_text, format_amount
 
@@ -27,8 +26,8 @@ _USED_UP = 1000
 @ledger
 @some_subjects
 @click.option("--each", "per_subject", is_flag=True, help="Also list every subject.")
-@as_json
-def command(open_: Open, options: SubjectOptions, per_subject: bool, as_json: bool) -> None:
+@prints_result
+def command(open_: Open, options: SubjectOptions, per_subject: bool) -> Result:
     """Show how a study stands: answers, losses, remaining budgets.
 
     With --subject or --subjects, list these subjects only. The loss bounds what anyone who sees all
@@ -38,31 +37,24 @@ def command(open_: Open, options: SubjectOptions, per_subject: bool, as_json: bo
     with open_() as study:
         subjects = options.find(study)
         status = study.status(subjects)
-        facts = _facts(study, status) if subjects is None else {}
-    per_subject = per_subject or subjects is not None
-    if as_json:
-        columns = {name: list(map(_plain, column)) for name, column in status.columns().items()}
+        totals = _totals(study, status) if subjects is None else {}
+    tree = {name.replace(" ", "_"): amount for name, (amount, _) in totals.items()}
+    lines: list[str | tuple[str, str]] = [(name, text) for name, (_, text) in totals.items()]
+    if per_subject or not totals:
+        columns = as_lists(status.columns())
         rows = zip(*columns.values(), strict=True)
-        table = [dict(zip(columns, row, strict=True)) for row in rows]
-        listed = {"each": table} if per_subject else {}
-        show_json(
-            plain_tree({**{name.replace(" ", "_"): facts[name][0] for name in facts}, **listed})
-        )
-        return
-    show_lines([(name, text) for name, (_, text) in facts.items()])
-    if facts and per_subject:
-        click.echo()
-    if per_subject:
-        show_lines(_rows(status))
+        tree["each"] = [dict(zip(columns, row, strict=True)) for row in rows]
+        lines += [*([""] if totals else []), *_rows(status)]
+    return Result(tree, lines)
 
 
-def _facts(study: Ledger, status: Status) -> dict[str, tuple[Any, str]]:
-    """Return what is known about all subjects, by name: for programs, and for people."""
+def _totals(study: Ledger, status: Status) -> dict[str, tuple[Any, str]]:
+    """Return the totals over all subjects by name: for programs, and for people."""
     refused = sum(round_.refused + round_.declined for round_ in study.rounds())
     kinds = Counter(status.kinds)
     active = np.array([state == "active" for state in status.states], dtype=np.bool_)
     used_up = status.remaining[active] < study.filter.budget.nearest / _USED_UP
-    facts: dict[str, tuple[Any, str]] = {
+    totals: dict[str, tuple[Any, str]] = {
         "study": (study.policy.study, study.policy.study or "(no name)"),
         "policy id": (study.policy.content_id, study.policy.content_id),
         "budget": (study.filter.budget.nearest, budget_text(study.filter)),
@@ -78,7 +70,7 @@ def _facts(study: Ledger, status: Status) -> dict[str, tuple[Any, str]]:
         "unconfirmed": int(status.unconfirmed.sum()),
         "used up": int(used_up.sum()),
     }
-    facts |= {name: (count, f"{count:,}") for name, count in counts.items()}
+    totals |= {name: (count, f"{count:,}") for name, count in counts.items()}
     if len(status):
         for name, column in (
             ("loss", status.loss.upper),
@@ -86,10 +78,10 @@ def _facts(study: Ledger, status: Status) -> dict[str, tuple[Any, str]]:
         ):
             mean, most = float(column.mean()), float(column.max())
             text = f"{format_amount(mean)} on average, {format_amount(most)} largest"
-            facts[name] = ({"mean": mean, "largest": most}, text)
+            totals[name] = ({"mean": mean, "largest": most}, text)
         remaining = float(status.remaining.mean())
-        facts["remaining"] = ({"mean": remaining}, f"{_remaining(remaining)} on average")
-    return facts
+        totals["remaining"] = ({"mean": remaining}, f"{_remaining(remaining)} on average")
+    return totals
 
 
 def _rows(status: Status) -> Iterator[tuple[str, str]]:
@@ -111,7 +103,3 @@ def _row(status: Status, row: int) -> Iterator[str]:
 def _remaining(nats: float) -> str:
     """Show what remains; a weight that is rounded leaves so little that it is nothing."""
     return format_amount(nats) if nats > _NOTHING else "0"
-
-
-def _plain(entry: Any) -> Any:
-    return entry.item() if isinstance(entry, np.generic) else entry

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from expost.cli._options import as_json, out_option, path
-from expost.cli._outputs import check_output, fail_if, progress_line, show_json, show_lines
+from expost.cli._options import out_option, path
+from expost.cli._outputs import Result, check_output, prints_result, progress_line
 from expost.cli.ledger._options import Open, ledger, read_lines
 from expost.files.durable import save
 from expost.files.kinds import SYNC_ANSWERS
@@ -22,8 +22,8 @@ __all__ = ["command"]
 @ledger
 @click.argument("file", type=path, metavar="FILE")
 @out_option("FILE", "File for the answers. Default: print them.")
-@as_json
-def command(open_: Open, file: Path, out: Path | None, as_json: bool) -> None:
+@prints_result
+def command(open_: Open, file: Path, out: Path | None) -> Result:
     """Answer the sync requests of devices.
 
     FILE has a request on each line. Send each device its answer: they come one per line, in the
@@ -36,20 +36,18 @@ def command(open_: Open, file: Path, out: Path | None, as_json: bool) -> None:
     with open_() as study, progress_line() as line:
         line.stage(f"answering {len(requests):,} sync requests")
         answers = study.sync(requests)
-    text = "".join(f"{answer.to_json()}\n" for answer in answers)
+    texts = [answer.to_json() for answer in answers]
     if out is not None:
-        save(out, lambda: text, most=LARGEST_TABLE)
+        save(out, lambda: "".join(f"{text}\n" for text in texts), most=LARGEST_TABLE)
     receipts = [
         receipt
         for answer in answers
         for receipt in ([answer] if isinstance(answer, Receipt) else answer.receipts)
     ]
     quarantined = sum(receipt.outcome == "quarantined" for receipt in receipts)
-    if as_json:
-        trees = [json.loads(answer_text) for answer_text in text.splitlines()]
-        show_json({"answers": trees, "quarantined": quarantined})
-    elif out is None:
-        click.echo(text, nl=False)
-    else:
-        show_lines([("answers", f"{len(answers):,}"), ("quarantined", f"{quarantined:,}")])
-    fail_if(quarantined)
+    counts = [("answers", f"{len(answers):,}"), ("quarantined", f"{quarantined:,}")]
+    return Result(
+        {"answers": [json.loads(text) for text in texts], "quarantined": quarantined},
+        texts if out is None else counts,
+        exit_code=quarantined > 0,
+    )

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from expost.cli._options import as_json, out_option
-from expost.cli._outputs import show_result
+from expost.cli._options import out_option
+from expost.cli._outputs import Result, prints_result
 from expost.cli.ledger._options import Open, find_subject, ledger
 from expost.errors import at
 from expost.files.durable import create
@@ -19,8 +19,8 @@ __all__ = ["command"]
 @ledger
 @click.argument("subject", metavar="NAME")
 @out_option("FILE", "New file (JSON).", required=True)
-@as_json
-def command(open_: Open, subject: str, out: Path, as_json: bool) -> None:
+@prints_result
+def command(open_: Open, subject: str, out: Path) -> Result:
     """Write what one subject was asked and answered.
 
     Name a FILE that does not exist. Read it with expost explain, loss or replay. Reads only.
@@ -29,8 +29,7 @@ def command(open_: Open, subject: str, out: Path, as_json: bool) -> None:
         transcript = study.transcript(find_subject(study, subject))
     with at(str(out), ": "):
         create(out, transcript.to_json())
-    show_result(
-        as_json,
+    return Result(
         {"content_id": transcript.content_id, "exchanges": len(transcript)},
         [("exchanges", f"{len(transcript):,}"), ("content id", transcript.content_id)],
     )

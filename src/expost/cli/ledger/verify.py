@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import click
 
-from expost.cli._options import as_json
-from expost.cli._outputs import fail_if, progress_line, show_result
+from expost.cli._outputs import Result, prints_result, progress_line
 from expost.cli.ledger._options import Open, ledger
 
 __all__ = ["command"]
@@ -13,8 +12,8 @@ __all__ = ["command"]
 
 @click.command("verify")
 @ledger
-@as_json
-def command(open_: Open, as_json: bool) -> None:
+@prints_result
+def command(open_: Open) -> Result:
     """Recompute everything in a ledger from its answers.
 
     That is the chain and tally of every subject, every decision, the root of every commit, and the
@@ -22,8 +21,7 @@ def command(open_: Open, as_json: bool) -> None:
     """
     with open_() as study, progress_line() as line:
         result = study.verify(progress=line.counts("subjects"))
-    show_result(
-        as_json,
+    return Result(
         {
             "verified": result.good,
             "subjects": result.subjects,
@@ -40,5 +38,5 @@ def command(open_: Open, as_json: bool) -> None:
             *([("undecided", f"{result.undecided:,}")] if result.undecided else []),
             *(("problem", problem) for problem in result.problems),
         ],
+        exit_code=not result.good,
     )
-    fail_if(not result.good)
