@@ -21,7 +21,7 @@ from expost.solver import BoxSpread
 
 EXCHANGES = 100
 VALUES = 10
-TARGET = 60.0
+TARGET = 80.0
 PER_ENTRY = 1.0
 """More for each probability of a table, which is read, summed up and taken the logarithm of."""
 TARGETS = {"channel": TARGET + 2 * VALUES * PER_ENTRY}

@@ -79,55 +79,39 @@ class Term:
     ``logs`` are the logarithms of the exact weights as doubles, up to one common constant. Each is
     within ``error`` of the real number, and minus infinity where the weight is zero.
 
-    >>> term = Term(as_weights([3, 1], total=4))
+    >>> term = Term.of(as_weights([3, 1], total=4))
     >>> term.loss
     Nats(ln(3))
     """
 
     __slots__ = ("_widest", "error", "logs")
 
-    def __init__(self, weights: Weights) -> None:
+    def __init__(self, logs: NDArray[np.float64], error: float, widest: Powers | None) -> None:
+        """Make a term; ``widest`` is the largest over the smallest weight, None if that is 0."""
+        logs.setflags(write=False)
+        self.logs = logs
+        self.error = error
+        self._widest = widest
+
+    @classmethod
+    def of(cls, weights: Weights) -> Term:
+        """Return the term of weights that are written out."""
         weights.setflags(write=False)
         least, largest = int(np.minimum.reduce(weights)), int(np.maximum.reduce(weights))
         smallest = least or int(weights[weights > 0].min())
-        self._widest: Powers | None = ((largest, 1), (least, -1)) if least else None
         # Centred at zero, so that sums stay small, and with them their errors.
         reference = math.isqrt(smallest * largest)
         excess = _quotients(weights - reference, reference)
         if (least - reference) / reference > -0.5 and (largest - reference) / reference < 0.5:
             logs = np.log1p(excess)
-            span = float(max(-np.minimum.reduce(logs), np.maximum.reduce(logs)))
         else:
             near = np.abs(excess) < 0.5
             with np.errstate(divide="ignore", invalid="ignore"):
                 logs = np.where(near, np.log1p(excess), np.log(_quotients(weights, reference)))
-            if not least:
-                span = float(np.abs(logs[np.isfinite(logs)]).max(initial=0.0))
-            else:
-                span = float(max(-np.minimum.reduce(logs), np.maximum.reduce(logs)))
-        logs.setflags(write=False)
-        self.logs: NDArray[np.float64] = logs
-        self.error = 0.0 if smallest == largest else _LOG_ERROR * span + _UNDERFLOW
-
-    @classmethod
-    def of_rows(cls, weights: NDArray[np.int64]) -> list[Term]:
-        """Return the term of each row of positive weights, vectorized over all rows."""
-        least, largest = weights.min(axis=1).tolist(), weights.max(axis=1).tolist()
-        references = np.array([[math.isqrt(a * b)] for a, b in zip(least, largest, strict=True)])
-        excess = (weights - references) / references
-        near = np.abs(excess) < 0.5
-        with np.errstate(divide="ignore"):  # in the branch that is not taken
-            logs = np.where(near, np.log1p(excess), np.log(weights / references))
-        spans = np.abs(logs).max(axis=1).tolist()
-        terms = []
-        for row, a, b, span in zip(logs, least, largest, spans, strict=True):
-            term = cls.__new__(cls)
-            term.logs = row.copy()  # a view would keep the whole table alive
-            term.logs.setflags(write=False)
-            term._widest = (b, 1), (a, -1)
-            term.error = 0.0 if a == b else _LOG_ERROR * span + _UNDERFLOW
-            terms.append(term)
-        return terms
+        finite = logs if least else logs[np.isfinite(logs)]
+        span = float(max(-np.minimum.reduce(finite), np.maximum.reduce(finite)))
+        error = 0.0 if smallest == largest else _LOG_ERROR * span + _UNDERFLOW
+        return cls(logs, error, ((largest, 1), (least, -1)) if least else None)
 
     @classmethod
     def geometric(cls, distances: NDArray[np.int64], heavy: int, light: int) -> Term:
@@ -136,41 +120,26 @@ class Term:
         Each logarithm is a product of two doubles: half an integer, and the double next to
         log(heavy/light).
         """
-        term = cls.__new__(cls)
         nearest, farthest = int(distances.min()), int(distances.max())
-        rate = _rate(heavy, light)
+        rate, span = _rate(heavy, light), farthest - nearest
         steps = np.asarray((farthest - nearest) / 2 - (distances - nearest), dtype=np.float64)
-        term.logs = steps * rate.upper
-        term.logs.setflags(write=False)
-        span = farthest - nearest
-        term._widest = (heavy, span), (light, -span)
         # A rate too small for a normal double has a relative error of more than a unit.
         error = span * (_LOG_ERROR * rate.upper + rate.width)
-        term.error = error + _UNDERFLOW if span else 0.0
-        return term
+        widest = (heavy, span), (light, -span)
+        return cls(steps * rate.upper, error + _UNDERFLOW if span else 0.0, widest)
 
     def for_classes(self, heavier: NDArray[np.bool_]) -> Term:
         """Return the term of values with the heavier or the lighter of two weights.
 
         ``self`` is the term of these two weights, lighter first, so no logarithm is taken again.
         """
-        term = Term.__new__(Term)
-        both = 0 < np.count_nonzero(heavier) < len(heavier)
-        low, high = self.logs.tolist() if both else (0.0, 0.0)
-        term.logs = np.where(heavier, high, low)
-        term.logs.setflags(write=False)
-        term._widest = self._widest if both else ()
-        term.error = self.error if both else 0.0
-        return term
+        if 0 < np.count_nonzero(heavier) < len(heavier):
+            return self.take(heavier.astype(np.intp))
+        return Term(np.zeros(len(heavier)), 0.0, ())
 
     def take(self, indices: NDArray[np.intp]) -> Term:
         """Return the term of values that have the weights at these indices, which cover all."""
-        term = Term.__new__(Term)
-        term.logs = self.logs[indices]
-        term.logs.setflags(write=False)
-        term._widest = self._widest
-        term.error = self.error
-        return term
+        return Term(self.logs[indices], self.error, self._widest)
 
     @property
     def loss(self) -> Nats:

@@ -193,6 +193,13 @@ def affine(weights: Sequence[float], intercept: float, point: Sequence[float]) -
     return sum(products, Fraction(intercept))
 
 
+def score_rounding(weights: Sequence[float], intercept: float, reach: Sequence[float]) -> Fraction:
+    """The most that doubles of a score are off, with coordinates up to ``reach``."""
+    parts = len(weights) - weights.count(0.0)
+    magnitude = affine([abs(weight) for weight in weights], abs(intercept), reach)
+    return (parts + 2) * magnitude / 2**53 + Fraction(parts, 2**1074)
+
+
 def logistic_link(z: Fraction, epsilon: float) -> mpmath.mpf:
     """2 artanh(tanh(e/4) tanh(z/2)), without the cancellation at large epsilon."""
     half, at = mpmath.mpf(epsilon) / 2, _mpf(z)

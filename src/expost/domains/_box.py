@@ -26,7 +26,7 @@ from expost.domains._finite_set import (
 )
 from expost.errors import InvalidInput, at, did_you_mean
 from expost.files.reading import as_list
-from expost.numbers import over_one, up
+from expost.numbers import up
 
 if TYPE_CHECKING:
     from expost.domains._attributes import Attribute
@@ -144,23 +144,6 @@ class Box:
         """By how much a form changes at most if every coefficient is off by the smallest double."""
         # 2^-1074 (1 + Σ reach); the sum itself may be too large for a double.
         return up(up(math.fsum([x / 1024 for x in (1, *self.reach)])) * 2.0**-1064)
-
-    @cached_property
-    def halves(self) -> tuple[float, ...]:
-        """Half of the length of each column, rounded; the whole may be too large for a double."""
-        return tuple(column.upper / 2 - column.lower / 2 for column in self.columns)
-
-    @cached_property
-    def integers(self) -> tuple[list[int], list[int], int]:
-        """The exact sums lower + upper and differences upper - lower of the columns.
-
-        They are integers over a power of two, the last one here.
-        """
-        size = len(self.columns)
-        ends = [column.lower for column in self.columns] + [column.upper for column in self.columns]
-        tops, under = over_one(ends)
-        pairs = list(zip(tops[:size], tops[size:], strict=True))
-        return [low + high for low, high in pairs], [high - low for low, high in pairs], under
 
     @cached_property
     def column_slices(self) -> tuple[range, ...]:

@@ -31,7 +31,7 @@ from expost.loss._query_marginal import (
     signed,
 )
 from expost.numbers import INFINITE, Enclosure, ExactSum, Nats, RunningSum, down
-from expost.queries import FiniteLikelihood, Query
+from expost.queries import FiniteLikelihood, OneBitOnSet, Query
 from expost.solver import Effort
 from expost.tally import Summand, Tally
 from expost.terms import Powers, Term
@@ -265,9 +265,9 @@ def _terms(domain: FiniteSet, exchanges: list[Exchange]) -> Iterator[Term]:
     for start in range(0, len(exchanges), window_size):
         window = exchanges[start : start + window_size]
         pairs = [(exchange.query.on(domain), exchange.position) for exchange in window]
-        kinds: set[type[FiniteLikelihood]] = {type(likelihood_) for likelihood_, _ in pairs}
-        for kind in kinds if len(window) > 1 else ():
-            kind.prepare(pair for pair in pairs if type(pair[0]) is kind)
+        OneBitOnSet.prepare(
+            likelihood for likelihood, _ in pairs if isinstance(likelihood, OneBitOnSet)
+        )
         for likelihood, position in pairs:
             yield likelihood.term(position)
 

@@ -6,13 +6,11 @@ bound: docs/theory/exact_comparison.md.
 
 from __future__ import annotations
 
-import decimal
 import math
-from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 
-from expost.numbers._exact_sum import above, below, decimal_context, decimals_around
+from expost.numbers._exact_sum import above, below
 
 __all__ = ["double_above", "double_below", "near_exp", "scaled_exp"]
 
@@ -21,8 +19,22 @@ _GUARD = 64
 _PER_LN2 = 1 / math.log(2)
 
 
-def near_exp(exponent: Fraction, bits: int) -> int | None:
-    """Return the integer ⌊2^bits · e^exponent⌋, or None if 64 guard bits do not decide it.
+def scaled_exp(exponent: Fraction, bits: int) -> int:
+    """Return the integer ⌊2^bits · e^exponent⌋, for a rational exponent.
+
+    >>> scaled_exp(Fraction(1), bits=10)  # 1024 e = 2783.5…
+    2783
+    """
+    if not exponent:
+        return 1 << bits  # the only rational exponential, so no number of bits would decide it
+    guard = _GUARD
+    while (floor := near_exp(exponent, bits, guard)) is None:
+        guard *= 2  # e^exponent is irrational, so enough bits tell it from any integer
+    return floor
+
+
+def near_exp(exponent: Fraction, bits: int, guard: int = _GUARD) -> int | None:
+    """Return the integer ⌊2^bits · e^exponent⌋, or None if that many guard bits do not decide it.
 
     >>> near_exp(Fraction(1), bits=10)  # 1024 e = 2783.5…
     2783
@@ -30,7 +42,7 @@ def near_exp(exponent: Fraction, bits: int) -> int | None:
     top, bottom = exponent.as_integer_ratio()
     # e^x = 2^k e^r with r between about 0 and ln 2.
     k = math.floor(float(exponent) * _PER_LN2)
-    precision = max(0, bits + k) + _GUARD
+    precision = max(0, bits + k) + guard
     extra = 4 + k.bit_length()
     r = ((top << precision + extra) // bottom - k * _ln2(precision + extra)) >> extra
     if r < 0:
@@ -74,39 +86,6 @@ def _artanh(precision: int, inverse: int) -> int:
         power //= inverse * inverse
         n += 2
     return total
-
-
-def scaled_exp(exponent: Fraction, bits: int) -> int:
-    """Return the integer ⌊2^bits · e^exponent⌋, for a rational exponent.
-
-    >>> scaled_exp(Fraction(1), bits=10)  # 1024 e = 2783.5…
-    2783
-    """
-    if not exponent:
-        return 1 << bits  # the only rational exponential, so no number of digits would decide it
-    near = near_exp(exponent, bits)
-    if near is not None:
-        return near
-    # The result has about bits + exponent/ln 2 bits, and a decimal digit is worth at least three.
-    digits = 30 + max(0, bits + int(exponent * Fraction("1.4427"))) // 3
-    while True:
-        context = decimal_context(digits, decimal.ROUND_HALF_EVEN)
-        below, above = decimals_around(*exponent.as_integer_ratio(), digits)
-        lower = _scaled_floor(context.next_minus(context.exp(below)), bits)
-        upper = _scaled_floor(context.next_plus(context.exp(above)), bits)
-        if lower == upper:
-            return lower
-        digits *= 2  # e^exponent is irrational, so enough digits tell it from any integer
-
-
-def _scaled_floor(positive: Decimal, bits: int) -> int:
-    """Return ⌊2^bits · positive⌋ without reducing a fraction."""
-    _, digits, exponent = positive.as_tuple()
-    assert isinstance(exponent, int)
-    coefficient = int(positive.scaleb(-exponent, decimal_context(len(digits), decimal.ROUND_FLOOR)))
-    if exponent >= 0:
-        return coefficient * int(10**exponent) << bits
-    return int((coefficient << bits) // 10**-exponent)
 
 
 def double_below(rational: Fraction) -> float:

@@ -158,11 +158,13 @@ class ExactSum:
     def _rational_residue(self) -> int:
         if any(rational.denominator % _PRIME == 0 for rational in self.rationals):
             return _residue(self.rational)
-        added = 0
-        for rational, count in self.rationals.items():
-            inverse = pow(rational.denominator, -1, _PRIME)
-            added = (added + count * rational.numerator * inverse) % _PRIME
-        return added
+        return (
+            sum(
+                count * rational.numerator * pow(rational.denominator, -1, _PRIME)
+                for rational, count in self.rationals.items()
+            )
+            % _PRIME
+        )
 
     @cached_property
     def _ratio_residue(self) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from decimal import Decimal
 from fractions import Fraction
@@ -23,6 +22,7 @@ _MOST_CHARACTERS = 2000
 _SHORT = 32
 _MOST_BITS = 3000
 _LARGEST_EXPONENT = 300
+_MOST_DECIMALS = 30
 
 
 def exact(written: ExactLike) -> Fraction:
@@ -112,21 +112,12 @@ def decimal_text(rational: Fraction) -> str:
     >>> decimal_text(Fraction(1, 8)), decimal_text(Fraction(1, 3))
     ('0.125', '1/3')
     """
-    denominator, decimals = rational.denominator, 0
-    while denominator != 1 and decimals <= 30:
-        common = math.gcd(denominator, 10)
-        if common == 1:
-            break
-        denominator //= common
-        decimals += 1
-    if denominator != 1 or decimals > 30:
-        return f"{rational.numerator}/{rational.denominator}"
-    if decimals == 0:
-        return str(rational.numerator)
-    digits = str(abs(rational.numerator) * 10**decimals // rational.denominator).rjust(
-        decimals + 1, "0"
-    )
-    return f"{'-' if rational < 0 else ''}{digits[:-decimals]}.{digits[-decimals:]}"
+    top, bottom = rational.as_integer_ratio()
+    if bottom == 1 or 10**_MOST_DECIMALS % bottom:
+        return str(rational)
+    decimals = next(n for n in range(1, _MOST_DECIMALS + 1) if not 10**n % bottom)
+    digits = str(abs(top) * 10**decimals // bottom).rjust(decimals + 1, "0")
+    return f"{'-' if top < 0 else ''}{digits[:-decimals]}.{digits[-decimals:]}"
 
 
 def quotient(rational: Fraction) -> Decimal:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -184,13 +184,6 @@ class FiniteLikelihood(Likelihood[int]):
     def weights(self, position: int) -> Weights:
         """Return the exact weights of one response over the domain, up to a common factor."""
 
-    @classmethod
-    def prepare(cls, requests: Iterable[tuple[Any, int]]) -> None:
-        """Compute terms of several likelihoods of this class together, ahead of their use.
-
-        A request is a likelihood and the position of a response.
-        """
-
     def weight_labels(self, position: int) -> NDArray[Any]:
         """Return labels that are equal exactly for values with equal weights."""
         return self.weights(position)
@@ -213,7 +206,7 @@ class FiniteLikelihood(Likelihood[int]):
         return term
 
     def _term(self, position: int) -> Term:
-        return Term(self.weights(position))
+        return Term.of(self.weights(position))
 
     def least_surprisal(self, position: int) -> float:
         term = self.term(position)
@@ -387,7 +380,7 @@ class Pairwise(FiniteLikelihood):
 
     @cached_property
     def _two(self) -> Term:
-        return Term(as_weights([self._light, self._heavy], self._heavy))
+        return Term.of(as_weights([self._light, self._heavy], self._heavy))
 
     def weight_labels(self, position: int) -> NDArray[Any]:
         return self.supported_values(position)

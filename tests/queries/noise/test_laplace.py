@@ -172,7 +172,7 @@ def test_what_is_not_written_out_is_what_the_weights_say(epsilon: str) -> None:
         assert position is not None
         weights, term = likelihood.weights(position), likelihood.term(position)
         assert term.loss.ratio == Fraction(int(weights.max()), int(weights.min()))
-        written = Term(weights)
+        written = Term.of(weights)
         with mpmath.workdps(40):
             for x in range(len(domain)):
                 truth = oracles.log(Fraction(int(weights[x]), int(weights[0])))

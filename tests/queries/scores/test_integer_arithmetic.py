@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import expost as xp
 from expost.queries import BoxScore, SetScore
+from support import oracles
 
 SIZES = st.sampled_from([1e-320, 1e-9, 0.1, 1.0, 3.0, 1e9, 1e150])
 NUMBERS = st.builds(lambda size, share: size * share, SIZES, st.floats(-1, 1))
@@ -26,15 +27,12 @@ def scores(draw: st.DrawFn) -> BoxScore:
     return BoxScore(tuple(weights), draw(NUMBERS), xp.Box(sides))
 
 
-def _exactly(score: BoxScore, point: tuple[float, ...]) -> Fraction:
-    products = (Fraction(w) * Fraction(x) for w, x in zip(score.weights, point, strict=True))
-    return sum(products, Fraction(score.intercept))
-
-
 @given(scores())
 def test_the_ends_of_a_score_are_its_extremes_over_all_corners(score: BoxScore) -> None:
     sides = [(column.lower, column.upper) for column in score._box.columns]
-    at_corners = [_exactly(score, corner) for corner in product(*sides)]
+    at_corners = [
+        oracles.affine(score.weights, score.intercept, corner) for corner in product(*sides)
+    ]
     low, high, under = score.ends
     assert (Fraction(low, under), Fraction(high, under)) == (min(at_corners), max(at_corners))
 
@@ -51,7 +49,7 @@ def test_the_ends_of_a_score_on_a_set_are_its_extremes_over_all_values(
 ) -> None:
     score = SetScore(weights, intercept, xp.FiniteSet(rows, names=["x", "y"]))
     low, high, under = score.ends
-    exact = [score.exactly_at(row) for row in rows]
+    exact = [oracles.affine(weights, intercept, row) for row in rows]
     assert (Fraction(low, under), Fraction(high, under)) == (min(exact), max(exact))
 
 
@@ -78,7 +76,11 @@ def test_a_form_in_doubles_is_off_by_what_the_theory_says(
     assert form.offset == float(factor * Fraction(score.intercept) + added)
     unit, smallest = Fraction(1, 2**53), Fraction(1, 2**1074)
     least = (
-        abs(factor) * (score.rounding + unit * score.magnitude)
+        abs(factor)
+        * (
+            oracles.score_rounding(score.weights, score.intercept, score.reach)
+            + unit * score.magnitude
+        )
         + unit * abs(added)
         + smallest * (1 + sum(map(Fraction, score.reach)))
     )
@@ -95,7 +97,14 @@ def test_the_error_of_a_linear_term_is_the_sum_of_its_parts(position: int, clip:
     growth = Fraction(heavy - light, light)
     score, scale, shift = query.score.on_box(box), Fraction(2, 12), Fraction(6, 12)
     unit, smallest = Fraction(1, 2**53), Fraction(1, 2**1074)
-    moved = scale * (score.rounding + unit * score.magnitude) + unit * shift
+    moved = (
+        scale
+        * (
+            oracles.score_rounding(score.weights, score.intercept, score.reach)
+            + unit * score.magnitude
+        )
+        + unit * shift
+    )
     moved += smallest * (1 + sum(map(Fraction, score.reach)))
     error = (
         growth / 2 * moved

@@ -284,10 +284,12 @@ def test_scores_in_doubles_are_within_their_rounding_and_extreme_at_the_corners(
         scale = 10.0 ** generator.choice([-310, -3, 0, 8])
         weights = tuple(generator.gauss(0, 1) * scale for _ in box.columns)
         score = BoxScore(weights, generator.choice([0.0, -1.0, 1e5]), box)
+        rounding = oracles.score_rounding(weights, score.intercept, score.reach)
         low, high = score.at(score.corner(-1)), score.at(score.corner(1))
+        lowest, highest, under = score.ends
         for point in some_points(generator, box, 8):
             computed = score.at(point)
             exact = oracles.affine(weights, score.intercept, point)
-            assert abs(Fraction(computed) - exact) <= score.rounding
+            assert abs(Fraction(computed) - exact) <= rounding
             assert low <= computed <= high
-            assert score.extreme(-1).value <= exact <= score.extreme(1).value
+            assert lowest <= exact * under <= highest

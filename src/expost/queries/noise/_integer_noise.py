@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -25,10 +25,8 @@ from expost.queries.scores._aligned import (
     BoxScore,
     DoubleForm,
     Ends,
-    SetScore,
     between,
     check_within,
-    group_by,
 )
 from expost.queries.scores._one_bit import read_range
 from expost.queries.scores._score import AffineScore, score_from_fields
@@ -44,7 +42,6 @@ __all__ = [
     "NoisyOnSet",
     "OnGrid",
     "affine_form",
-    "grid_steps",
     "read_grid",
 ]
 
@@ -230,23 +227,6 @@ class NoisyOnSet(NoisyLikelihood):
     def _values(self) -> NDArray[np.int64]:  # type: ignore[override]
         return self._query.first + self._query.steps(self._score.values)
 
-    @classmethod
-    def prepare(cls, requests: Iterable[tuple[NoisyOnSet, int]]) -> None:
-        waiting = {
-            id(likelihood): likelihood
-            for likelihood, _ in requests
-            if "_values" not in likelihood.__dict__
-        }
-        for group in group_by(waiting.values(), lambda likelihood: id(likelihood.domain)):
-            scores = SetScore.values_of([likelihood._score for likelihood in group])
-            queries = [likelihood._query for likelihood in group]
-            low, high = np.array([query.range for query in queries], dtype=np.float64).T[..., None]
-            cells, first = np.array([(query.cells, query.first) for query in queries]).T[..., None]
-            values = first + grid_steps(scores, low, high, cells)
-            for likelihood, row in zip(group, values, strict=True):
-                # A view would keep the whole table alive.
-                likelihood.__dict__["_values"] = row.copy()
-
 
 def _middles(lowest: int, highest: int, first: int) -> set[int]:
     """Return the positions of the responses nearest to the middle of all values."""
@@ -309,12 +289,7 @@ class OnGrid(Query):
     def steps(self, scores: NDArray[np.float64]) -> NDArray[np.int64]:
         """Return the nearest grid points to scores, in steps above the lower end."""
         low, high = map(float, self.range)
-        return grid_steps(scores, low, high, self.cells)
-
-
-def grid_steps(scores: NDArray[np.float64], low: Any, high: Any, cells: Any) -> NDArray[np.int64]:
-    """Return :meth:`OnGrid.steps` for many queries, by columns of their ends and cells."""
-    return np.asarray(np.rint(between(scores, low, high) * cells).astype(np.int64))
+        return np.asarray(np.rint(between(scores, low, high) * self.cells).astype(np.int64))
 
 
 @lru_cache(maxsize=1024)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from operator import mul
@@ -29,7 +28,6 @@ __all__ = [
     "BoxScore",
     "DoubleForm",
     "Ends",
-    "ScoreExtreme",
     "SetScore",
     "between",
     "check_within",
@@ -43,31 +41,16 @@ T = TypeVar("T")
 Doubles = TypeVar("Doubles", float, NDArray[np.float64])
 
 UNIT = Fraction(1, 2**53)
-SMALLEST = Fraction(1, 2**1074)
 # Below this no sum of products can overflow on the way, rounding included.
 _LARGEST = 2**1023
 _LARGE = 2.0**1022
-# UNIT and SMALLEST as doubles, and a bound on what a million subnormal products lose.
+# UNIT and the smallest double, and a bound on what a million subnormal products lose.
 _UNIT, _SMALLEST, _TINY = 2.0**-53, 2.0**-1074, 2.0**-1050
 _ENLARGE = 1 + 2.0**-30
-_LISTED = 32
 
 # What decimals lose as doubles is not worth an error: 0.1 times 100 is 5.6e-16 above 10. Scores are
 # clipped to the range in any case, and accounted for as such.
 FORGIVEN = Fraction(1, 10**12)
-
-
-@dataclass(frozen=True, slots=True)
-class ScoreExtreme:
-    """The exact value of an extreme score, and a description of where it is."""
-
-    value: Fraction
-    describe: Callable[[], str]
-
-    @property
-    def where(self) -> str:
-        """For messages only, so it is computed when needed."""
-        return self.describe()
 
 
 class DoubleForm(NamedTuple):
@@ -81,13 +64,9 @@ class DoubleForm(NamedTuple):
     moved: float
 
 
-def exact_sum(
-    weights: Sequence[float], point: Sequence[float], intercept: float
-) -> tuple[int, int]:
-    """Return intercept + Σ weight·coordinate exactly, as a quotient not in lowest terms."""
-    (*tops, first), bottom = over_one([*weights, intercept])
-    coordinates, denominator = over_one(point)
-    return first * denominator + sum(map(mul, tops, coordinates)), bottom * denominator
+def exact_sum(weights: Iterable[float], point: Iterable[float], intercept: float) -> Fraction:
+    """Return intercept + Σ weight·coordinate exactly."""
+    return sum(map(mul, map(Fraction, weights), map(Fraction, point)), Fraction(intercept))
 
 
 def enlarged(total: float) -> float:
@@ -126,6 +105,7 @@ class AlignedScore(ABC):
         self.intercept = intercept
         self._order = order
         self.reach = reach
+        self._integers: tuple[list[int], int, int] | None = None
         self._parts = len(weights) - weights.count(0.0)
         total = abs(intercept) + sum(map(mul, map(abs, weights), reach))
         self._at_most = enlarged(total)
@@ -141,25 +121,10 @@ class AlignedScore(ABC):
             total = total + self.weights[j] * coordinates[j]
         return total
 
-    def exactly_at(self, point: Sequence[float]) -> Fraction:
-        """Return the exact score."""
-        return Fraction(*exact_sum(self.weights, point, self.intercept))
-
-    @cached_property
-    def rounding(self) -> Fraction:
-        """A bound on the distance of the doubles from the real score, anywhere on the domain.
-
-        A product goes through at most n + 1 roundings, n the number of weights that are not zero;
-        and it loses up to half of the smallest double where it is below normal ones.
-        """
-        n = self._parts
-        return (n + 2) * UNIT * self.magnitude + n * SMALLEST
-
     @property
     def magnitude(self) -> Fraction:
         """The largest sum of the absolute values of its parts."""
-        sizes = [abs(weight) for weight in self.weights]
-        return Fraction(*exact_sum(sizes, self.reach, abs(self.intercept)))
+        return exact_sum(map(abs, self.weights), self.reach, abs(self.intercept))
 
     def surely_within(self, ends: Ends) -> bool:
         """Return whether a quick bound shows that no score leaves a range."""
@@ -167,27 +132,12 @@ class AlignedScore(ABC):
         return ends[0] <= -self._at_most and self._at_most <= ends[1]
 
     @abstractmethod
-    def extreme(self, sign: int) -> ScoreExtreme:
-        """Return the largest score (sign 1) or the smallest one (sign -1)."""
+    def corner(self, sign: int) -> Sequence[float]:
+        """Return where the score is largest (sign 1) or smallest (sign -1)."""
 
-    @property
-    def ends(self) -> tuple[int, int, int]:
-        """The smallest and the largest score, exactly: two integers over the third one."""
-        low, high = self.extreme(-1).value, self.extreme(1).value
-        return (
-            low.numerator * high.denominator,
-            high.numerator * low.denominator,
-            low.denominator * high.denominator,
-        )
-
-
-class BoxScore(AlignedScore):
-    """A score on a box. Its weights and its intercept are also integers over a power of two."""
-
-    def __init__(self, weights: tuple[float, ...], intercept: float, box: Box) -> None:
-        self._box = box
-        self._integers: tuple[list[int], int, int] | None = None
-        super().__init__(weights, intercept, box.reach, box.order)
+    @abstractmethod
+    def describe_corner(self, sign: int) -> str:
+        """Say where the score is extreme, for messages."""
 
     @property
     def integers(self) -> tuple[list[int], int, int]:
@@ -197,23 +147,38 @@ class BoxScore(AlignedScore):
             self._integers = tops, first, bottom
         return self._integers
 
+    @property
+    def ends(self) -> tuple[int, int, int]:
+        """The smallest and the largest score, exactly: two integers over the third one."""
+        tops, first, bottom = self.integers
+        size = len(tops)
+        coordinates, under = over_one([*self.corner(-1), *self.corner(1)])
+        low, high = (sum(map(mul, tops, part)) for part in (coordinates[:size], coordinates[size:]))
+        return first * under + low, first * under + high, bottom * under
+
+
+class BoxScore(AlignedScore):
+    """A score on a box. Its weights and its intercept are also integers over a power of two."""
+
+    def __init__(self, weights: tuple[float, ...], intercept: float, box: Box) -> None:
+        self._box = box
+        super().__init__(weights, intercept, box.reach, box.order)
+
     def form(self, scale: int, shift: int, under: int) -> DoubleForm | None:
         """Return (scale · score + shift) / under in doubles; None if that is too large for them."""
         try:
             factor, added = up(abs(scale) / under), up(abs(shift) / under)
-            if scale == under:
-                weights = tuple([weight + 0.0 for weight in self.weights])
-            elif scale == -under:
-                weights = tuple([0.0 - weight for weight in self.weights])
-            else:
-                # The quotient of two integers is correctly rounded.
-                tops, _, bottom = self.integers
-                bottom *= under
-                weights = tuple([scale * top / bottom + 0.0 for top in tops])
+            # The quotient of two integers is correctly rounded.
+            tops, _, bottom = self.integers
+            bottom *= under
+            weights = tuple([scale * top / bottom + 0.0 for top in tops])
             first, bottom = self.intercept.as_integer_ratio()
             offset = (scale * first + shift * bottom) / (bottom * under) + 0.0
         except OverflowError:
             return None
+        # A product goes through at most n + 1 roundings, n the number of weights that are not zero,
+        # and loses up to half of the smallest double below normal ones. So with the rounding
+        # (n + 2) · UNIT · magnitude + n · SMALLEST of a score this is
         #     scale · (rounding + UNIT · magnitude) + UNIT · shift + SMALLEST · (1 + Σ reach),
         # for a coefficient is off by a unit of itself, or by the smallest double.
         units = (self._parts + 3) * (factor * self._at_most) + added
@@ -224,26 +189,6 @@ class BoxScore(AlignedScore):
     def by_name(self) -> tuple[float, ...]:
         """The weights in the order of :attr:`Box.order`."""
         return tuple(self.weights[j] for j in self._box.order)
-
-    @property
-    def ends(self) -> tuple[int, int, int]:
-        sums, widths, under = self._box.integers
-        if self._box.groups:
-            corners = [exact_sum(self.weights, self.corner(k), self.intercept) for k in (-1, 1)]
-            (low, low_under), (high, high_under) = corners
-            return low * high_under, high * low_under, low_under * high_under
-        # Twice the score in the middle of the box.
-        tops, first, bottom = self.integers
-        middle = 2 * first * under + sum(map(mul, tops, sums))
-        width = sum(map(mul, map(abs, tops), widths))
-        return middle - width, middle + width, 2 * bottom * under
-
-    def surely_within(self, ends: Ends) -> bool:
-        if super().surely_within(ends):
-            return True
-        low, high, under = self.ends
-        (least, least_under), (most, most_under) = (end.as_integer_ratio() for end in ends)
-        return least * under <= low * least_under and high * most_under <= most * under
 
     def corner(self, sign: int) -> tuple[float, ...]:
         """Return where the score is extreme: every coordinate at the end that its weight selects.
@@ -264,19 +209,9 @@ class BoxScore(AlignedScore):
     @property
     def is_constant(self) -> bool:
         """Whether the doubles are the same at all points."""
-        if not self._box.groups:
-            # Doubles are within the rounding of the real score, and so differ where that changes
-            # by more than twice as much; the change is known up to roundings of its own.
-            change = sum(map(mul, map(abs, self.weights), self._box.halves))
-            if change > (4 * self._parts + 8) * (_UNIT * self._at_most) + _TINY:
-                return False
         return self.at(self.corner(1)) == self.at(self.corner(-1))
 
-    def extreme(self, sign: int) -> ScoreExtreme:
-        low, high, under = self.ends
-        return ScoreExtreme(Fraction(high if sign > 0 else low, under), lambda: self._where(sign))
-
-    def _where(self, sign: int) -> str:
+    def describe_corner(self, sign: int) -> str:
         corner, box = self.corner(sign), self._box
         names = box.names or [f"[{index}]" for index in range(len(box.sides))]
         moved = [
@@ -304,20 +239,6 @@ class SetScore(AlignedScore):
         """The score of every point."""
         return self.at(list(self._columns))
 
-    def _point(self, row: int) -> list[float]:
-        point: list[float] = self._columns[:, row].tolist()
-        return point
-
-    @cached_property
-    def _listed(self) -> list[float]:
-        """The scores in plain Python, with the bits of :attr:`values`."""
-        columns = self._columns.tolist()
-        first, *further = self._order
-        total = [self.intercept + self.weights[first] * x for x in columns[first]]
-        for j in further:
-            total = [sum_ + self.weights[j] * x for sum_, x in zip(total, columns[j], strict=True)]
-        return total
-
     @staticmethod
     def values_of(scores: Sequence[SetScore]) -> NDArray[np.float64]:
         """Return the values of several scores on one domain, a row for each, with equal bits."""
@@ -332,56 +253,44 @@ class SetScore(AlignedScore):
             total = total + weights[j] * first._columns[j]
         return total
 
-    @property
-    def ends(self) -> tuple[int, int, int]:
-        lows, highs = self._rows(-1), self._rows(1)
-        if len(lows) > 1 or len(highs) > 1:
-            return super().ends
-        (*tops, first), bottom = over_one([*self.weights, self.intercept])
-        points, under = over_one(x for row in (*lows, *highs) for x in self._point(row))
-        size = len(tops)
-        low, high = (sum(map(mul, tops, points[k : k + size])) for k in (0, size))
-        return first * under + low, first * under + high, bottom * under
+    def corner(self, sign: int) -> Sequence[float]:
+        point: list[float] = self._columns[:, self._row(sign)].tolist()
+        return point
 
-    def extreme(self, sign: int) -> ScoreExtreme:
-        rows = self._rows(sign)
-        scores = {row: self.exactly_at(self._point(row)) for row in rows}
-        row = max(rows, key=lambda row: (sign * scores[row], -row))
-        return ScoreExtreme(scores[row], lambda: f"{self._kind}[{row}]")
+    def describe_corner(self, sign: int) -> str:
+        return f"{self._kind}[{self._row(sign)}]"
 
-    def _rows(self, sign: int) -> list[int]:
-        """Return where the score may be extreme: the rows within rounding of the extreme double.
-
-        Each combination of coordinates that matter occurs once.
-        """
+    def _row(self, sign: int) -> int:
+        """Return the first row where the score is extreme, exactly."""
         tolerance = 3 * ((len(self.weights) + 3) * (_UNIT * self._at_most) + _TINY)
-        if self._columns.shape[1] <= _LISTED:
-            # NumPy takes longer than a loop over few rows.
-            signed = self._listed if sign > 0 else [-score for score in self._listed]
-            least = max(signed) - tolerance
-            rows = [row for row, score in enumerate(signed) if score >= least]
-        else:
-            scores = self.values if sign > 0 else -self.values
-            rows = np.flatnonzero(scores >= scores.max() - tolerance).tolist()
+        scores = sign * self.values
+        rows: list[int] = np.flatnonzero(scores >= scores.max() - tolerance).tolist()
         if len(rows) == 1:
-            return rows
+            return rows[0]
+        # Within rounding of the extreme double; each combination of what matters occurs once.
         matter = self._columns[np.array(self.weights) != 0][:, rows]
         _, first = np.unique(matter, axis=1, return_index=True)
-        return [rows[index] for index in first.tolist()]
+        different: list[int] = np.array(rows)[first].tolist()
+        exact = {
+            row: exact_sum(self.weights, self._columns[:, row].tolist(), self.intercept)
+            for row in different
+        }
+        return max(exact, key=lambda row: (sign * exact[row], -row))
 
 
 def check_within(score: AlignedScore, ends: Ends) -> None:
     """Refuse a score that leaves its range, and say where."""
     if score.surely_within(ends):
         return
-    lowest, highest = score.extreme(-1), score.extreme(1)
+    lowest, highest, under = score.ends
     low, high = map(Fraction, ends)
-    for extreme, excess, side in [
-        (highest, highest.value - high, "above"),
-        (lowest, low - lowest.value, "below"),
+    for sign, value, side in [
+        (1, Fraction(highest, under), "above"),
+        (-1, Fraction(lowest, under), "below"),
     ]:
+        excess = value - high if sign > 0 else low - value
         if excess > FORGIVEN * (high - low):
-            reached = f"the score reaches {float(extreme.value):.10g} at {extreme.where}"
+            reached = f"the score reaches {float(value):.10g} at {score.describe_corner(sign)}"
             raise InvalidInput(f"{reached}, {float(excess):.3g} {side} the range", "range")
 
 

@@ -23,7 +23,7 @@ from expost.queries.scores._aligned import BoxScore, Ends, SetScore, group_by
 from expost.queries.scores._score import AffineScore, score_from_fields
 from expost.queries.tables._table import TableLikelihood
 from expost.sampling import Categorical, Pmf
-from expost.terms import Link, ScoreTerm, Term, Weights, as_integers
+from expost.terms import Link, ScoreTerm, Weights, as_integers
 
 __all__ = [
     "Curve",
@@ -121,40 +121,34 @@ class OneBitOnSet(TableLikelihood):
 
     @cached_property
     def _columns(self) -> Sequence[Weights]:  # type: ignore[override]
-        columns = one_bit_weights(self._curve(self._score.values, *self._parameters), self._epsilon)
-        for column in columns:
-            column.setflags(write=False)
-        return columns
+        shares = self._curve(self._score.values, *self._parameters)
+        return _read_only(one_bit_weights(shares, self._epsilon))
 
-    @classmethod
-    def prepare(cls, requests: Iterable[tuple[OneBitOnSet, int]]) -> None:
-        unprepared = {
-            (id(likelihood), position): (likelihood, position)
-            for likelihood, position in requests
-            if position not in likelihood._terms and likelihood._words_per_weight == 1
-        }
-        for group in group_by(unprepared.values(), lambda pair: pair[0]._batch_key):
-            first, _ = group[0]
-            scores = SetScore.values_of([likelihood._score for likelihood, _ in group])
-            parameters = np.array(
-                [likelihood._parameters for likelihood, _ in group], dtype=np.float64
-            )
-            shares = first._curve(scores, *parameters.T[..., None])
-            weights = np.stack(one_bit_weights(shares, first._epsilon))
-            if weights.dtype == object:  # too large for vectorized passes
-                continue
-            terms = Term.of_rows(weights[[position for _, position in group], range(len(group))])
-            for index, ((likelihood, position), term) in enumerate(zip(group, terms, strict=True)):
-                likelihood._terms[position] = term
-                if "_columns" not in likelihood.__dict__:
-                    columns = weights[:, index].copy()  # a view would keep the whole table alive
-                    columns.setflags(write=False)
-                    likelihood.__dict__["_columns"] = tuple(columns)
+    @staticmethod
+    def prepare(likelihoods: Iterable[OneBitOnSet]) -> None:
+        """Compute the weights of several likelihoods together, ahead of their use."""
+        unprepared = {id(each): each for each in likelihoods if "_columns" not in vars(each)}
+        for group in group_by(unprepared.values(), lambda likelihood: likelihood._batch_key):
+            first = group[0]
+            scores = SetScore.values_of([likelihood._score for likelihood in group])
+            parameters = np.array([likelihood._parameters for likelihood in group]).T[..., None]
+            shares = first._curve(scores, *parameters)
+            low, high = one_bit_weights(shares, first._epsilon)
+            for index, likelihood in enumerate(group):
+                # A view would keep the whole table alive.
+                columns = _read_only((low[index].copy(), high[index].copy()))
+                vars(likelihood)["_columns"] = columns
 
     @property
     def _batch_key(self) -> Hashable:
         """A key: queries with equal keys are computed together."""
         return id(self.domain), self._curve, self._epsilon.as_integer_ratio()
+
+
+def _read_only(columns: tuple[Weights, Weights]) -> tuple[Weights, Weights]:
+    for column in columns:
+        column.setflags(write=False)
+    return columns
 
 
 class ScoreLikelihood(BoxLikelihood):

@@ -74,7 +74,7 @@ class TableLikelihood(BySufficientTerms):
     def term(self, position: int) -> Term:
         # All terms are stored, because the filter uses all of them every time.
         if position not in self._terms:
-            self._terms[position] = Term(self.weights(position))
+            self._terms[position] = Term.of(self.weights(position))
         return self._terms[position]
 
     @property
