@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from expost.solver import BranchAndBound
-from expost.solver.kernels import compiled
+from expost.solver.kernels import compiled, problems
 from expost.solver.kernels.compiled import (
     MachineCode,
     cache_directories,
@@ -139,7 +139,7 @@ def test_machine_code_does_what_the_sources_say(seed: int, image: bytes) -> None
     assert machine_code() is not None
     for highest in packed_of(some_case(random.Random(seed))):
         before = highest.words.copy()
-        code.derive_fields(highest.address, highest.layout.address)
+        code.function(problems.derive_fields)(*highest.reference)
         assert np.array_equal(highest.words, before)
         native, plain = BranchAndBound(highest), BranchAndBound(highest)
         native.advance(1e-3, 12)

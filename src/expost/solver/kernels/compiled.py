@@ -12,12 +12,13 @@ import hashlib
 import logging
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache, cached_property, partial
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, cast, get_type_hints
 
 from expost.errors import InvalidInput
+from expost.solver.kernels.layout import NodePool
 
 __all__ = [
     "JitKernel",
@@ -34,19 +35,32 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _HERE = Path(__file__).parent
 _SUM = hashlib.sha256().digest_size
-_REAL, _INTEGER = ctypes.c_double, ctypes.c_int64
 
-ENTRIES: Mapping[str, tuple[Any, ...]] = {
-    "derive_fields": (None, *[_INTEGER] * 2),
-    "advance": (_INTEGER, *[_INTEGER] * 14, *[_REAL] * 2),
-    "best_corner": (_REAL, *[_INTEGER] * 4),
-    "climb": (None, *[_INTEGER] * 4, _REAL),
-}
-"""The functions of the machine code, with result and arguments; addresses are integers."""
+_WORD, _RECORD = [ctypes.c_int64], [ctypes.c_int64] * 2
+_C_TYPES = {int: _WORD, bool: _WORD, float: [ctypes.c_double], NodePool: [ctypes.c_int64] * 3}
+"""What C passes for an argument; for any other type, the addresses of a block and its layout."""
 
 
 class JitKernel(partial[Any]):
     """A kernel: plain Python when it is called, and a function that numba can compile."""
+
+    @property
+    def symbol(self) -> str:
+        """The name of the kernel in the machine code, if it is an entry."""
+        return f"expost_{self.func.__name__}"
+
+    @property
+    def signature(self) -> tuple[Any, list[Any]]:
+        """The type of its result, and those of its parameters."""
+        *parameters, result = get_type_hints(self.func).values()
+        return result, parameters
+
+    @property
+    def c_signature(self) -> tuple[Any, list[Any]]:
+        """The signature of an entry in C, where None is no result."""
+        result, parameters = self.signature
+        (c_result,) = _C_TYPES.get(result, [None])
+        return c_result, [word for kind in parameters for word in _C_TYPES.get(kind, _RECORD)]
 
     @cached_property
     def jitted(self) -> Any:
@@ -81,14 +95,16 @@ class MachineCode:
         self._engine = llvm.create_mcjit_compiler(module, machine)
         self._engine.add_object_file(llvm.ObjectFileRef.from_data(image))
         self._engine.finalize_object()
-        for name, (result, *arguments) in ENTRIES.items():
-            kind = ctypes.CFUNCTYPE(result, *arguments)  # without the interpreter's lock
-            setattr(self, name, kind(self._engine.get_function_address(f"expost_{name}")))
+        self._functions: dict[JitKernel, Callable[..., Any]] = {}
 
-    derive_fields: Callable[..., None]
-    advance: Callable[..., int]
-    best_corner: Callable[..., float]
-    climb: Callable[..., None]
+    def function(self, kernel: JitKernel) -> Callable[..., Any]:
+        """Return the compiled function of an entry."""
+        if kernel not in self._functions:
+            result, parameters = kernel.c_signature
+            kind = ctypes.CFUNCTYPE(result, *parameters)  # without the interpreter's lock
+            address = self._engine.get_function_address(kernel.symbol)
+            self._functions[kernel] = kind(address)
+        return self._functions[kernel]
 
 
 def target_machine() -> Any:

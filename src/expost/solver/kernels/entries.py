@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,6 @@ import numpy as np
 from expost.solver.kernels import one_piece, problems, trees
 from expost.solver.kernels.compiled import machine_code
 from expost.solver.kernels.layout import (
-    WORD,
     ClimbArrays,
     CornerScratch,
     Floats,
@@ -27,42 +26,21 @@ __all__ = ["advance", "best_corner", "climb", "derive_fields"]
 
 def derive_fields(problem: PackedProblem) -> None:
     """Compute all fields of a problem that follow from its inputs."""
-    code = machine_code()
-    if code is None:
-        _plain(problems.derive_fields, problem.views)
-    else:
-        code.derive_fields(problem.address, problem.layout.address)
+    _run(problems.derive_fields, [problem])
 
 
 def advance(
     problem: PackedProblem, work: PackedRecord[Workspace], pool: NodePool,
-    frontier: PackedRecord[Frontier], rule: int, cutting: bool, nodes: int, patience: int,
-    steps: int, tolerance: float, enough: float,
+    frontier: PackedRecord[Frontier], *limits: float,
 ) -> int:  # fmt: skip
-    """Take up to ``steps`` steps of a search; return DONE, FULL or PAUSED of ``trees``."""
-    code = machine_code()
-    if code is None:
-        return int(_plain(
-            trees.advance, problem.views, work.views, pool, frontier.views, rule, cutting, nodes,
-            patience, steps, tolerance, enough,
-        ))  # fmt: skip
-    return code.advance(
-        problem.address, problem.layout.address, work.address, work.layout.address,
-        frontier.address, frontier.layout.address, pool.address, pool.layout.address,
-        pool.layout.size * WORD, rule, cutting, nodes, patience, steps, tolerance, enough,
-    )  # fmt: skip
+    """Take some steps of a search; the limits and the result are those of ``trees.advance``."""
+    return int(_run(trees.advance, [problem, work, pool, frontier], *limits))
 
 
 def best_corner(problem: PackedProblem) -> tuple[float, Floats]:
     """Return the largest sum of unclipped FALLING terms over all corners, and the best corner."""
     corners: PackedRecord[CornerScratch] = PackedRecord(layout(CornerScratch, *problem.shape))
-    code = machine_code()
-    if code is None:
-        best = float(_plain(one_piece.best_corner, problem.views, corners.views))
-    else:
-        best = code.best_corner(
-            problem.address, problem.layout.address, corners.address, corners.layout.address
-        )
+    best = float(_run(one_piece.best_corner, [problem, corners]))
     return best, corners.view("x")
 
 
@@ -75,21 +53,16 @@ def climb(problem: PackedProblem, signs: Floats, tolerance: float) -> tuple[Floa
         layout(ClimbArrays, *problem.shape, rows=len(signs))
     )
     arrays.view("signs")[:] = signs
-    code = machine_code()
-    if code is None:
-        _plain(one_piece.climb, problem.views, arrays.views, tolerance)
-    else:
-        code.climb(
-            problem.address,
-            problem.layout.address,
-            arrays.address,
-            arrays.layout.address,
-            tolerance,
-        )
+    _run(one_piece.climb, [problem, arrays], tolerance)
     return arrays.view("values"), arrays.view("gaps"), arrays.view("at")
 
 
-def _plain(kernel: Callable[..., Any], *arguments: Any) -> Any:
-    """Run plain Python that, like machine code, does not warn of overflows."""
-    with np.errstate(all="ignore"):
-        return kernel(*arguments)
+def _run(kernel: Any, records: Sequence[PackedRecord[Any] | NodePool], *numbers: float) -> Any:
+    """Call a kernel with records and numbers."""
+    code = machine_code()
+    if code is not None:
+        words = [word for record in records for word in record.reference]
+        return code.function(kernel)(*words, *numbers)
+    views = [record if isinstance(record, NodePool) else record.views for record in records]
+    with np.errstate(all="ignore"):  # machine code does not warn of overflows either
+        return kernel(*views, *numbers)

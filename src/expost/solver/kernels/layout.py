@@ -292,7 +292,8 @@ class PackedRecord(Generic[T]):
     def __init__(self, layout: Layout, words: Floats | None = None) -> None:
         self.layout = layout
         self.words = np.zeros(layout.size) if words is None else words
-        self.address = _address(self.words)
+        self.reference = _address(self.words), layout.address
+        """The addresses of the block and of its layout."""
 
     @cached_property
     def views(self) -> T:
@@ -396,7 +397,11 @@ class NodePool:
     def __init__(self, n: int, d: int, room: int) -> None:
         self.layout = layout(Node, n, d)
         self._words = np.empty((room, self.layout.size))
-        self.address = _address(self._words)
+
+    @property
+    def reference(self) -> tuple[int, int, int]:
+        """The addresses of the first node and of its layout, and the size of a node."""
+        return _address(self._words), self.layout.address, self._words.itemsize * self.layout.size
 
     def __len__(self) -> int:
         return len(self._words)
@@ -404,13 +409,8 @@ class NodePool:
     def double(self) -> None:
         """Double the room."""
         self._words = np.concatenate([self._words, np.empty_like(self._words)])
-        self.address = _address(self._words)
 
     def node(self, slot: int) -> Node:
         """Return the node in a slot."""
         views: Node = self.layout.views(self._words[slot])
         return views
-
-    def address_of(self, slot: int) -> int:
-        """Return where a slot begins."""
-        return self.address + slot * self.layout.size * WORD

@@ -16,29 +16,25 @@ from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.extending import intrinsic, models, overload_method, register_model
 from numba.np.arrayobj import make_array, populate_array
 
-from expost.solver.kernels.layout import WORD, Node, fields
+from expost.solver.kernels.layout import WORD, Node, NodePool, fields
 
-__all__ = ["pool_at", "record_at"]
+__all__ = ["numba_type"]
 
-_TYPES = {np.float64: types.float64, np.int64: types.int64}
+_ELEMENTS = {np.float64: types.float64, np.int64: types.int64}
 _WORD = ir.IntType(64)
 
 
 class _Reference(types.Type):  # type: ignore[misc]
     """A record: the addresses of its block and of its directory."""
 
+    words = "block", "directory"
+
     def __init__(self, record: type) -> None:
         super().__init__(name=f"reference({record.__name__})")
         self.arrays = {
-            field.name: (index, types.Array(_TYPES[field.type], len(field.shape), "C"))
+            field.name: (index, types.Array(_ELEMENTS[field.type], len(field.shape), "C"))
             for index, field in enumerate(fields(record))
         }
-
-
-@register_model(_Reference)
-class _TwoWords(models.StructModel):  # type: ignore[misc]
-    def __init__(self, manager: Any, reference: _Reference) -> None:
-        super().__init__(manager, reference, [("block", types.int64), ("directory", types.int64)])
 
 
 @infer_getattr
@@ -77,47 +73,23 @@ def _field(context: Any, builder: Any, reference: _Reference, value: Any, name: 
     return array._getvalue()
 
 
-def record_at(record: type) -> Any:
-    """Return a function of two addresses, of a block and of its directory: the record there."""
-    reference = _Reference(record)
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        words = cgutils.create_struct_proxy(reference)(context, builder)
-        words.block, words.directory = args
-        return words._getvalue()
-
-    @intrinsic
-    def at(typing_context: Any, block: Any, directory: Any) -> Any:
-        return reference(types.int64, types.int64), codegen
-
-    return at
-
-
 class _PoolReference(types.Type):  # type: ignore[misc]
     """A pool: the addresses of its first node and of a directory, and a node's size."""
+
+    words = "block", "directory", "size"
 
     def __init__(self) -> None:
         super().__init__(name="pool")
 
 
+@register_model(_Reference)
 @register_model(_PoolReference)
-class _ThreeWords(models.StructModel):  # type: ignore[misc]
-    def __init__(self, manager: Any, reference: _PoolReference) -> None:
-        words = [(name, types.int64) for name in ("block", "directory", "size")]
-        super().__init__(manager, reference, words)
+class _Words(models.StructModel):  # type: ignore[misc]
+    def __init__(self, manager: Any, reference: _Reference | _PoolReference) -> None:
+        super().__init__(manager, reference, [(name, types.int64) for name in reference.words])
 
 
 _POOL, _NODE = _PoolReference(), _Reference(Node)
-
-
-@intrinsic
-def pool_at(typing_context: Any, block: Any, directory: Any, size: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        words = cgutils.create_struct_proxy(_POOL)(context, builder)
-        words.block, words.directory, words.size = args
-        return words._getvalue()
-
-    return _POOL(types.int64, types.int64, types.int64), codegen
 
 
 @intrinsic
@@ -138,3 +110,14 @@ def _node(pool: Any, slot: Any) -> Any:
         return _node_of(pool, slot)
 
     return node
+
+
+_TYPES = {
+    int: types.int64, bool: types.int64, float: types.float64, type(None): types.void,
+    NodePool: _POOL,
+}  # fmt: skip
+
+
+def numba_type(kind: type) -> Any:
+    """Return the type of a parameter of an entry; a record is passed as a reference."""
+    return _TYPES.get(kind) or _Reference(kind)
