@@ -62,14 +62,14 @@ def poor_points(module: Any) -> None:
 def the_trap(module: Any) -> None:
     """A tightened node is taken for all of what it was before."""
     poor_points(module)
-    original = module.grow
+    original = module.grow_node
 
     def forgetful(*arguments: Any) -> float:
         bound = original(*arguments)
         arguments[1].outcome[TIGHTENED] = 0.0
         return float(bound)
 
-    module.grow = forgetful
+    module.grow_node = forgetful
 
 
 def the_value_of_the_relaxed_point(module: Any) -> None:

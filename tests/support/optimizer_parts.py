@@ -199,7 +199,7 @@ def some_point(work: Workspace, side: BoxProblem, generator: random.Random) -> P
 def relax(side: BoxProblem, work: Workspace, module: Any = kernels) -> None:
     """Good multipliers for a node."""
     module.build_hulls(side, work)
-    module.restore_basis(side, work, False)
+    module.restore_basis(side, work)
     module.place_on_knots(work)
     module.simplex(side, work, 400)
 

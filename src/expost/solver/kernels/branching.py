@@ -17,9 +17,9 @@ from expost.solver.kernels.layout import (
     Node,
     Workspace,
 )
-from expost.solver.kernels.links import HILL, HOLE, WINDOW, value
+from expost.solver.kernels.links import HILL, HOLE, WINDOW, score, value
 
-__all__ = ["choose_branch", "record_gain", "split_beside_jump"]
+__all__ = ["choose_branch", "choose_coordinate", "record_gain", "split_beside_jump"]
 
 
 _EDGE = 2.0**-22  # how far from a jump to split
@@ -44,22 +44,18 @@ def choose_branch(problem: BoxProblem, work: Workspace, rule: int, lower: float)
 
     Returns the sum of the hulls at the relaxed optimum.
     """
-    l, u, L, U, x, gap = work.l, work.u, work.L, work.U, work.x, work.gap
-    n, d = problem.A.shape
+    L, U, x, gap = work.L, work.U, work.x, work.gap
     total = 0.0
     hull_gap = 0.0
     most = 0.0
     work.branch[VARIABLE] = -1.0
-    for i in range(n):
+    for i in range(len(gap)):
         gap[i] = 0.0
         if U[i] <= L[i]:
             total += problem.m[i] * value(problem.link, problem.par, i, L[i])
             continue
         curve = 0.5 * work.q[i]
-        t = problem.c[i]
-        for j in range(d):
-            t += problem.A[i, j] * x[j]
-        t = min(U[i], max(L[i], t))
+        t = min(U[i], max(L[i], score(problem, i, x)))
         s = 0
         while s < work.knots[i] - 2 and work.knot[i, s + 1] < t:
             s += 1
@@ -94,32 +90,40 @@ def choose_branch(problem: BoxProblem, work: Workspace, rule: int, lower: float)
     # Where the hulls do not cause most of the gap, coordinates between integers do.
     if work.branch[VARIABLE] >= 0.0 and hull_gap >= 0.5 * (total - lower):
         return total
+    choose_coordinate(problem, work, x)
+    return total
+
+
+@compiled
+def choose_coordinate(problem: BoxProblem, work: Workspace, x: Floats) -> None:
+    """Choose a coordinate to split at a point, by the gaps of hulls, by D, and by integers."""
+    l, u, gap = work.l, work.u, work.gap
+    n, d = problem.A.shape
     work.branch[VARIABLE] = -1.0
     best = 0.0
     for j in range(d):
         if l[j] >= u[j]:
             continue
         # Where no hull is above its term, any split is as good.
-        score = 1e-12 * (u[j] - l[j]) / (problem.hi[j] - problem.lo[j])
+        merit = 1e-12 * (u[j] - l[j]) / (problem.hi[j] - problem.lo[j])
         gaps = 0.0
         for i in range(n):
             if gap[i] > 0.0:
-                gaps += gap[i] * abs(problem.A[i, j]) / (U[i] - L[i])
-        score += gaps * (u[j] - l[j])
-        score += 0.5 * work.D[j] * max(0.0, (u[j] - x[j]) * (x[j] - l[j]))
+                gaps += gap[i] * abs(problem.A[i, j]) / (work.U[i] - work.L[i])
+        merit += gaps * (u[j] - l[j])
+        merit += 0.5 * work.D[j] * max(0.0, (u[j] - x[j]) * (x[j] - l[j]))
         if problem.integer[j]:
-            score += abs(x[j] - np.rint(x[j]))
-        if score > best:
-            best = score
+            merit += abs(x[j] - np.rint(x[j]))
+        if merit > best:
+            best = merit
             middle = 0.5 * (l[j] + u[j])
             work.branch[VARIABLE] = n + j
             work.branch[POINT] = math.floor(middle) if problem.integer[j] else middle
-    return total
 
 
 @compiled
 def record_gain(problem: BoxProblem, work: Workspace, parent: Node, half: int, gain: float) -> None:
-    """Record what the split of a parent at a score gained on one half."""
+    """Record what the split of a parent at a merit gained on one half."""
     n, _ = problem.A.shape
     v = int(parent.branch[VARIABLE])
     gap = parent.gap[0]

@@ -6,7 +6,7 @@ import math
 
 from expost.solver.kernels.bound import dual_bound
 from expost.solver.kernels.compiled import compiled
-from expost.solver.kernels.curvature import dominating_diagonal
+from expost.solver.kernels.curvature import add_curvature, dominating_diagonal
 from expost.solver.kernels.intervals import propagate
 from expost.solver.kernels.layout import (
     CLIPPED_FALLING,
@@ -19,7 +19,7 @@ from expost.solver.kernels.layout import (
     Node,
     Workspace,
 )
-from expost.solver.kernels.links import UNIT
+from expost.solver.kernels.links import UNIT, score
 from expost.solver.kernels.points import evaluate
 from expost.solver.kernels.storage import PLAIN, load_half, save_multipliers, store_node
 
@@ -38,10 +38,7 @@ def improve_corner(problem: BoxProblem, work: Workspace) -> None:
     A, m, x, G = problem.A, problem.m, work.centre, work.part
     n, d = A.shape
     for i in range(n):
-        t = problem.c[i]
-        for j in range(d):
-            t += A[i, j] * x[j]
-        G[i] = problem.par[i, FOOT] + 1.0 - t
+        G[i] = problem.par[i, FOOT] + 1.0 - score(problem, i, x)
     moved = True
     for _ in range(20):
         if not moved:
@@ -85,9 +82,7 @@ def corner_majorant(problem: BoxProblem, work: Workspace) -> None:
             M[j, k] = 0.0
     mass = 0.0
     for i in range(n):
-        t = problem.c[i]
-        for j in range(d):
-            t += A[i, j] * work.centre[j]
+        t = score(problem, i, work.centre)
         G = problem.par[i, FOOT] + 1.0 - t
         r = min(0.999999, max(0.0, (work.U[i] - t) / G))
         q = 1.0 + r * (2.0 / 3.0 + 0.5 * r)
@@ -97,12 +92,7 @@ def corner_majorant(problem: BoxProblem, work: Workspace) -> None:
         work.lam[i] = problem.m[i] / G
         # A little more, so that f is surely concave at the corner.
         work.q[i] = q * work.lam[i] / G * (1.0 + 1e-6)
-        for j in range(d):
-            if scale[j] > 0.0:
-                a = work.q[i] * A[i, j] * scale[j]
-                mass += abs(a * A[i, j]) * scale[j]
-                for k in range(j + 1):
-                    M[j, k] += a * A[i, k] * scale[k]
+        mass += add_curvature(problem, work, i)
     if not dominating_diagonal(work, mass, 8):
         for i in range(n):
             work.q[i] = 0.0

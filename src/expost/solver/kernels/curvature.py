@@ -6,30 +6,30 @@ import math
 
 from expost.solver.kernels.compiled import compiled
 from expost.solver.kernels.layout import PEAK, BoxProblem, Workspace
-from expost.solver.kernels.links import LOGISTIC, UNIT, second_derivative
+from expost.solver.kernels.links import LOGISTIC, UNIT, score, second_derivative
 
-__all__ = ["adapt_curvatures", "dominating_diagonal", "set_curvatures"]
+__all__ = [
+    "adapt_curvatures",
+    "add_curvature",
+    "dominating_diagonal",
+    "set_curvatures",
+    "start_curvatures",
+]
 
 
 @compiled
 def set_curvatures(problem: BoxProblem, work: Workspace) -> bool:
     """Set q by β, and D such that D - Σ q a aᵀ is certainly positive semidefinite."""
     A, l, u, centre = problem.A, work.l, work.u, work.centre
-    q, M, scale = work.q, work.M, work.scale
+    q = work.q
     n, d = A.shape
     for j in range(d):
         centre[j] = min(u[j], max(l[j], centre[j]))
-        r = 0.5 * (u[j] - l[j])
-        scale[j] = math.sqrt(0.8 * (u[j] - centre[j]) * (centre[j] - l[j]) + 0.2 * r * r)
-        for k in range(d):
-            M[j, k] = 0.0
+    start_curvatures(work)
     mass = 0.0
     for i in range(n):
         q[i] = 0.0
-        mid = problem.c[i]
-        for j in range(d):
-            mid += A[i, j] * centre[j]
-        work.middle[i] = mid
+        work.middle[i] = score(problem, i, centre)
         lo, hi = work.L[i], work.U[i]
         if problem.link[i] != LOGISTIC or lo >= hi or hi - lo > 20.0:
             continue
@@ -41,12 +41,32 @@ def set_curvatures(problem: BoxProblem, work: Workspace) -> bool:
         )
         # Half of a negative curvature leaves the term concave everywhere on the interval.
         q[i] = (work.beta[i] if most > 0.0 else 0.5) * most
-        for j in range(d):
-            a = q[i] * A[i, j] * scale[j]
-            mass += abs(a * A[i, j]) * scale[j]
-            for k in range(j + 1):
-                M[j, k] += a * A[i, k] * scale[k]
+        mass += add_curvature(problem, work, i)
     return dominating_diagonal(work, mass, 4)
+
+
+@compiled
+def start_curvatures(work: Workspace) -> None:
+    """Scale coordinates by the ellipse around ``centre`` that touches their ends; clear M."""
+    l, u, centre = work.l, work.u, work.centre
+    for j in range(len(l)):
+        r = 0.5 * (u[j] - l[j])
+        work.scale[j] = math.sqrt(0.8 * (u[j] - centre[j]) * (centre[j] - l[j]) + 0.2 * r * r)
+        for k in range(j + 1):
+            work.M[j, k] = 0.0
+
+
+@compiled
+def add_curvature(problem: BoxProblem, work: Workspace, i: int) -> float:
+    """Add q a aᵀ of a term to M, scaled; return |q| (scale a)²."""
+    A, M, scale = problem.A, work.M, work.scale
+    mass = 0.0
+    for j in range(len(scale)):
+        a = work.q[i] * A[i, j] * scale[j]
+        mass += abs(a * A[i, j]) * scale[j]
+        for k in range(j + 1):
+            M[j, k] += a * A[i, k] * scale[k]
+    return mass
 
 
 @compiled

@@ -6,7 +6,7 @@ import math
 
 from expost.solver.kernels.compiled import compiled
 from expost.solver.kernels.layout import BoxProblem, Workspace
-from expost.solver.kernels.links import value
+from expost.solver.kernels.links import score, value
 
 __all__ = ["build_hulls", "refine_hulls"]
 
@@ -29,57 +29,11 @@ def build_hulls(problem: BoxProblem, work: Workspace) -> None:
         count[i] = 1
         if lo >= hi:
             continue
-        if curve == 0.0 and work.focus[i, 0] == math.inf:
-            # A line from the lower end to where it touches, then chords of the table.
-            low = m * value(problem.link, problem.par, i, lo)
-            high = m * value(problem.link, problem.par, i, hi)
-            # Left of τ a term is convex, and no point but its end can be on the hull.
-            a, end = 0, problem.sizes[row]
-            while a < end:
-                half = (a + end) // 2
-                if grid[row, half] > lo and grid[row, half] >= problem.tau[i]:
-                    end = half
-                else:
-                    a = half + 1
-            while end < problem.sizes[row] and grid[row, end] < hi:
-                end += 1
-            b = end
-            while a < b:
-                half = (a + b) // 2
-                here = m * heights[row, half]
-                if half + 1 < end:
-                    after = m * problem.chords[row, half]
-                else:
-                    after = (high - here) / (hi - grid[row, half])
-                if here - low >= after * (grid[row, half] - lo):
-                    b = half
-                else:
-                    a = half + 1
-            k = 1
-            last, t = low, lo
-            if a < end:
-                knot[i, 1] = grid[row, a]
-                rise[i, 0] = (m * heights[row, a] - low) / (grid[row, a] - lo)
-                for g in range(a, end - 1):
-                    rise[i, k] = m * problem.chords[row, g]
-                    k += 1
-                    knot[i, k] = grid[row, g + 1]
-                k += 1
-                last, t = m * heights[row, end - 1], grid[row, end - 1]
-            rise[i, k - 1] = (high - last) / (hi - t)
-            knot[i, k] = hi
-            count[i] = k + 1
-            continue
         # Left of τ a term is convex, and no point but its end can be on the hull.
         tau = problem.tau[i] if curve <= 0.0 else lo
-        size = problem.sizes[row]
-        g, b = 0, size
-        while g < b:
-            half = (g + b) // 2
-            if problem.grid[row, half] > lo and problem.grid[row, half] >= tau:
-                b = half
-            else:
-                g = half + 1
+        g, size = 0, problem.sizes[row]
+        while g < size and not (grid[row, g] > lo and grid[row, g] >= tau):
+            g += 1
         extra = 0
         while extra < 3 and not (work.focus[i, extra] > lo and work.focus[i, extra] >= tau):
             extra += 1
@@ -87,14 +41,14 @@ def build_hulls(problem: BoxProblem, work: Workspace) -> None:
         k = 1
         more = True
         while more:
-            t = problem.grid[row, g] if g < size else math.inf
+            t = grid[row, g] if g < size else math.inf
             focus_point = work.focus[i, extra] if extra < 3 else math.inf
             if min(t, focus_point) >= hi:
                 t = hi
                 f = m * value(problem.link, problem.par, i, hi)
                 more = False
             elif t <= focus_point:
-                f = m * problem.heights[row, g]
+                f = m * heights[row, g]
                 g += 1
                 extra += t == focus_point
             else:
@@ -124,11 +78,8 @@ def build_hulls(problem: BoxProblem, work: Workspace) -> None:
 @compiled
 def refine_hulls(problem: BoxProblem, work: Workspace) -> None:
     """Set focus points around the optimum, so that the next hulls are finer there."""
-    n, d = problem.A.shape
-    for i in range(n):
-        t = problem.c[i]
-        for j in range(d):
-            t += problem.A[i, j] * work.x[j]
+    for i in range(len(problem.A)):
+        t = score(problem, i, work.x)
         width = 0.0
         for s in range(work.knots[i] - 1):
             if work.knot[i, s] <= t <= work.knot[i, s + 1]:

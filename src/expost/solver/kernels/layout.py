@@ -100,8 +100,6 @@ class BoxProblem(NamedTuple):
     tau: PerTerm
     wall: PerVariable
     """A slope, per variable, that stands for leaving its interval."""
-    chords: Annotated[Floats, "tables", "width"]
-    """Slopes from each point of the grid to the next."""
 
 
 class Links(NamedTuple):
@@ -144,7 +142,6 @@ class Workspace(NamedTuple):
     knot: Annotated[Floats, "n + d", KNOTS]
     rise: Annotated[Floats, "n + d", KNOTS]
     tab: Annotated[Floats, "n", "d + 1"]
-    saved_tab: Annotated[Floats, "n", "d + 1"]
     values: PerCoordinate
     z: PerTerm
     step: PerTerm
@@ -165,10 +162,6 @@ class Workspace(NamedTuple):
     label_index: IntPerVariable
     labels: IntPerCoordinate
     cell: IntPerTerm
-    saved_rows: IntPerTerm
-    saved_cols: IntPerCoordinate
-    saved_for: Annotated[Ints, 1]
-    """The slot of the node whose tableau is saved for its other half, or -1."""
 
 
 class Node(NamedTuple):

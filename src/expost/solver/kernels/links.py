@@ -13,13 +13,14 @@ from expost.solver.kernels.layout import (
     RIGHT,
     SHRINK,
     SINH,
+    BoxProblem,
     Floats,
     H,
     Ints,
     Links,
 )
 
-__all__ = ["piecewise_value", "second_derivative", "slope", "tilted_value", "value"]
+__all__ = ["piecewise_value", "score", "second_derivative", "slope", "tilted_value", "value"]
 
 
 # Kinds of links. Those from TENT on are piecewise linear, and the last two are -t²/2 and t²/2.
@@ -92,6 +93,15 @@ def second_derivative(par: Floats, i: int, t: float) -> float:
     y = e * (e + 2.0 * par[i, COSH]) + 1.0
     r = 2.0 * par[i, SINH] * e * (1.0 - e * e) / (y * y)
     return -r if t > 0.0 else r
+
+
+@compiled
+def score(problem: BoxProblem, i: int, x: Floats) -> float:
+    """Return the score of a term at a point, a·x + c."""
+    t = problem.c[i]
+    for j in range(len(x)):
+        t += problem.A[i, j] * x[j]
+    return t
 
 
 @compiled

@@ -7,7 +7,13 @@ import math
 import numpy as np
 
 from expost.solver.kernels.bound import dual_bound
-from expost.solver.kernels.branching import COORDINATES_ONLY, CORNERS, choose_branch, record_gain
+from expost.solver.kernels.branching import (
+    COORDINATES_ONLY,
+    CORNERS,
+    choose_branch,
+    choose_coordinate,
+    record_gain,
+)
 from expost.solver.kernels.compiled import compiled
 from expost.solver.kernels.convex import grow_corner
 from expost.solver.kernels.curvature import adapt_curvatures, set_curvatures
@@ -26,13 +32,12 @@ from expost.solver.kernels.storage import (
 )
 from expost.solver.kernels.touching import (
     all_logistic,
-    choose_coordinate,
     fit_parabolas,
     grow_touching,
     touching_parabola_bound,
 )
 
-__all__ = ["grow", "grow_node"]
+__all__ = ["grow_node"]
 
 
 _CLOSER = 8
@@ -41,28 +46,28 @@ _ABOUT_AS_GOOD = 2.0
 
 @compiled
 def grow_node(
-    problem: BoxProblem, work: Workspace, parent: Node, child: Node, slot: int, half: int,
-    rule: int, cutting: bool, level: int, lower: float, cut: float, tolerance: float, above: float,
+    problem: BoxProblem, work: Workspace, parent: Node, child: Node, half: int, rule: int,
+    cutting: bool, level: int, lower: float, cut: float, tolerance: float, above: float,
 ) -> float:  # fmt: skip
     """Turn one half of a node, or the root, into a node; return its bound.
 
-    The parent is stored in ``slot``. ``lower`` is the best known value, ``above`` the bound
-    of the parent. Unless ``cutting``, nothing is cut off a half, and only its scores follow from
-    its coordinates: proofs are easier to check that way. Nothing is stored if the bound is at most
-    ``cut``. Whatever the stored box leaves out of the half is at most ``cut`` too. The value of a
-    feasible point is left in ``outcome``, and the point in ``trial``.
+    ``lower`` is the best known value, ``above`` the bound of the parent. Unless ``cutting``,
+    nothing is cut off a half, and only its scores follow from its coordinates: proofs are easier to
+    check that way. Nothing is stored if the bound is at most ``cut``. Whatever the stored box
+    leaves out of the half is at most ``cut`` too. The value of a feasible point is left in
+    ``outcome``, and the point in ``trial``.
     """
+    if rule == CORNERS:
+        return grow_corner(problem, work, parent, child, half, cutting, cut)
     n, d = problem.A.shape
     work.outcome[VALUE] = -math.inf
     work.outcome[TIGHTENED] = 0.0
     mode = load_half(problem, work, parent, half)
     if not propagate(problem, work, 3 if cutting else 1):
-        work.saved_for[0] = -1
         return -math.inf
     if mode == TOUCHING:
         return grow_touching(problem, work, child, lower, cut, tolerance)
-    restore_basis(problem, work, half == 1 and work.saved_for[0] == slot)
-    work.saved_for[0] = slot if half == 0 else -1
+    restore_basis(problem, work)
     best = math.inf
     plain = math.inf
     rounds = 2 if mode == CURVED else 1
@@ -131,20 +136,6 @@ def grow_node(
             enough = _ABOUT_AS_GOOD if mode == CURVED and best < plain else 1.0
             if bound - top < enough * (best - top):
                 best = min(best, max(bound, cut) if work.outcome[TIGHTENED] else bound)
-                choose_coordinate(problem, work)
+                choose_coordinate(problem, work, work.centre)
                 store_node(problem, work, child, TOUCHING)
     return best
-
-
-@compiled
-def grow(
-    problem: BoxProblem, work: Workspace, parent: Node, child: Node, slot: int, half: int,
-    rule: int, cutting: bool, level: int, lower: float, cut: float, tolerance: float, above: float,
-) -> float:  # fmt: skip
-    """Make a node under a branching rule."""
-    if rule == CORNERS:
-        return grow_corner(problem, work, parent, child, half, cutting, cut)
-    return grow_node(
-        problem, work, parent, child, slot, half, rule, cutting, level, lower, cut, tolerance,
-        above,
-    )  # fmt: skip

@@ -6,7 +6,7 @@ import math
 
 from expost.solver.kernels.compiled import compiled
 from expost.solver.kernels.layout import FOOT, BoxProblem, ClimbArrays, CornerScratch, H
-from expost.solver.kernels.links import UNIT
+from expost.solver.kernels.links import UNIT, score
 
 __all__ = ["best_corner", "climb"]
 
@@ -107,10 +107,7 @@ def climb(problem: BoxProblem, arrays: ClimbArrays, tolerance: float) -> None:
                 old[j] = grad[j]
                 grad[j] = 0.0
             for i in range(n):
-                t = problem.c[i]
-                for j in range(d):
-                    t += A[i, j] * y[j]
-                base = par[i, FOOT] + 1.0 + signs[s, i] * t
+                base = par[i, FOOT] + 1.0 + signs[s, i] * score(problem, i, y)
                 if m[i] == 1.0:
                     product *= base / par[i, FOOT]
                     if product > 1e90:  # and no factor is above 1e217

@@ -6,7 +6,7 @@ import math
 
 from expost.solver.kernels.compiled import compiled
 from expost.solver.kernels.layout import SURE_LEFT, SURE_RIGHT, BoxProblem, Floats, H, Workspace
-from expost.solver.kernels.links import FLAT, HOLE, WINDOW, slope, value
+from expost.solver.kernels.links import FLAT, HOLE, WINDOW, score, slope, value
 
 __all__ = ["ascend", "certain_value", "choose_categories", "evaluate"]
 
@@ -44,9 +44,7 @@ def evaluate(problem: BoxProblem, x: Floats, grad: Floats) -> float:
         grad[j] = 0.0
     total = 0.0
     for i in range(n):
-        t = problem.c[i]
-        for j in range(d):
-            t += problem.A[i, j] * x[j]
+        t = score(problem, i, x)
         if problem.link[i] == WINDOW or problem.link[i] == HOLE:
             total += problem.m[i] * certain_value(
                 problem.link[i], problem.par, i, t, problem.slack[i]

@@ -26,9 +26,8 @@ __all__ = ["clipping_error", "derive_fields"]
 @compiled
 def derive_fields(problem: BoxProblem) -> None:
     """Compute all fields that follow from the inputs."""
-    facts, m, grid, heights = problem.facts, problem.m, problem.grid, problem.heights
+    facts, m = problem.facts, problem.m
     n, d = problem.A.shape
-    tables, width = grid.shape
     facts[TOTAL_ERROR] = 0.0
     steepest = 0.0
     for i in range(n):
@@ -56,12 +55,6 @@ def derive_fields(problem: BoxProblem) -> None:
         for j in range(d):
             if problem.link[i] == FLAT and problem.A[i, j] != 0.0:
                 problem.wall[i] = max(problem.wall[i], problem.wall[n + j])
-    for k in range(tables):
-        for s in range(width):
-            problem.chords[k, s] = 0.0
-        for s in range(problem.sizes[k] - 1):
-            rise = heights[k, s + 1] - heights[k, s]
-            problem.chords[k, s] = rise / (grid[k, s + 1] - grid[k, s])
     facts[CLIPPED_RISING] = clipping_error(problem, RISING)
     facts[CLIPPED_FALLING] = clipping_error(problem, FALLING)
     facts[FREE] = facts[INTEGERS] = 0.0

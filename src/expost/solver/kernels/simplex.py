@@ -27,11 +27,10 @@ def pivot(tab: Floats, r: int, col: int) -> None:
 
 
 @compiled
-def restore_basis(problem: BoxProblem, work: Workspace, again: bool) -> None:
+def restore_basis(problem: BoxProblem, work: Workspace) -> None:
     """Make the variables in ``labels`` nonbasic in the tableau, as far as possible.
 
     Scores are variables 0..n-1, coordinates n..n+d-1. The last column of the tableau is constant.
-    ``again`` if the labels are those of the last time: two halves of a node start alike.
     """
     tab, rows, cols, label_index = work.tab, work.rows, work.cols, work.label_index
     n, d = problem.A.shape
@@ -39,13 +38,13 @@ def restore_basis(problem: BoxProblem, work: Workspace, again: bool) -> None:
         label_index[k] = -1
     for j in range(d):
         label_index[work.labels[j]] = j
-        cols[j] = work.saved_cols[j] if again else n + j
+        cols[j] = n + j
     for i in range(n):
-        rows[i] = work.saved_rows[i] if again else i
+        rows[i] = i
         for j in range(d):
-            tab[i, j] = work.saved_tab[i, j] if again else problem.A[i, j]
-        tab[i, d] = work.saved_tab[i, d] if again else problem.c[i]
-    for s in range(0 if again else d):
+            tab[i, j] = problem.A[i, j]
+        tab[i, d] = problem.c[i]
+    for s in range(d):
         i = work.labels[s]
         if i >= n:
             continue
@@ -58,12 +57,7 @@ def restore_basis(problem: BoxProblem, work: Workspace, again: bool) -> None:
             pivot(tab, i, best)
             rows[i] = cols[best]
             cols[best] = i
-    for i in range(n):
-        work.saved_rows[i] = rows[i]
-        for j in range(d + 1):
-            work.saved_tab[i, j] = tab[i, j]
     for j in range(d):
-        work.saved_cols[j] = cols[j]
         work.y[j] = work.values[label_index[cols[j]]] if label_index[cols[j]] >= 0 else -math.inf
     for j in range(d):
         work.labels[j], work.values[j] = cols[j], work.y[j]

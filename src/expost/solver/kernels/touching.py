@@ -11,26 +11,24 @@ import math
 import numpy as np
 
 from expost.solver.kernels.bound import dual_bound
+from expost.solver.kernels.branching import choose_coordinate
 from expost.solver.kernels.compiled import compiled
-from expost.solver.kernels.curvature import dominating_diagonal
+from expost.solver.kernels.curvature import add_curvature, dominating_diagonal, start_curvatures
 from expost.solver.kernels.layout import (
     COSH,
-    POINT,
     SINH,
     VALUE,
-    VARIABLE,
     BoxProblem,
     H,
     Node,
     Workspace,
 )
-from expost.solver.kernels.links import LOGISTIC, second_derivative, slope, value
+from expost.solver.kernels.links import LOGISTIC, score, second_derivative, slope, value
 from expost.solver.kernels.points import ascend
 from expost.solver.kernels.storage import TOUCHING, store_node
 
 __all__ = [
     "all_logistic",
-    "choose_coordinate",
     "fit_parabolas",
     "grow_touching",
     "optimize_centre",
@@ -66,9 +64,7 @@ def optimize_centre(problem: BoxProblem, work: Workspace, turns: int) -> None:
                 M[j, k] = 0.0
             M[j, j] = D[j]
         for i in range(n):
-            t = problem.c[i]
-            for j in range(d):
-                t += A[i, j] * x[j]
+            t = score(problem, i, x)
             # Slope and bend, of one exponential.
             e = math.exp(-abs(t))
             below = e * (e + 2.0 * problem.par[i, COSH]) + 1.0
@@ -124,36 +120,25 @@ def fit_parabolas(problem: BoxProblem, work: Workspace) -> bool:
 
     Returns False if no D suits them. ``second_contact`` is where a parabola touches its term again.
     """
-    A, l, u, centre = problem.A, work.l, work.u, work.centre
-    grid, heights, M, scale, scaled = problem.grid, problem.heights, work.M, work.scale, work.y
-    n, d = A.shape
-    for j in range(d):
-        r = 0.5 * (u[j] - l[j])
-        scale[j] = math.sqrt(0.8 * (u[j] - centre[j]) * (centre[j] - l[j]) + 0.2 * r * r)
-        for k in range(j + 1):
-            M[j, k] = 0.0
+    centre, grid, heights = work.centre, problem.grid, problem.heights
+    start_curvatures(work)
     mass = 0.0
-    for i in range(n):
+    for i in range(len(work.q)):
         m, lo, hi, row = problem.m[i], work.L[i], work.U[i], problem.table[i]
-        t = problem.c[i]
-        for j in range(d):
-            t += A[i, j] * centre[j]
+        t = score(problem, i, centre)
         here = value(problem.link, problem.par, i, t)
         tangent = slope(problem.link, problem.par, i, t)
         work.middle[i] = t
         work.lam[i] = m * tangent
         work.q[i] = 0.0
+        work.gap[i] = 0.0  # D alone is the reason for the gap of such a bound
         work.second_contact[i] = t
         if lo >= hi:
             continue
         most = second_derivative(problem.par, i, min(hi, max(lo, t)))
-        a, b = 0, problem.sizes[row]
-        while a < b:
-            half = (a + b) // 2
-            if grid[row, half] > lo:
-                b = half
-            else:
-                a = half + 1
+        a, size = 0, problem.sizes[row]
+        while a < size and grid[row, a] <= lo:
+            a += 1
         # Between the tangent and another point of the term, as a parabola through both.
         far, f = lo, value(problem.link, problem.par, i, lo)
         while True:
@@ -165,20 +150,14 @@ def fit_parabolas(problem: BoxProblem, work: Workspace) -> bool:
                     work.second_contact[i] = far
             if far >= hi:
                 break
-            if a < problem.sizes[row] and grid[row, a] < hi:
+            if a < size and grid[row, a] < hi:
                 far, f = grid[row, a], heights[row, a]
                 a += 1
             else:
                 far, f = hi, value(problem.link, problem.par, i, hi)
         # A little more, so that f is surely concave at the centre, and less elsewhere.
         work.q[i] = m * (most + 0.01 * abs(most) + 1e-3 * problem.par[i, H])
-        for j in range(d):
-            scaled[j] = A[i, j] * scale[j]
-        for j in range(d):
-            a_j = work.q[i] * scaled[j]
-            mass += abs(a_j * scaled[j])
-            for k in range(j + 1):
-                M[j, k] += a_j * scaled[k]
+        mass += add_curvature(problem, work, i)
     return dominating_diagonal(work, mass, 4)
 
 
@@ -189,27 +168,6 @@ def touching_parabola_bound(problem: BoxProblem, work: Workspace, turns: int) ->
     if not fit_parabolas(problem, work):
         return math.inf
     return dual_bound(problem, work, True)
-
-
-@compiled
-def choose_coordinate(problem: BoxProblem, work: Workspace) -> None:
-    """Choose the coordinate to split if D alone is the reason for the gap of a bound."""
-    l, u, x = work.l, work.u, work.centre
-    n, d = problem.A.shape
-    work.branch[VARIABLE] = -1.0
-    best = 0.0
-    for j in range(d):
-        if l[j] >= u[j]:
-            continue
-        score = 1e-12 * (u[j] - l[j]) / (problem.hi[j] - problem.lo[j])
-        score += 0.5 * work.D[j] * max(0.0, (u[j] - x[j]) * (x[j] - l[j]))
-        if problem.integer[j]:
-            score += abs(x[j] - np.rint(x[j]))
-        if score > best:
-            best = score
-            middle = 0.5 * (l[j] + u[j])
-            work.branch[VARIABLE] = n + j
-            work.branch[POINT] = math.floor(middle) if problem.integer[j] else middle
 
 
 @compiled
@@ -224,6 +182,6 @@ def grow_touching(
         work.trial[j] = np.rint(work.centre[j]) if problem.integer[j] else work.centre[j]
     worth = max(1e-9, 0.02 * tolerance)
     work.outcome[VALUE] = ascend(problem, work, lower - 0.3 * (bound - lower), worth)
-    choose_coordinate(problem, work)
+    choose_coordinate(problem, work, work.centre)
     store_node(problem, work, child, TOUCHING)
     return bound

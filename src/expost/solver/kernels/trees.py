@@ -31,7 +31,7 @@ from expost.solver.kernels.layout import (
     NodePool,
     Workspace,
 )
-from expost.solver.kernels.nodes import grow
+from expost.solver.kernels.nodes import grow_node
 
 __all__ = ["DONE", "FULL", "PAUSED", "advance", "make_next_node"]
 
@@ -123,9 +123,9 @@ def make_next_node(
     cut = -math.inf if root else status[LOWER] + tolerance
     counts[SPARE] -= 1
     slot = spare[counts[SPARE]]
-    bound = grow(
-        problem, work, pool.node(counts[PARENT]), pool.node(slot), counts[PARENT], half, rule,
-        cutting, level, -1e300 if root else status[LOWER], cut, tolerance, above,
+    bound = grow_node(
+        problem, work, pool.node(counts[PARENT]), pool.node(slot), half, rule, cutting, level,
+        -1e300 if root else status[LOWER], cut, tolerance, above,
     )  # fmt: skip
     counts[NODES] += 1
     counts[SLOT] = slot
