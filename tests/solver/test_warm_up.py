@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ import pytest
 from expost.solver import BranchAndBound
 from expost.solver.kernels import compiled, problems
 from expost.solver.kernels.compiled import (
+    JitKernel,
     MachineCode,
     cache_directories,
     load_or_build,
@@ -135,11 +137,11 @@ def test_the_directory_is_named_by_all_sources_and_is_where_numba_is_told(
 @pytest.mark.parametrize("seed", range(6))
 def test_machine_code_does_what_the_sources_say(seed: int, image: bytes) -> None:
     """Bit for bit: the same nodes, and the same bounds."""
-    code = MachineCode(image)
+    code, derive_fields = MachineCode(image), cast("JitKernel", problems.derive_fields)
     assert machine_code() is not None
     for highest in packed_of(some_case(random.Random(seed))):
         before = highest.words.copy()
-        code.function(problems.derive_fields)(*highest.reference)
+        code.function(derive_fields)(*highest.reference)
         assert np.array_equal(highest.words, before)
         native, plain = BranchAndBound(highest), BranchAndBound(highest)
         native.advance(1e-3, 12)

@@ -36,8 +36,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 _HERE = Path(__file__).parent
 _SUM = hashlib.sha256().digest_size
 
-_WORD, _RECORD = [ctypes.c_int64], [ctypes.c_int64] * 2
-_C_TYPES = {int: _WORD, bool: _WORD, float: [ctypes.c_double], NodePool: [ctypes.c_int64] * 3}
+_WORD, _RECORD, _POOL = ([ctypes.c_int64] * count for count in (1, 2, 3))
+_C_TYPES: dict[Any, list[Any]] = {
+    int: _WORD, bool: _WORD, float: [ctypes.c_double], NodePool: _POOL,
+}  # fmt: skip
 """What C passes for an argument; for any other type, the addresses of a block and its layout."""
 
 
