@@ -15,7 +15,7 @@ import mpmath
 import pytest
 
 import expost as xp
-from expost.ledger import Ledger, _tallies
+from expost.ledger import Ledger
 from expost.ledger._catalog import Catalog
 from expost.ledger._tallies import Decider
 from expost.panel._kernel import Kernel
@@ -39,9 +39,9 @@ def decider() -> Decider:
     kernel = Kernel(SMOKES, xp.BayesianFilter(epsilon=1))
     catalog = Catalog(kernel)
     for number, query in enumerate(QUERIES, 1):
-        assert catalog.add_query(query, 1) == number
+        assert catalog.add_query(query) == number
         for position in (0, 1):
-            assert catalog.add_response(number, position, 1) == response_number(number, position)
+            assert catalog.add_response(number, position) == response_number(number, position)
     return Decider(kernel, catalog)
 
 
@@ -64,7 +64,6 @@ def packed(counts: Counter[int]) -> bytes:
 
 @pytest.mark.parametrize(("together", "most"), [(1, 9), (7, 9), (33, 9), (100, 9), (300, 3)])
 def test_a_decision_is_what_the_formula_says(decider: Decider, together: int, most: int) -> None:
-    """The second time from what is remembered."""
     chance, seen = random.Random(together), set[bool]()
     for _ in range(600 // together + 3):
         counts = [
@@ -72,21 +71,10 @@ def test_a_decision_is_what_the_formula_says(decider: Decider, together: int, mo
         ]
         asked = chance.choices((1, 2), k=together)
         due = [is_within(worst_ratio(*each)) for each in zip(counts, asked, strict=True)]
-        for _ in range(2):
-            given = [packed(each) for each in counts]
-            assert decider.accepted(given, [b""] * together, asked) == due
+        given = [packed(each) for each in counts]
+        assert decider.accepted(given, [b""] * together, asked) == due
         seen.update(due)
     assert seen == {True, False}
-
-
-def test_only_so_much_is_remembered(decider: Decider, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_tallies, "_MAX_VERDICTS", 50)
-    chance = random.Random(1)
-    for _ in range(100):
-        counts = [Counter(chance.choices((1, 2, 3, 4), k=12)) for _ in range(5)]
-        due = [is_within(worst_ratio(each, 2)) for each in counts]
-        assert decider.accepted([packed(each) for each in counts], [b""] * 5, [2] * 5) == due
-        assert len(decider._verdicts) <= 55
 
 
 def test_a_large_table_of_counts_is_folded(

@@ -107,9 +107,9 @@ def refusal_not_recorded() -> Any:
     """A refusal is returned and not written."""
     add = _batch.Batch.add
 
-    def add_others(self: _batch.Batch, row: Any) -> None:
-        if not (isinstance(row, RequestRow) and not row.sequence):
-            add(self, row)
+    def add_others(self: _batch.Batch, row: Any) -> Any:
+        refusal = isinstance(row, RequestRow) and not row.sequence
+        return row if refusal else add(self, row)
 
     return patch.object(_batch.Batch, "add", add_others)
 

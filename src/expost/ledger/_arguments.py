@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -27,6 +27,8 @@ __all__ = [
     "subject_names",
     "subject_to_json",
 ]
+
+T = TypeVar("T")
 
 # Rows of one commit, for calls that have more.
 _ROWS_PER_COMMIT = 1 << 14
@@ -93,18 +95,23 @@ def parts(count: int) -> Iterator[slice]:
 
 
 def run_in_parts(
-    rows: Indices, key: str, progress: Progress | None, run: Callable[[list[int]], None]
-) -> None:
-    """Run rows in parts of one commit each; an error says how many are recorded."""
+    rows: Indices, key: str, progress: Progress | None, run: Callable[[list[int]], Iterable[T]]
+) -> list[T]:
+    """Run rows in parts of one commit each, and return the result of each row.
+
+    An error says how many are recorded.
+    """
+    results: list[T] = []
     for part in parts(len(rows)):
         try:
-            run(rows[part].tolist())
+            results.extend(run(rows[part].tolist()))
         except ExpostError as error:
             if not part.start:
                 raise
             raise _partial_error(error, part.start, len(rows), key) from None
         if progress is not None:
             progress(part.stop, len(rows))
+    return results
 
 
 def _partial_error(error: ExpostError, recorded: int, total: int, key: str) -> ExpostError:

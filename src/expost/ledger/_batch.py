@@ -7,8 +7,7 @@ with several messages, needs no special case.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from copy import copy
+from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from expost.answers import Subject
@@ -23,8 +22,6 @@ from expost.ledger.tables import (
     ExchangeRow,
     ExtraRow,
     MarkRow,
-    QueryRow,
-    ResponseRow,
     StateRow,
     SubjectRow,
     check_seal,
@@ -127,12 +124,13 @@ class Batch:
 
     # -- writing
 
-    def add(self, row: tuple[Any, ...]) -> None:
-        """Add a row; its key is new."""
-        rows = self._added.setdefault(type(row), {})
-        rows[row[: TABLES[type(row)].keys]] = row
+    def add(self, row: R) -> R:
+        """Add a row, whose key is new; return it with the number of this commit."""
+        row = row._replace(commit=self.commit_number)  # type: ignore[attr-defined]
+        self._added.setdefault(type(row), {})[row[: TABLES[type(row)].keys]] = row
         if isinstance(row, ExtraRow | StateRow):
             self._of_subject.setdefault((type(row), row.subject), []).append(row)
+        return row
 
     def update_subject(self, subject: SubjectRow) -> None:
         """Set the row of a registered subject."""
@@ -142,10 +140,7 @@ class Batch:
         """Add a subject with an empty chain."""
         head = first_head(self.tickets.policy_id, subject_from_json(name))
         empty_chain = 0, head, b"", b"", "", 0  # no exchange, no extra, no reservation
-        row = SubjectRow(
-            name, subject_number, kind, ACTIVE, generation, *empty_chain, self.commit_number
-        )
-        self.add(row)
+        row = self.add(SubjectRow(name, subject_number, kind, ACTIVE, generation, *empty_chain))
         self.update_subject(row)
         self.events.append(f"registered {self.tickets.subject_digest(name)} {kind}")
         return row
@@ -157,9 +152,7 @@ class Batch:
         sequence = subject.sequence + 1
         if head is None:
             head = next_head(subject.head, self.catalog.response(response).chain_prefix, sequence)
-        self.add(
-            ExchangeRow(subject.name, sequence, key, query, response, head, self.commit_number)
-        )
+        self.add(ExchangeRow(subject.name, sequence, key, query, response, head))
         subject = subject._replace(
             sequence=sequence,
             head=head,
@@ -204,13 +197,13 @@ class Batch:
 
     def _set_state(self, subject: SubjectRow, state: str, reason: str) -> SubjectRow:
         change_number = len(self.rows_of_subject(StateRow, subject.name)) + 1
-        self.add(StateRow(subject.name, change_number, state, reason, self.commit_number))
+        self.add(StateRow(subject.name, change_number, state, reason))
         self.update_subject(subject)
         return subject
 
     def add_mark(self, event: str, detail: str = "") -> None:
         """Record an event of the study as a whole."""
-        self.add(MarkRow(len(self.rows(MarkRow)) + 1, event, detail, self.commit_number))
+        self.add(MarkRow(len(self.rows(MarkRow)) + 1, event, detail))
         self.generation += event in ROLLBACKS
         self.ended |= event == "ended"
 
@@ -218,16 +211,13 @@ class Batch:
 
     @property
     def empty(self) -> bool:
-        return not (self._added or self._changed or self.catalog.pending_rows())
+        return not (self._added or self._changed or self.catalog.pending_rows)
 
     def build_commit(self) -> Commit:
         """Return everything as one commit."""
-        added: dict[type[Any], Sequence[tuple[Any, ...]]] = {}
-        for row in self.catalog.pending_rows():
-            self._added.setdefault(type(row), {})[(row.number,)] = row
-        for kind in (QueryRow, ResponseRow, *self._added):
-            if kind in self._added:
-                added[kind] = list(self._added[kind].values())
+        for row in self.catalog.pending_rows:
+            self.add(row)
+        added = {kind: list(rows.values()) for kind, rows in self._added.items()}
         new = self._added.get(SubjectRow, {})
         if new:
             added[SubjectRow] = [_sealed(self._changed[name]) for (name,) in new]
@@ -237,23 +227,6 @@ class Batch:
         lines.append(json.dumps(["events", self.events]).encode() + b"\n")
         tip = Tip(self.commit_number, next_root(self._tip.root, lines))
         return Commit(tip, events, added, changed)
-
-    def save(self) -> tuple[Any, ...]:
-        """Return what :meth:`restore` needs to undo everything that follows."""
-        added = {kind: copy(rows) for kind, rows in self._added.items()}
-        pending = len(self.catalog.pending_rows())
-        flags = self.generation, self.ended
-        return added, copy(self._changed), [*self.events], pending, flags
-
-    def restore(self, saved: tuple[Any, ...]) -> None:
-        """Undo everything since :meth:`save`."""
-        self._added, self._changed, self.events, pending, flags = saved
-        self._of_subject = {}
-        for kind in (ExtraRow, StateRow):
-            for row in self._added.get(kind, {}).values():
-                self._of_subject.setdefault((kind, row.subject), []).append(row)
-        self.generation, self.ended = flags
-        self.catalog.discard(pending)
 
 
 def _sealed(row: SubjectRow) -> SubjectRow:

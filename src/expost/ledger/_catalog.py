@@ -51,7 +51,8 @@ class Catalog:
         self._by_id: dict[str, int] = {}
         self._entries: list[ResponseEntry] = []
         self._by_position: dict[tuple[int, int], int] = {}
-        self._pending: list[QueryRow | ResponseRow] = []
+        #: Rows that the next commit adds.
+        self.pending_rows: list[QueryRow | ResponseRow] = []
         #: Counts how often numbers were taken back, so that other rows may get them.
         self.revision = 0
 
@@ -127,7 +128,7 @@ class Catalog:
             raise no_such_query(key, self.queries)
         return self.queries[key]
 
-    def add_query(self, query: Query, commit: int, name: str = "") -> int:
+    def add_query(self, query: Query, name: str = "") -> int:
         """Return the number of a query, adding it if it has none."""
         query_number = self.query_number(query.content_id)
         if query_number:
@@ -139,8 +140,8 @@ class Catalog:
         name = name or query.content_id
         if name in self.queries:
             raise InvalidInput("is the name of another query", name)
-        row = QueryRow(len(self._query_rows) + 1, query.content_id, name, document, commit)
-        self._pending.append(row)
+        row = QueryRow(len(self._query_rows) + 1, query.content_id, name, document)
+        self.pending_rows.append(row)
         self._append_query(row, query)
         return row.number
 
@@ -156,15 +157,15 @@ class Catalog:
             raise LedgerDamaged(f"there is no response number {response_number}")
         return self._entries[response_number - 1]
 
-    def add_response(self, query: int, position: int, commit: int) -> int:
+    def add_response(self, query: int, position: int) -> int:
         """Return the number of a response, adding it if it has none."""
         response_number = self._by_position.get((query, position))
         if response_number is not None:
             return response_number
         response = self.likelihood(query).responses[position]
         text = json_text(readable_tree(value_tree(response)))
-        row = ResponseRow(len(self._entries) + 1, query, text, commit)
-        self._pending.append(row)
+        row = ResponseRow(len(self._entries) + 1, query, text)
+        self.pending_rows.append(row)
         self._append_response(row, position)
         return row.number
 
@@ -176,15 +177,6 @@ class Catalog:
             raise LedgerDamaged("a request has a query that was never recorded")
         return np.array(self._kernel_indices, dtype=np.int64)[queries - 1]
 
-    def kernel_indices_of(self, responses: Ints) -> Ints:
-        """Return the kernel's numbers of the queries of some responses."""
-        distinct, inverse = np.unique(responses, return_inverse=True)
-        indices = [
-            self._kernel_indices[self.response(response_number).query - 1]
-            for response_number in distinct.tolist()
-        ]
-        return np.array(indices, dtype=np.int64)[inverse]
-
     def positions_of(self, responses: Ints) -> NDArray[Any]:
         """Return the positions of some responses; they may exceed 64 bits."""
         positions = [
@@ -193,25 +185,17 @@ class Catalog:
         wide = any(position >= 1 << 63 for position in positions)
         return np.array(positions, dtype=object if wide else np.int64)
 
-    def check_responses(self, responses: Ints) -> None:
-        """Refuse numbers that no response has."""
-        if len(responses) and not 1 <= responses.min() <= responses.max() <= self.size:
-            raise LedgerDamaged("a tally counts a response that was never recorded")
-
     # -- pending rows
 
-    def pending_rows(self) -> list[QueryRow | ResponseRow]:
-        return [*self._pending]
-
     def mark_durable(self) -> None:
-        """The pending rows are durable."""
-        self._pending = []
+        """Note that the pending rows are durable."""
+        self.pending_rows = []
 
-    def discard(self, keep: int = 0) -> None:
-        """Remove pending rows, except the first ones."""
-        self.revision += len(self._pending) > keep
-        while len(self._pending) > keep:
-            row = self._pending.pop()
+    def discard(self) -> None:
+        """Remove pending rows."""
+        self.revision += bool(self.pending_rows)
+        while self.pending_rows:
+            row = self.pending_rows.pop()
             if isinstance(row, QueryRow):
                 self._query_rows.pop()
                 self._kernel_indices.pop()

@@ -63,8 +63,6 @@ class IncomingMessage(NamedTuple):
     documents: Mapping[str, Any] = {}
     #: The only subject that the sender may speak for (JSON).
     sender: str | None = None
-    #: The message itself, if it comes from this process and has no bytes.
-    message: Message | None = None
 
 
 class _Misfit(NamedTuple):
@@ -152,7 +150,7 @@ class _MessageReceiver(NamedTuple):
             subject = restore_subject(self.engine, self.batch, name, message)
             if subject is None:
                 return _Misfit("about no subject of this ledger")
-        if subject.kind != DEVICE and self.incoming.message is None:
+        if subject.kind != DEVICE:
             return _Misfit("about a subject without a device")
         if message.sequence < 1:
             return _Misfit("its sequence number is not positive", name)
@@ -194,7 +192,7 @@ class _MessageReceiver(NamedTuple):
         """Release a declined reservation. A device that declines has drawn nothing."""
         batch, message = self.batch, self.message
         if self._is_reserved(subject):
-            batch.add(DeclineRow(subject.name, message.key, batch.commit_number))
+            batch.add(DeclineRow(subject.name, message.key))
             batch.update_subject(subject._replace(reserved="", query=0))
         elif batch.get(DeclineRow, subject.name, message.key) is None and not self._has_ticket():
             return _Misfit("declines a reservation that was never made", subject.name)
@@ -222,10 +220,7 @@ class _MessageReceiver(NamedTuple):
             return _Misfit("answers a reservation that was declined", subject.name)
         receipt = self._append(subject, query, restored=True)
         if isinstance(receipt, Receipt) and request is None:
-            row = RequestRow(
-                subject.name, message.key, query, message.sequence, batch.commit_number
-            )
-            batch.add(row)
+            batch.add(RequestRow(subject.name, message.key, query, message.sequence))
         if isinstance(receipt, Receipt) and not remembered and current:
             # A ticket that this ledger does not remember, although it knows of no rollback that
             # would explain it: database and checkpoint were put back together.
@@ -243,7 +238,7 @@ class _MessageReceiver(NamedTuple):
             if query.content_id != query_id:
                 return 0
             self.engine.check_query(query)
-            return self.batch.catalog.add_query(query, self.batch.commit_number)
+            return self.batch.catalog.add_query(query)
         except InvalidInput:
             return 0
 
@@ -252,7 +247,7 @@ class _MessageReceiver(NamedTuple):
         position = batch.catalog.likelihood(query).position(message.response)
         if position is None:
             return _Misfit("not a response of the query", subject.name)
-        response = batch.catalog.add_response(query, position, batch.commit_number)
+        response = batch.catalog.add_response(query, position)
         prefix = batch.catalog.response(response).chain_prefix
         head = next_head(subject.head, prefix, message.sequence)
         if head.hex() != message.head:
@@ -266,11 +261,7 @@ class _MessageReceiver(NamedTuple):
         return self._receipt(RECORDED, head=message.head)
 
     def _has_ticket(self) -> bool:
-        message = self.message
-        expected = self.batch.tickets.ticket(
-            message.subject, message.sequence, message.previous, message.key, message.query
-        )
-        return hmac.compare_digest(expected.encode(), message.ticket.encode())
+        return _has_ticket(self.batch, self.message)
 
     def _receipt(self, outcome: str, *, head: str = "", reason: str = "") -> Receipt:
         message = self.message
@@ -290,10 +281,7 @@ def restore_subject(
     proved = False
     if lost is None and message is not None:
         start = first_head(batch.tickets.policy_id, message.subject).hex()
-        expected = batch.tickets.ticket(message.subject, 1, start, message.key, message.query)
-        proved = message.sequence == 1 and hmac.compare_digest(
-            expected.encode(), message.ticket.encode()
-        )
+        proved = message.sequence == 1 and _has_ticket(batch, message._replace(previous=start))
     if not proved and (lost is None or lost.detail != DEVICE):
         return None
     subject = register_subject(engine, batch, name, DEVICE)._replace(generation=UNCONFIRMED)
@@ -303,9 +291,17 @@ def restore_subject(
     return subject
 
 
+def _has_ticket(batch: Batch, message: Message) -> bool:
+    """Return whether a message has the ticket of its reservation."""
+    expected = batch.tickets.ticket(
+        message.subject, message.sequence, message.previous, message.key, message.query
+    )
+    return hmac.compare_digest(expected.encode(), message.ticket.encode())
+
+
 def _parse(incoming: IncomingMessage, policy_id: str) -> Message | _Misfit:
     try:
-        message = incoming.message or Message.read(incoming.content)
+        message = Message.read(incoming.content)
     except InvalidInput as error:
         return _Misfit(f"not a message: {error}"[:_REASON_LENGTH])
     return message if message.ledger == policy_id else _Misfit("of another ledger")
@@ -331,10 +327,7 @@ def _quarantine_one(
     quarantined = batch.get(QuarantineRow, digest, name)
     if quarantined is None:
         stored = content[:_STORED_BYTES]
-        row = QuarantineRow(
-            digest, name, reason, stored, len(content), int(held), batch.commit_number
-        )
-        batch.add(row)
+        batch.add(QuarantineRow(digest, name, reason, stored, len(content), int(held)))
         subject = batch.subject(name) if name else None
         if subject is not None:
             if message is not None:
@@ -358,13 +351,11 @@ def _count_extra(batch: Batch, subject: SubjectRow, message: Message, digest: st
     position = batch.catalog.likelihood(query).position(message.response)
     if position is None:
         return subject
-    response = batch.catalog.add_response(query, position, batch.commit_number)
+    response = batch.catalog.add_response(query, position)
     recorded = batch.get(ExchangeRow, subject.name, message.sequence)
     if recorded is not None and (recorded.query, recorded.response) == (query, response):
         return subject
-    batch.add(
-        ExtraRow(subject.name, digest, message.sequence, query, response, batch.commit_number)
-    )
+    batch.add(ExtraRow(subject.name, digest, message.sequence, query, response))
     batch.events.append(f"extra {batch.tickets.subject_digest(subject.name)}")
     subject = subject._replace(extras=add_response(subject.extras, response))
     batch.update_subject(subject)
@@ -410,26 +401,19 @@ class SyncJob:
     def _answer(
         self, batch: Batch, request: SyncRequest, receipts: tuple[Receipt, ...]
     ) -> SyncAnswer:
-        name, policy_id = json.dumps(request.subject), batch.tickets.policy_id
-        subject = batch.subject(name)
-        if subject is None or subject.kind != DEVICE:
-            start = first_head(policy_id, request.subject).hex()
-            return SyncAnswer(
-                policy_id, request.subject, request.nonce, 0, start, "unknown", receipts, None
-            )
-        subject = self._compare(batch, request, subject)
-        state = subject_state(subject, batch.generation)
-        state = "ended" if batch.ended and state == ACTIVE else state
+        policy_id, subject = batch.tickets.policy_id, batch.subject(json.dumps(request.subject))
+        sequence, head, reservation = 0, first_head(policy_id, request.subject), None
+        state = "unknown"
+        if subject is not None and subject.kind == DEVICE:
+            subject = self._compare(batch, request, subject)
+            sequence, head = subject.sequence, subject.head
+            state = subject_state(subject, batch.generation)
+            state = "ended" if batch.ended and state == ACTIVE else state
+            reservation = self._reservation(batch, request, subject, state)
         return SyncAnswer(
-            policy_id,
-            request.subject,
-            request.nonce,
-            subject.sequence,
-            subject.head.hex(),
-            state,
-            receipts,
-            self._reservation(batch, request, subject, state),
-        )
+            policy_id, request.subject, request.nonce, sequence, head.hex(), state, receipts,
+            reservation,
+        )  # fmt: skip
 
     def _compare(self, batch: Batch, request: SyncRequest, subject: SubjectRow) -> SubjectRow:
         """Confirm a subject whose device has the recorded chain; suspend one that has another."""

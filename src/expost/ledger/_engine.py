@@ -15,7 +15,6 @@ from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import zip_longest
 from typing import Any, TypeVar
 
 from expost.errors import InvalidInput
@@ -24,7 +23,7 @@ from expost.ledger._catalog import Catalog
 from expost.ledger._checkpoint import Checkpoint, CheckpointStore, CheckpointTail
 from expost.ledger._digests import Tickets, first_root
 from expost.ledger._policy import StudyPolicy
-from expost.ledger._tallies import Decider, SaturatingQueries
+from expost.ledger._tallies import Decider
 from expost.ledger.backend import Backend, Tip
 from expost.ledger.errors import (
     LedgerBehind,
@@ -50,7 +49,7 @@ _RETRY_DELAY = 0.01
 _INTERRUPTED = "the process was interrupted; open the ledger again"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Call:
     """A job, and what became of it."""
 
@@ -78,7 +77,6 @@ class CommitEngine:
         self.kernel = Kernel(self.policy.domain, self.policy.filter, search)
         self.catalog = Catalog(self.kernel)
         self.decider = Decider(self.kernel, self.catalog)
-        self.saturating = SaturatingQueries(self.kernel, self.catalog)
         #: Held by the thread that reads or writes.
         self.lock = threading.RLock()
         self.claimed = False
@@ -276,19 +274,16 @@ class CommitEngine:
 
     def _run_calls(self, calls: list[_Call]) -> None:
         """Run the jobs of several threads on one batch."""
-        errors: list[InvalidInput | None] = []
+        usable = [*calls]
         try:
             self.claim()
-            batch = self._new_batch()
-            for call in calls:
-                errors.append(self._run_call(call, batch))
-            self._make_durable(batch)
-            for call, error in zip(calls, errors, strict=True):
-                call.error = error
+            self._make_durable(self._fill_batch(usable))
+            for call in usable:
+                call.error = None
         except Exception as problem:
             without_frames(problem)
-            for call, error in zip_longest(calls, errors):
-                call.error = error or copy(problem)  # every thread raises an error of its own
+            for call in usable:
+                call.error = copy(problem)  # every thread raises an error of its own
             self.catalog.discard()
         except BaseException as interrupt:
             self._stopped = True
@@ -297,16 +292,19 @@ class CommitEngine:
             for call in calls:
                 call.done = True
 
-    def _run_call(self, call: _Call, batch: Batch) -> InvalidInput | None:
-        """Run a job; undo it and return its error if its request cannot be used."""
-        saved = batch.save()
-        try:
-            call.result = call.job(batch)
-            return None
-        except InvalidInput as error:
-            batch.restore(saved)
-            without_frames(error)
-            return error
+    def _fill_batch(self, calls: list[_Call]) -> Batch:
+        """Run jobs on a new batch; start again without a call whose request cannot be used."""
+        while True:
+            batch = self._new_batch()
+            try:
+                for call in calls:
+                    call.result = call.job(batch)
+                return batch
+            except InvalidInput as error:
+                call.error = error
+                without_frames(error)
+                calls.remove(call)
+                self.catalog.discard()
 
     def _new_batch(self) -> Batch:
         return Batch(

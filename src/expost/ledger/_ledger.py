@@ -57,7 +57,7 @@ from expost.ledger._requests import (
     resolve,
     suspend_held,
 )
-from expost.ledger._simulation import SimulatedRound, replies_of
+from expost.ledger._simulation import SimulatedRound, SimulationJob, replies_of
 from expost.ledger._verification import Verification, verify_ledger
 from expost.ledger.backend import Backend, Tip
 from expost.ledger.errors import LedgerBehind
@@ -243,7 +243,7 @@ class Ledger:
                         if namesake is not None and namesake != query:
                             raise InvalidInput("is the name of another query")
                         self._engine.check_query(query)
-                        query_number = batch.catalog.add_query(query, batch.commit_number, name)
+                        query_number = batch.catalog.add_query(query, name)
                         existing = batch.catalog.query_name(query_number)
                         if existing != name:
                             raise InvalidInput(
@@ -264,12 +264,12 @@ class Ledger:
         with self._reader.reading() as engine:
             tallies = [row.tally for row in self._reader.rows(engine, names)]
             wanted = SaturatingRequest.read(question, cap, seeds, engine.kernel, len(names))
-            queries, query_indices = engine.saturating.queries(wanted, tallies)
+            queries, query_indices = engine.decider.saturating_queries(wanted, tallies)
 
         def job(batch: Batch) -> list[str | None]:
-            catalog, commit = batch.catalog, batch.commit_number
+            catalog = batch.catalog
             return [
-                None if query is None else catalog.query_name(catalog.add_query(query, commit))
+                None if query is None else catalog.query_name(catalog.add_query(query))
                 for query in queries
             ]
 
@@ -290,15 +290,10 @@ class Ledger:
         """
         key, names = read_key(key), subject_names(self._reader, subjects, DEVICE)
         queries, query_indices = read_queries(self._reader, query, len(names))
-        outcomes: dict[int, Outcome] = {}
-
-        def run(rows: list[int]) -> None:
-            part_names = [names[row] for row in rows]
-            part_queries = [queries[query_indices[row]] for row in rows]
-            job = ReserveJob(self._engine, key, part_names, part_queries, rows)
-            outcomes.update(zip(rows, self._engine.run_job(job), strict=True))
-
-        run_in_parts(np.flatnonzero(query_indices >= 0), key, progress, run)
+        job = ReserveJob(self._engine, key, names, queries, query_indices)
+        rows = np.flatnonzero(query_indices >= 0)
+        reserved = run_in_parts(rows, key, progress, job.run)
+        outcomes = dict(zip(rows.tolist(), reserved, strict=True))
         return tuple(
             outcomes.get(row) or Outcome(subject_from_json(name), "")
             for row, name in enumerate(names)
@@ -341,19 +336,10 @@ class Ledger:
         queries, query_indices = read_queries(self._reader, query, len(names))
         positions = response_positions(self.domain, queries, query_indices, responses)
         accepted = np.ones(len(names), dtype=np.bool_)
-        for occurrence, occurrence_rows in enumerate(occurrences(names), 1):
-            occurrence_key = key if occurrence == 1 else f"{key}{REPEAT_SEPARATOR}{occurrence}"
-
-            def run(rows: list[int], occurrence_key: str = occurrence_key) -> None:
-                part_names = [names[row] for row in rows]
-                part_queries = [queries[query_indices[row]] for row in rows]
-                part_positions = [positions[row] for row in rows]
-                job = RecordJob(
-                    self._engine, occurrence_key, part_names, part_queries, rows, part_positions
-                )
-                accepted[rows] = self._engine.run_job(job)
-
-            run_in_parts(occurrence_rows, key, progress, run)
+        for occurrence, rows in enumerate(occurrences(names), 1):
+            row_key = key if occurrence == 1 else f"{key}{REPEAT_SEPARATOR}{occurrence}"
+            job = RecordJob(self._engine, row_key, names, queries, query_indices, positions)
+            accepted[rows] = run_in_parts(rows, key, progress, job.run)
         return accepted
 
     def ask(
@@ -375,16 +361,12 @@ class Ledger:
         key, names = read_key(key), subject_names(self._reader, subjects, SIMULATED)
         queries, query_indices = read_queries(self._reader, query, len(names))
         secret_values = values_of(self.domain, secret, len(names), queries)
-        simulation = SimulatedRound(self._engine, key, queries, secret_values)
+        job = SimulationJob(self._engine, key, names, queries, query_indices)
+        simulation = SimulatedRound(job, secret_values, self._source)
         responses = np.zeros(len(names), dtype=np.int64)
-
-        def run(rows: list[int]) -> None:
-            part_rows = np.array(rows, dtype=np.int64)
-            responses[part_rows] = simulation.ask(names, query_indices, part_rows, self._source)
-
-        run_in_parts(np.flatnonzero(query_indices >= 0), key, progress, run)
-        subjects_asked = tuple(map(subject_from_json, names))
-        return replies_of(self._engine, subjects_asked, queries, query_indices, responses)
+        rows = np.flatnonzero(query_indices >= 0)
+        responses[rows] = run_in_parts(rows, key, progress, simulation.ask)
+        return replies_of(job, responses)
 
     def resolve(self, subjects: Any, *, suspend: bool = False) -> tuple[Subject, ...]:
         """Decide about suspended subjects, and return those that changed.

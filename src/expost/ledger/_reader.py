@@ -23,7 +23,7 @@ from expost.ledger._batch import subject_from_json
 from expost.ledger._digests import first_head, next_head
 from expost.ledger._engine import CommitEngine
 from expost.ledger._requests import subject_state
-from expost.ledger._tallies import decide
+from expost.ledger._tallies import increased
 from expost.ledger.errors import LedgerDamaged
 from expost.ledger.tables import ACTIVE, SUSPENDED, ExchangeRow, StateRow, SubjectRow, check_seal
 from expost.panel._results import Bounds, Decisions
@@ -168,19 +168,17 @@ class LedgerReader:
             kernel_indices = np.array(
                 [*(engine.kernel.query_index(query) for query in queries), -1]
             )
-            budget = engine.policy.filter.budget.enclosure.lower
             for block in blocks(len(names), _BLOCK):
                 rows = self.rows(engine, names[block])
                 state = engine.decider.state([row.tally for row in rows])
-                verdicts = decide(engine.kernel, state, kernel_indices[query_indices[block]])
-                charges = np.array([engine.decider.charge(row.extras) for row in rows])
-                upper = _increased(verdicts.upper, charges)
+                charges = engine.decider.charges([row.extras for row in rows])
+                block_indices = kernel_indices[query_indices[block]]
+                verdicts = engine.decider.decide(state, charges, block_indices)
                 active = self._active(engine, rows)
-                unreserved = np.array([not row.reserved for row in rows])
-                free = active & unreserved & ((charges == 0) | (upper <= budget))
+                free = active & np.array([not row.reserved for row in rows])
                 accepted, undecided = verdicts.accepted & free, verdicts.undecided & free
                 remaining = _decreased(engine.kernel.remaining(state, ~active), charges)
-                parts.append((accepted, undecided, verdicts.lower, upper, remaining))
+                parts.append((accepted, undecided, verdicts.lower, verdicts.upper, remaining))
         accepted, undecided, lower, upper, remaining = _joined(parts)
         subjects = tuple(map(subject_from_json, names))
         return Decisions(subjects, accepted, undecided, Bounds(lower, upper), remaining)
@@ -224,16 +222,16 @@ class LedgerReader:
         accepted = np.array([row.name not in suspended and not row.extras for row in rows])
         lower, upper = state.losses(everyone)
         least, most = state.spent.around(everyone, None)
-        charges = np.array([engine.decider.charge(row.extras) for row in rows])
+        charges = engine.decider.charges([row.extras for row in rows])
         upper = filter_.cap_accepted(lower, upper, accepted)
         most = filter_.cap_spent(least, most, accepted)
         remaining = engine.kernel.remaining(state, ~self._active(engine, rows))
         return (
             np.array([row.sequence for row in rows]),
             _decreased(lower, charges),
-            _increased(upper, charges),
+            increased(upper, charges),
             least,
-            _increased(most, charges),
+            increased(most, charges),
             _decreased(remaining, charges),
             np.array([bool(row.reserved) for row in rows]),
         )
@@ -262,11 +260,6 @@ def blocks(count: int, size: int) -> Iterator[slice]:
     """Split rows into slices of this size; the last one may be smaller."""
     for start in range(0, count, size):
         yield slice(start, min(start + size, count))
-
-
-def _increased(amounts: Floats, charges: Floats) -> Floats:
-    """Add charges, rounded up; an amount without a charge stays as it is."""
-    return np.where(charges > 0, np.nextafter(amounts + charges, np.inf), amounts)
 
 
 def _decreased(amounts: Floats, charges: Floats) -> Floats:

@@ -157,6 +157,6 @@ class _Recover:
         _, digest, *detail = event.split(" ")
         if batch.get(LostRow, digest, kind) is not None:
             return 0
-        batch.add(LostRow(digest, kind, " ".join(detail), batch.commit_number))
+        batch.add(LostRow(digest, kind, " ".join(detail)))
         batch.events.append(event)
         return 1

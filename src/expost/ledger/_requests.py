@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import partial
+from typing import Any, ClassVar
 
+from expost._types import Ints
 from expost.answers import Subject
 from expost.errors import InvalidInput, at, expect
 from expost.ledger._batch import UNCONFIRMED, Batch, subject_from_json
@@ -133,83 +136,95 @@ def register_subject(engine: CommitEngine, batch: Batch, name: str, kind: str) -
 
 @dataclass(frozen=True, slots=True)
 class _RequestJob:
-    """Requests about subjects of one kind under one key, a row for each subject."""
+    """Requests under one key about subjects of one kind; a commit has some rows of the call."""
 
     #: The kind of all subjects.
     kind: ClassVar[str]
 
     engine: CommitEngine
     key: str
-    #: JSON; each appears once.
+    #: The subject of each row, as JSON.
     names: Sequence[str]
-    #: One for each name.
     queries: Sequence[Query]
-    #: The rows of the call, for errors.
-    rows: Sequence[int]
+    #: For each row, the index of its query.
+    query_indices: Ints
 
-    def load(self, batch: Batch) -> None:
+    @abstractmethod
+    def __call__(self, batch: Batch, rows: Sequence[int]) -> list[Any]:
+        """Return a result for each row."""
+
+    def run(self, rows: Sequence[int]) -> list[Any]:
+        """Run in a commit; return a result for each row."""
+        return self.engine.run_job(partial(self, rows=rows))
+
+    def query(self, row: int) -> Query:
+        """Return the query of a row."""
+        return self.queries[int(self.query_indices[row])]
+
+    def load(self, batch: Batch, rows: Sequence[int]) -> None:
         """Read the rows of all subjects and requests."""
-        batch.load(SubjectRow, [(name,) for name in self.names])
-        batch.load(RequestRow, [(name, self.key) for name in self.names])
+        batch.load(SubjectRow, [(self.names[row],) for row in rows])
+        batch.load(RequestRow, [(self.names[row], self.key) for row in rows])
 
-    def subject(self, batch: Batch, index: int) -> SubjectRow:
+    def subject(self, batch: Batch, row: int) -> SubjectRow:
         """Return the subject of a row; refuse an unknown one, and one of another kind."""
-        name, row = self.names[index], f"row {self.rows[index] + 1}"
+        name, location = self.names[row], f"row {row + 1}"
         subject = batch.subject(name)
         if subject is None:
-            raise InvalidInput(f"no subject {name} in this ledger", row)
+            raise InvalidInput(f"no subject {name} in this ledger", location)
         if subject.kind != self.kind:
-            raise InvalidInput(f"{name} is registered as {subject.kind}, not as {self.kind}", row)
+            reason = f"{name} is registered as {subject.kind}, not as {self.kind}"
+            raise InvalidInput(reason, location)
         return subject
 
-    def request(self, batch: Batch, index: int) -> RequestRow | None:
+    def request(self, batch: Batch, row: int) -> RequestRow | None:
         """Return the earlier request of a row; refuse one that was about another query."""
-        request = batch.get(RequestRow, self.names[index], self.key)
-        query_id = self.queries[index].content_id
+        request = batch.get(RequestRow, self.names[row], self.key)
+        query_id = self.query(row).content_id
         if request is not None and batch.catalog.query_number(query_id) != request.query:
-            raise InvalidInput("was used for another query", self.row_location(index))
+            raise InvalidInput("was used for another query", self.row_location(row))
         return request
 
     def decide(
-        self, batch: Batch, indices: Sequence[int]
-    ) -> list[tuple[int, SubjectRow, int, bool]]:
+        self, batch: Batch, rows: Sequence[int]
+    ) -> Iterator[tuple[int, SubjectRow, int, bool]]:
         """Decide about some rows: for each its subject, its query, and whether it is accepted."""
+        if not rows:
+            return iter(())
         check_not_ended(batch)
-        subjects = [self.subject(batch, index) for index in indices]
-        queries = [
-            batch.catalog.add_query(self.queries[index], batch.commit_number) for index in indices
-        ]
+        subjects = [self.subject(batch, row) for row in rows]
+        queries = [batch.catalog.add_query(self.query(row)) for row in rows]
         tallies, extras = [row.tally for row in subjects], [row.extras for row in subjects]
         accepted = self.engine.decider.accepted(tallies, extras, queries)
-        return list(zip(indices, subjects, queries, accepted, strict=True))
+        return zip(rows, subjects, queries, accepted, strict=True)
 
-    def row_location(self, index: int) -> str:
-        return f"key {self.key!r}: row {self.rows[index] + 1}"
+    def row_location(self, row: int) -> str:
+        return f"key {self.key!r}: row {row + 1}"
 
 
 @dataclass(frozen=True, slots=True)
 class ReserveJob(_RequestJob):
-    """Reserve the next exchange of subjects; the result has an outcome for each."""
+    """Reserve the next exchange of subjects; the result has an outcome for each row."""
 
     kind = DEVICE
 
-    def __call__(self, batch: Batch) -> list[Outcome]:
-        self.load(batch)
-        outcomes = {index: self._known_outcome(batch, index) for index in range(len(self.names))}
-        new = [index for index, outcome in outcomes.items() if outcome is None]
-        for index, subject, query, fits in self.decide(batch, new) if new else ():
+    def __call__(self, batch: Batch, rows: Sequence[int]) -> list[Outcome]:
+        self.load(batch, rows)
+        outcomes = {row: self._known_outcome(batch, row) for row in rows}
+        new = [row for row, outcome in outcomes.items() if outcome is None]
+        for row, subject, query, fits in self.decide(batch, new):
             sequence = subject.sequence + 1 if fits else 0
-            batch.add(RequestRow(subject.name, self.key, query, sequence, batch.commit_number))
+            batch.add(RequestRow(subject.name, self.key, query, sequence))
             if fits:
                 batch.update_subject(subject._replace(reserved=self.key, query=query))
             decision = "reserved" if fits else "refused"
-            outcomes[index] = Outcome(subject_from_json(subject.name), decision, sequence)
+            outcomes[row] = Outcome(subject_from_json(subject.name), decision, sequence)
         return [outcome for outcome in outcomes.values() if outcome is not None]
 
-    def _known_outcome(self, batch: Batch, index: int) -> Outcome | None:
+    def _known_outcome(self, batch: Batch, row: int) -> Outcome | None:
         """Return the outcome of a repeated request, or of one that has to wait."""
-        subject = self.subject(batch, index)
-        request = self.request(batch, index)
+        subject = self.subject(batch, row)
+        request = self.request(batch, row)
         if request is not None:
             return repeated_outcome(batch, subject, request)
         state = subject_state(subject, batch.generation)
@@ -250,36 +265,36 @@ class RecordJob(_RequestJob):
     #: The position of each response among those of its query.
     positions: Sequence[int]
 
-    def __call__(self, batch: Batch) -> list[bool]:
-        self.load(batch)
-        verdicts = {index: self._known_verdict(batch, index) for index in range(len(self.names))}
-        new = [index for index, verdict in verdicts.items() if verdict is None]
-        for index, subject, query, fits in self.decide(batch, new) if new else ():
-            verdicts[index] = self._append(batch, subject, query, self.positions[index], fits)
+    def __call__(self, batch: Batch, rows: Sequence[int]) -> list[bool]:
+        self.load(batch, rows)
+        verdicts = {row: self._known_verdict(batch, row) for row in rows}
+        new = [row for row, verdict in verdicts.items() if verdict is None]
+        for row, subject, query, fits in self.decide(batch, new):
+            verdicts[row] = self._append(batch, subject, query, self.positions[row], fits)
         return [bool(verdict) for verdict in verdicts.values()]
 
-    def _known_verdict(self, batch: Batch, index: int) -> bool | None:
+    def _known_verdict(self, batch: Batch, row: int) -> bool | None:
         """Return the verdict about an answer that is recorded already; None if it is new."""
-        subject = self.subject(batch, index)
-        request = self.request(batch, index)
+        subject = self.subject(batch, row)
+        request = self.request(batch, row)
         if request is None:
             return None
         exchange = batch.get(ExchangeRow, subject.name, request.sequence)
         recorded = exchange and batch.catalog.response(exchange.response).position
-        if recorded != self.positions[index]:
-            raise InvalidInput("was used for another response", self.row_location(index))
+        if recorded != self.positions[row]:
+            raise InvalidInput("was used for another response", self.row_location(row))
         states = batch.rows_of_subject(StateRow, subject.name)
-        suspensions = [row.commit for row in states if row.state == SUSPENDED]
+        suspensions = [change.commit for change in states if change.state == SUSPENDED]
         return not any(commit <= request.commit for commit in suspensions)
 
     def _append(
         self, batch: Batch, subject: SubjectRow, query: int, position: int, fits: bool
     ) -> bool:
         """Append an answer; return whether the filter accepts it."""
-        response = batch.catalog.add_response(query, position, batch.commit_number)
+        response = batch.catalog.add_response(query, position)
         active = subject_state(subject, batch.generation) == ACTIVE
         subject = batch.append_exchange(subject, self.key, query, response)
-        batch.add(RequestRow(subject.name, self.key, query, subject.sequence, batch.commit_number))
+        batch.add(RequestRow(subject.name, self.key, query, subject.sequence))
         entry, owner = batch.catalog.response(response), batch.tickets.subject_digest(subject.name)
         digest = batch.tickets.import_digest(
             subject.name, self.key, batch.catalog.query_id(query), entry.text

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from expost._types import Indices, Ints
+from expost._types import Floats, Indices, Ints
 from expost.ledger._catalog import Catalog
 from expost.panel._kernel import FilterVerdicts, Kernel
 from expost.panel._saturating import SaturatingQueryCache, SaturatingRequest
@@ -14,22 +14,19 @@ from expost.panel._state import State
 from expost.queries import Query
 from expost.tally import Summand, TallyIndex, unpack_counts
 
-__all__ = ["Decider", "SaturatingQueries"]
+__all__ = ["Decider", "increased"]
 
-
-# The most verdicts that are remembered, and the most tallies with their saturating queries.
-_MAX_VERDICTS = 1 << 14
+# The most tallies that are remembered with their saturating queries.
 _MAX_TALLIES = 1 << 16
 
 
 class Decider:
-    """A filter, and what it said about tallies."""
+    """A filter and what it says about tallies; and the saturating queries after them."""
 
     def __init__(self, kernel: Kernel, catalog: Catalog) -> None:
         self._kernel = kernel
         self._catalog = catalog
-        self._verdicts: dict[tuple[bytes, int], bool] = {}
-        self._revision = catalog.revision
+        self._forget_tallies()
 
     def accepted(
         self, tallies: Sequence[bytes], extras: Sequence[bytes], queries: Sequence[int]
@@ -39,29 +36,30 @@ class Decider:
         Extras are responses in quarantined messages, perhaps forged. A query is accepted only if it
         fits whichever of them were really given: each costs its epsilon.
         """
-        if len(self._verdicts) > _MAX_VERDICTS or self._revision != self._catalog.revision:
-            self._verdicts.clear()
-            self._revision = self._catalog.revision
-        verdicts, pairs = self._verdicts, list(zip(tallies, queries, strict=True))
-        new = list(dict.fromkeys(pair for pair in pairs if pair not in verdicts))
-        if new:
-            kernel_indices = self._catalog.kernel_indices(np.array([query for _, query in new]))
-            state = self.state([tally for tally, _ in new])
-            decisions = decide(self._kernel, state, kernel_indices)
-            verdicts.update(zip(new, decisions.accepted.tolist(), strict=True))
-        accepted = [verdicts[pair] for pair in pairs]
-        for index in [index for index, extra in enumerate(extras) if extra and accepted[index]]:
-            accepted[index] = self._fits(*pairs[index], extras[index])
-        return accepted
+        cases = list(zip(tallies, extras, queries, strict=True))
+        distinct = list(dict.fromkeys(cases))
+        kernel_indices = self._catalog.kernel_indices(np.array([query for *_, query in distinct]))
+        state = self.state([tally for tally, *_ in distinct])
+        charges = self.charges([extra for _, extra, _ in distinct])
+        accepted = self.decide(state, charges, kernel_indices).accepted.tolist()
+        verdicts = dict(zip(distinct, accepted, strict=True))
+        return [verdicts[case] for case in cases]
 
-    def _fits(self, tally: bytes, query: int, extras: bytes) -> bool:
-        kernel_indices = self._catalog.kernel_indices(np.array([query]))
-        worst = decide(self._kernel, self.state([tally]), kernel_indices).upper[0]
-        total = np.nextafter(worst + self.charge(extras), np.inf)
-        return bool(total <= self._kernel.filter.budget.enclosure.lower)
+    def decide(self, state: State, charges: Floats, kernel_indices: Ints) -> FilterVerdicts:
+        """Decide about a query for each subject, -1 for none; charges count as losses."""
+        verdicts = self._kernel.decide(state, kernel_indices)
+        upper = increased(verdicts.upper, charges)
+        fits = (charges == 0) | (upper <= self._kernel.filter.budget.enclosure.lower)
+        return FilterVerdicts(
+            verdicts.accepted & fits, verdicts.undecided & fits, verdicts.lower, upper
+        )
 
-    def charge(self, extras: bytes) -> float:
-        """Bound how much extras can add to any loss: the sum of their epsilons, rounded up."""
+    def charges(self, extras: Sequence[bytes]) -> Floats:
+        """Bound how much the extras of each subject can add to any of its losses."""
+        return np.array([self._charge(packed) if packed else 0.0 for packed in extras])
+
+    def _charge(self, extras: bytes) -> float:
+        """Return the sum of the epsilons of extras, rounded up."""
         total = 0.0
         for response, count in unpack_counts(extras).items():
             query = self._catalog.query(self._catalog.response(response).query)
@@ -74,43 +72,28 @@ class Decider:
         state = self._kernel.start(len(tallies), track_peaks=False)
         sizes = np.array([len(tally) // 8 for tally in tallies], dtype=np.int64)
         pairs = np.frombuffer(b"".join(tallies), dtype="<u4").reshape(-1, 2).astype(np.int64)
-        responses, counts = pairs[:, 0], pairs[:, 1]
-        self._catalog.check_responses(responses)
         owners = np.repeat(np.arange(len(tallies)), sizes)
-        if len(responses):
-            distinct, index_of = np.unique(responses, return_inverse=True)
-            kernel_indices = self._catalog.kernel_indices_of(distinct)
+        if len(pairs):
+            distinct, index_of = np.unique(pairs[:, 0], return_inverse=True)
+            queries = [self._catalog.response(number).query for number in distinct.tolist()]
+            kernel_indices = self._catalog.kernel_indices(np.array(queries))
             positions = self._catalog.positions_of(distinct)
-            state.load(kernel_indices, positions, index_of, owners, counts)
+            state.load(kernel_indices, positions, index_of, owners, pairs[:, 1])
         return state
 
-
-def decide(kernel: Kernel, state: State, questions: Ints) -> FilterVerdicts:
-    """Return what the filter says about one question per subject; -1 asks nothing."""
-    uniform = len(questions) > 0 and (questions == questions[0]).all()
-    return kernel.decide(state, int(questions[0]) if uniform else questions)
-
-
-class SaturatingQueries:
-    """Saturating queries by tally: each is made once for all subjects in the same state."""
-
-    def __init__(self, kernel: Kernel, catalog: Catalog) -> None:
-        self._kernel = kernel
-        self._catalog = catalog
-        self._saturating = SaturatingQueryCache(kernel.registry)
-        self._tallies = TallyIndex()
-        self._revision = catalog.revision
-
-    def queries(
+    def saturating_queries(
         self, wanted: SaturatingRequest, tallies: Sequence[bytes]
     ) -> tuple[list[Query | None], Indices]:
         """Return the distinct queries for these tallies, and which of them each subject gets."""
         if len(self._tallies) > _MAX_TALLIES or self._revision != self._catalog.revision:
-            self._saturating = SaturatingQueryCache(self._kernel.registry)
-            self._tallies = TallyIndex()
-            self._revision = self._catalog.revision
+            self._forget_tallies()
         indices = np.array([self._tallies.intern(tally) for tally in tallies], dtype=np.intp)
         return self._saturating.queries(wanted, indices, self._summands)
+
+    def _forget_tallies(self) -> None:
+        self._saturating = SaturatingQueryCache(self._kernel.registry)
+        self._tallies = TallyIndex()
+        self._revision = self._catalog.revision
 
     def _summands(self, tally: int) -> list[Summand]:
         summands = []
@@ -118,3 +101,8 @@ class SaturatingQueries:
             entry = self._catalog.response(response)
             summands.append(Summand(self._catalog.query(entry.query), entry.position, count))
         return summands
+
+
+def increased(amounts: Floats, charges: Floats) -> Floats:
+    """Add charges, rounded up; an amount without a charge stays as it is."""
+    return np.where(charges > 0, np.nextafter(amounts + charges, np.inf), amounts)

@@ -26,7 +26,6 @@ from expost.ledger._engine import CommitEngine
 from expost.ledger._history import StudyHistory
 from expost.ledger._reader import Progress
 from expost.ledger._requests import IMPORTED
-from expost.ledger._tallies import decide
 from expost.ledger.errors import LedgerDamaged
 from expost.ledger.tables import (
     ACTIVE,
@@ -274,7 +273,7 @@ def _wrong_decisions(engine: CommitEngine, cases: Sequence[_Case]) -> list[str]:
         return []
     kernel_indices = engine.catalog.kernel_indices(np.array([case.request.query for case in cases]))
     state = engine.decider.state([case.tally for case in cases])
-    verdicts = decide(engine.kernel, state, kernel_indices)
+    verdicts = engine.kernel.decide(state, kernel_indices)
     reserved = np.array([case.request.sequence > 0 for case in cases])
     problems = []
     for index in np.flatnonzero((verdicts.accepted != reserved) & ~verdicts.undecided).tolist():

@@ -1,7 +1,7 @@
 """The tables of a ledger: one record per kind of row, the same in SQLite and PostgreSQL.
 
-Rows are only ever added, except that a subject's row changes as its chain grows. The last field of
-every row is the number of the commit that added it.
+Rows are only ever added, except that a subject's row changes as its chain grows. Every row has the
+number of the commit that added it, which a batch sets.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class SubjectRow(NamedTuple):
     reserved: str
     #: The query of the open reservation.
     query: int
-    commit: int
+    commit: int = 0
     #: A checksum of everything above.
     seal: int = 0
 
@@ -94,7 +94,7 @@ class QueryRow(NamedTuple):
     content_id: str
     name: str
     document: str
-    commit: int
+    commit: int = 0
 
 
 class ResponseRow(NamedTuple):
@@ -103,7 +103,7 @@ class ResponseRow(NamedTuple):
     number: int  # name: a column of the stored tables
     query: int
     response: str
-    commit: int
+    commit: int = 0
 
 
 class RequestRow(NamedTuple):
@@ -113,7 +113,7 @@ class RequestRow(NamedTuple):
     key: str
     query: int
     sequence: int
-    commit: int
+    commit: int = 0
 
 
 class DeclineRow(NamedTuple):
@@ -121,7 +121,7 @@ class DeclineRow(NamedTuple):
 
     subject: str
     key: str
-    commit: int
+    commit: int = 0
 
 
 class ExchangeRow(NamedTuple):
@@ -133,7 +133,7 @@ class ExchangeRow(NamedTuple):
     query: int
     response: int
     head: bytes
-    commit: int
+    commit: int = 0
 
 
 class QuarantineRow(NamedTuple):
@@ -147,7 +147,7 @@ class QuarantineRow(NamedTuple):
     size: int
     #: 1 if its subject was not suspended, because an operator has to look first.
     held: int
-    commit: int
+    commit: int = 0
 
 
 class ExtraRow(NamedTuple):
@@ -160,7 +160,7 @@ class ExtraRow(NamedTuple):
     sequence: int
     query: int
     response: int
-    commit: int
+    commit: int = 0
 
 
 class StateRow(NamedTuple):
@@ -171,7 +171,7 @@ class StateRow(NamedTuple):
     number: int  # name: a column of the stored tables
     state: str
     reason: str
-    commit: int
+    commit: int = 0
 
 
 class LostRow(NamedTuple):
@@ -183,7 +183,7 @@ class LostRow(NamedTuple):
     what: str  # name: a column of the stored tables
     #: The kind of a registered subject, or the digest of an imported one.
     detail: str
-    commit: int
+    commit: int = 0
 
 
 class MarkRow(NamedTuple):
@@ -192,7 +192,7 @@ class MarkRow(NamedTuple):
     number: int  # name: a column of the stored tables
     what: str  # name: a column of the stored tables
     detail: str
-    commit: int
+    commit: int = 0
 
 
 @dataclass(frozen=True, slots=True)
