@@ -57,12 +57,12 @@ def climb(problem: PackedProblem, signs: Floats, tolerance: float) -> tuple[Floa
     return arrays.view("values"), arrays.view("gaps"), arrays.view("at")
 
 
-def _run(kernel: Any, records: Sequence[PackedRecord[Any] | NodePool], *numbers: float) -> Any:
-    """Call a kernel with records and numbers."""
+def _run(kernel: Any, records: Sequence[PackedRecord[Any] | NodePool], *scalars: float) -> Any:
+    """Call a kernel with records and scalars."""
     code = machine_code()
     if code is not None:
         words = [word for record in records for word in record.reference]
-        return code.function(kernel)(*words, *numbers)
+        return code.function(kernel)(*words, *scalars)
     views = [record if isinstance(record, NodePool) else record.views for record in records]
     with np.errstate(all="ignore"):  # machine code does not warn of overflows either
-        return kernel(*views, *numbers)
+        return kernel(*views, *scalars)
