@@ -1,6 +1,9 @@
 """Sphinx configuration."""
 
 import json
+import re
+
+from sphinx.application import Sphinx
 
 from expost import __version__
 
@@ -13,6 +16,7 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
+    "sphinx_copybutton",
     "sphinxcontrib.katex",
 ]
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
@@ -30,6 +34,9 @@ katex_css_path = "katex-math.css"
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_type_aliases = {"ExactLike": "ExactLike"}  # by its name, not by its six types
+# Copied examples have no prompts and no output, so they can be pasted.
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
 html_static_path = ["_static"]
 html_css_files = ["pages.css"]
 html_theme = "furo"
@@ -37,3 +44,17 @@ html_theme_options = {"top_of_page_buttons": []}
 pygments_dark_style = "github-dark"
 html_title = f"expost {release}"
 exclude_patterns = ["_build"]
+
+
+def name_aliases(*event: object) -> tuple[object, object]:
+    """Show a type alias in a signature by its name, even where the source quotes it."""
+    signature, annotation = (
+        re.sub(r"TypeAliasForwardRef\('(\w+)'\)", r"\1", text) if isinstance(text, str) else text
+        for text in event[-2:]
+    )
+    return signature, annotation
+
+
+def setup(app: Sphinx) -> None:
+    """Connect the hooks of this configuration."""
+    app.connect("autodoc-process-signature", name_aliases)
