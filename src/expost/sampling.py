@@ -2,7 +2,7 @@
 
 A draw takes one uniform integer below the total weight, which is the same for every value of the
 subject, and then does the same arithmetic for every value. So neither the number of random bits
-nor the operations depend on the secret. Proof of exactness: docs/theory/sampling.md.
+nor the operations depend on the secret. Proof of exactness: docs/theory/weights.md.
 """
 
 from __future__ import annotations

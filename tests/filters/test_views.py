@@ -1,4 +1,4 @@
-"""The theorems of docs/theory/views.md by brute force, in rational numbers and from scratch.
+"""Check the theorems on views in docs/theory/realized_loss.md by brute force, in rational numbers.
 
 A query is a tuple of columns, one per response, with Pr(response | value) for each value. A history
 is a tuple of (query, response). Nothing of the package is used: this checks the mathematics.

@@ -2,7 +2,7 @@ r"""Exact binomial tails and Clopper-Pearson bounds, rounded to the safe side.
 
 A tail is summed from its largest term on. Every bound here holds for the real numbers: factorials
 come from Stirling's series, whose error is known, and rounding errors are accounted for. Proof:
-docs/theory/clients.md.
+docs/theory/audits.md.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Every input and event has a Clopper-Pearson interval. The probability that any of them misses is at
 most 1 - confidence (Bonferroni), so everything that follows from the intervals holds at once: a
 claimed probability outside its interval refutes the claim, and two intervals whose ends differ by
-a factor prove an epsilon of at least its logarithm. Proof: docs/theory/clients.md.
+a factor prove an epsilon of at least its logarithm. Proof: docs/theory/audits.md.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ One call of :func:`design` goes through these steps:
    that the study can use.
 
 No decision about privacy depends on a design, so its numbers are estimates without outward
-rounding. Proofs: docs/theory/designs.md.
+rounding. Proofs: docs/theory/saturating.md.
 
 :func:`forecast` is for a study that is running: how many subjects will still answer a query.
 

@@ -8,7 +8,7 @@ variance :math:`(g^\top I^+ g - (g \cdot p)^2) / n` in the limit of many subject
 it can be better, because probabilities are not negative, or worse. So groups are simulated and
 their distributions estimated. The limit of each estimate is known, with its exact variance: the
 simulation corrects it, and only has to find the difference (a control variate). Proof:
-docs/theory/designs.md."""
+docs/theory/saturating.md."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ The limits of a domain are fixed and public, and true values need not keep them.
 for the *frozen* sequence of records, which is a function of the true one, step by step: once an
 attribute has used up its changes it keeps its value, and one with a largest step goes as far
 towards the true value as it may. Frozen sequences are in the domain, and sequences in the domain
-stay as they are. Proof: docs/theory/changing.md.
+stay as they are. Proof: docs/theory/attributes.md.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ def largest_epsilon(
     Where acceptance is monotone in epsilon this is the largest accepted one. Where it need not be,
     it is the end of the accepted interval that starts at 0. ``remaining`` and the distances to the
     budget only guide the search, which ends at the largest epsilon that a query may have. None if
-    nothing fits. Proof, and where the edge is ragged: docs/theory/largest_epsilon.md.
+    nothing fits. Proof, and where the edge is ragged: docs/theory/filters.md.
     """
     if query.epsilon is None:
         return None

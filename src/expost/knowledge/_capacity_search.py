@@ -7,7 +7,7 @@ For one response with likelihoods l, one guess with gains g, and a prior p of an
 where V is the gain of the best guess before the response. Among the priors whose expected
 likelihood is u, the maximum of F is a linear program; branch and bound searches over u. Lower
 bounds are exact values of F at a prior. Upper bounds come from weak duality, so they hold whatever
-the simplex method did. Proof: docs/theory/leakage.md.
+the simplex method did. Proof: docs/theory/knowledge.md.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@ r"""Vulnerability and leakage (paper, sections 2.3, 3.4 and 4.5).
 
 A vulnerability is the expected gain of the best guess, an exact number from 0 to 1. A leakage is
 the logarithm of the factor by which responses raise it, in nats, between the nearest doubles. It is
-negative if the best guess became worse. Proofs: docs/theory/leakage.md.
+negative if the best guess became worse. Proofs: docs/theory/knowledge.md.
 """
 
 from __future__ import annotations

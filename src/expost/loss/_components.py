@@ -3,8 +3,7 @@
 A component is static if each attribute has one value, and temporal if some attributes change a
 limited number of times. Then the responses about one step are a table over the values at that step,
 and the extremes for these values are those of this step's tables, of all steps before and of all
-steps after. Steps without a query do not matter. Proofs: docs/theory/attributes.md,
-docs/theory/changing.md.
+steps after. Steps without a query do not matter. Proofs: docs/theory/attributes.md.
 """
 
 from __future__ import annotations

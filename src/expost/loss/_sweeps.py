@@ -2,7 +2,7 @@
 
 A sweep goes from the farthest step towards this one, and is cached step by step: a response about
 one step does not change the sweeps up to there. Its state are the values at a step, and bounds on
-the numbers of changes. Proof: docs/theory/changing.md.
+the numbers of changes. Proof: docs/theory/attributes.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Doubles next to an exact number, and scaled exponentials as integers.
 
 Exponentials are computed in integer arithmetic, many times faster than in decimals. Proof of the
-bound: docs/theory/exact_comparison.md.
+bound: docs/theory/realized_loss.md.
 """
 
 from __future__ import annotations

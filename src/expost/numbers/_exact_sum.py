@@ -2,7 +2,7 @@
 
 A loss after thousands of responses is the logarithm of a product of thousands of integers. Written
 out, that product can have millions of digits; as a sum of logarithms, thirty digits are usually
-enough to compare it. Proof: docs/theory/exact_comparison.md.
+enough to compare it. Proof: docs/theory/realized_loss.md.
 """
 
 from __future__ import annotations

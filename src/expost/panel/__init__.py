@@ -18,7 +18,7 @@ are drawn exactly (_compiled_query.py) and folded into the state: ℓ, the sums 
 
 **Why it agrees with a session.** Doubles carry a bound on their error, so a decision is either
 certain or settled exactly. On a box every search sees one transcript per tally, in one order.
-Proofs: docs/theory/panels.md.
+Proofs: docs/theory/audits.md.
 
 Losses and audits start from recorded answers: ``State.load`` takes whole tallies at once, and a
 replay folds one exchange of every subject after the other.

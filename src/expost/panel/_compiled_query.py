@@ -3,7 +3,7 @@
 A uniform number is a word of 64 bits followed by as many more as it takes. A response is the index
 of cumulative weights, as shares of the total, that are not above it. A word decides that for each
 of these shares except one whose own first 64 bits it equals: then more bits are drawn, exactly. All
-subjects take the same passes, whatever their values. Proof: docs/theory/panels.md.
+subjects take the same passes, whatever their values. Proof: docs/theory/audits.md.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@ r"""D(x, x') of a query, the largest log-ratio of any of its responses, as array
 .. math:: \max_{x, x'} \ell(x) - \ell(x') + D(x, x')
 
 is the loss after the query at worst. A query sees a value, or many values as one; of those count
-the largest and the smallest ℓ. Proofs: docs/theory/filters.md, docs/theory/panels.md.
+the largest and the smallest ℓ. Proofs: docs/theory/filters.md, docs/theory/audits.md.
 """
 
 from __future__ import annotations

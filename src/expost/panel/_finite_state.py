@@ -1,7 +1,7 @@
 """ℓ of many subjects on a finite domain, in arrays; on a set a row for each value.
 
 Besides its answers, every subject has the largest difference of its ℓ now and at its peak. Passes
-go over blocks of subjects, which stay in the cache. Proof: docs/theory/panels.md.
+go over blocks of subjects, which stay in the cache. Proof: docs/theory/audits.md.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Decimals that people write have a common denominator, so a column of integers holds every sum
 exactly. What does not fit on that grid, such as the logarithm of a ratio, is enclosed beside it.
-Proof: docs/theory/panels.md.
+Proof: docs/theory/audits.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Losses that doubles cannot tell from a budget: compared in words, and what is left exactly.
 
-Proof: docs/theory/panels.md.
+Proof: docs/theory/audits.md.
 """
 
 from __future__ import annotations

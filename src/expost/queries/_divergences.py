@@ -6,7 +6,7 @@ The hockey-stick divergence is what (ε, δ)-LDP bounds by δ:
           \max(0,\; P[y \mid x] - e^\varepsilon P[y \mid x'])
 
 The sum is the largest excess of any event, attained by the responses with a positive summand. As a
-function of e^ε it is convex, decreasing and piecewise linear. Proofs: docs/theory/gaussian.md.
+function of e^ε it is convex, decreasing and piecewise linear. Proofs: docs/theory/approximate.md.
 
 The cumulant is that of the log-likelihood ratio of the worst epsilon-LDP query, rounded up. Among
 all pairs of distributions whose log-ratio L never leaves [-epsilon, epsilon], randomized response

@@ -352,7 +352,7 @@ def delta_at(
               \max(0,\; P[y \mid x] - e^\varepsilon P[y \mid x'])
 
     At ``ratio`` = e^ε it is an exact fraction. On a box only noise on a grid has one (laplace,
-    gaussian). Proof: docs/theory/gaussian.md.
+    gaussian). Proof: docs/theory/approximate.md.
 
     >>> from expost import FiniteSet, channel
     >>> noisy = channel([["3/4", "1/4"], ["1/4", "3/4"]])

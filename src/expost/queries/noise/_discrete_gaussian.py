@@ -2,7 +2,7 @@ r"""Discrete Gaussian noise on the integers, as integer weights (Canonne, Kamath
 
 .. math:: w(z) = \lfloor 2^T e^{-z^2 / 2 s^2} \rfloor
 
-The paper is "The Discrete Gaussian for Differential Privacy". Proofs: docs/theory/gaussian.md.
+The paper is "The Discrete Gaussian for Differential Privacy". Proofs: docs/theory/approximate.md.
 """
 
 from __future__ import annotations

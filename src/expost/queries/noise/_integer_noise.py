@@ -241,7 +241,7 @@ def _weights(noise: IntegerNoise, values: NDArray[np.int64], position: int) -> W
 
 
 def _delta(noise: IntegerNoise, lowest: int, highest: int, ratio: Fraction) -> Fraction:
-    # The two extreme values have the largest excess of all pairs: docs/theory/gaussian.md.
+    # The two extreme values have the largest excess of all pairs: docs/theory/approximate.md.
     responses = range(noise.low, noise.high + 1)
     if len(responses) * noise.total.bit_length() > _MOST_BITS:
         raise InvalidInput("the probabilities of this query have too many digits for its delta")
