@@ -281,10 +281,8 @@ class Export:
         name = device.read_subject(fields["subject"])
         subject_label, head = f"subject {name!a}", device.first_head(self._policy_id, name)
         self.subjects += 1
-        subject_number = device.integer(fields["number"])
-        self.expect(
-            subject_number == self.subjects, f"{subject_label}: its number is not {self.subjects}"
-        )
+        in_order = device.integer(fields["number"]) == self.subjects
+        self.expect(in_order, f"{subject_label}: its number is not {self.subjects}")
         kind, state = fields["kind"], fields["state"]
         self.expect(kind in KINDS, f"{subject_label}: it has an unknown kind")
         self.expect(state in STATES, f"{subject_label}: it has an unknown state")
@@ -293,22 +291,18 @@ class Export:
             response = _value(response_node)
             head = device.next_head(head, sequence, query_id, response)
             tally[query_id, device.canonical(device.value_tree(response))] += 1
-            self.expect(
-                query_id in self._trees, f"{subject_label}: query {query_id[:12]} is not listed"
-            )
         self.exchanges += sum(tally.values())
         self.expect(head == fields["head"], f"{subject_label}: the chain does not end in its head")
-        listed = [
-            (q, device.canonical(device.value_tree(_value(r)))) for q, r, _ in fields["tally"]
+        exported = [
+            ((query_id, device.canonical(device.value_tree(_value(node)))), device.integer(count))
+            for query_id, node, count in fields["tally"]
         ]
-        counts = [device.integer(count) for *_, count in fields["tally"]]
-        matches = list(zip(listed, counts, strict=True)) == sorted(tally.items())
+        matches = exported == sorted(tally.items())
         self.expect(matches, f"{subject_label}: the tally is not that of its exchanges")
-        for query_id, _ in fields["extras"]:
-            self.extras += 1
-            self.expect(
-                query_id in self._trees, f"{subject_label}: query {query_id[:12]} is not listed"
-            )
+        self.extras += len(fields["extras"])
+        for query_id, _ in [*fields["exchanges"], *fields["extras"]]:
+            listed = query_id in self._trees
+            self.expect(listed, f"{subject_label}: query {query_id[:12]} is not listed")
         if self.decided:
             tolerated = kind == "imported" or state == "suspended"
             self._decisions(subject_label, fields["exchanges"], tolerated)
@@ -391,10 +385,9 @@ def print_check(path: str) -> int:
     for fault in export.faults:
         print(f"{path}: {fault}", file=sys.stderr)
     checked = "chains, tallies and decisions" if export.decided else "chains and tallies"
-    print(
-        f"{path}: {export.subjects:,} subjects, {export.exchanges:,} exchanges: {checked}", end=""
-    )
-    print(" are right" if not export.faults else f", {len(export.faults):,} faults")
+    outcome = f", {len(export.faults):,} faults" if export.faults else " are right"
+    counts = f"{export.subjects:,} subjects, {export.exchanges:,} exchanges"
+    print(f"{path}: {counts}: {checked}{outcome}")
     if export.extras:
         print(f"{path}: {export.extras:,} extra responses in quarantined messages")
     if export.tolerated:

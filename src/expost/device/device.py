@@ -54,9 +54,7 @@ from typing import Any, NamedTuple
 
 __all__ = ["Account", "Device", "Filter", "Query", "Refused", "decide"]
 
-MAX_COMBINATIONS = (
-    100_000  # of the attributes that a question is about, or that are looked at together
-)
+MAX_COMBINATIONS = 100_000  # of attributes in one question, or that are looked at together
 LARGEST_INTEGER = 2**53
 Text = str | bytes  # of JSON
 Subject = str | int
@@ -419,9 +417,8 @@ class Domain:
         self._parts: dict[tuple[str, ...], Values] = {}
         if "attributes" in fields:
             named = read_object(fields["attributes"], [], fields["attributes"])
-            require(
-                0 < len(named) <= 1000 and "" not in named, "attributes need names, at most 1,000"
-            )
+            valid = 0 < len(named) <= 1000 and "" not in named
+            require(valid, "attributes need names, at most 1,000")
             self.attributes = {text(name): Attribute.read(x) for name, x in named.items()}
             self.tree: Any = {"attributes": {n: x.tree for n, x in self.attributes.items()}}
         elif "values" in fields:
@@ -431,9 +428,7 @@ class Domain:
             points = read_object(fields["points"], ["names", "rows"])
             names = tuple(text(name) for name in read_list(points["names"]))
             distinct(names, "name")
-            rows = [
-                tuple(read_number(x) for x in read_list(row)) for row in read_list(points["rows"])
-            ]
+            rows = [tuple(map(read_number, read_list(row))) for row in read_list(points["rows"])]
             good = "" not in names and {len(row) for row in rows} <= {len(names)}
             require(good, "a row needs a number for each name")
             self.values = Values(rows, names)
@@ -446,10 +441,8 @@ class Domain:
             require(query.about is None, "a finite set has no attributes to ask about")
             return SET_SCOPE
         about, attributes = query.about or (), self.attributes
-        require(
-            about != () and set(about) <= attributes.keys(),
-            "it must say which attributes it is about",
-        )
+        listed = about != () and set(about) <= attributes.keys()
+        require(listed, "it must say which attributes it is about")
         changing = any(attributes[name].changes for name in about)
         require(changing == (query.at is not None), "a step is for what changes, and only for that")
         return tuple((name, query.at if attributes[name].changes else None) for name in about)
@@ -475,6 +468,7 @@ class Domain:
 
 Pair = tuple[int, int]
 """Two likelihoods, a larger and a smaller one; if the second is zero nothing bounds the loss."""
+Worst = Callable[[list[int], list[int]], list[Pair]]
 
 
 def largest_quotient(pairs: Iterable[Pair]) -> Pair:
@@ -497,7 +491,7 @@ class Likelihood(NamedTuple):
 
     Candidates are selected without branches: how long it takes should not depend on the value.
     """
-    worst: Callable[[list[int], list[int]], list[Pair]]
+    worst: Worst
     """Pairs after this question, one of them the widest, from the likelihoods before it."""
     longest: int = 24  # characters of a response, at most
 
@@ -505,10 +499,8 @@ class Likelihood(NamedTuple):
 def choice_reader(choices: Any) -> Callable[[Any], Any]:
     def read(node: Any) -> Any:
         value = scalar(node)  # a range would be searched for what is no integer
-        listed_choice = (
-            isinstance(value, int) or not isinstance(choices, range)
-        ) and value in choices
-        require(listed_choice, "it is none of those that there are")
+        searchable = isinstance(value, int) or not isinstance(choices, range)
+        require(searchable and value in choices, "it is none of those that there are")
         return value
 
     return read
@@ -516,7 +508,7 @@ def choice_reader(choices: Any) -> Callable[[Any], Any]:
 
 def class_likelihoods(
     weights: Pair, classes: Sequence[int], speaks: Callable[[Any], Iterable[bool]]
-) -> tuple[Callable[[Any], list[int]], Callable[[list[int], list[int]], list[Pair]]]:
+) -> tuple[Callable[[Any], list[int]], Worst]:
     """Return ``column`` and ``worst`` of responses that favour some values equally."""
     heavy, light = weights
 
@@ -534,30 +526,22 @@ def class_likelihoods(
         across_classes = (highs[high] * heavy, lowest * light), (highest * heavy, lows[low] * light)
         return [(highs[high], lows[low]), *across_classes]
 
-    return lambda response: [
-        heavy if spoken_for else light for spoken_for in speaks(response)
-    ], worst
+    return lambda response: [heavy if good else light for good in speaks(response)], worst
 
 
 def heavy_label_likelihood(
-    query: Query,
-    label_indices: Sequence[int],
-    labels: Sequence[Value],
-    read: Any,
-    longest: int = 24,
+    query: Query, indices: Sequence[int], labels: Sequence[Value], read: Any, longest: int = 24
 ) -> Likelihood:
     """Return a likelihood with a heavy weight on the label of a value, light on all others."""
-    heavy, light = two_weights(query["epsilon"])
-    column, worst = class_likelihoods(
-        (heavy, light), label_indices, lambda y: (labels[k] == y for k in label_indices)
-    )
+    weights = heavy, light = two_weights(query["epsilon"])
+    column, worst = class_likelihoods(weights, indices, lambda y: (labels[k] == y for k in indices))
 
     def draw(index: int, uniform: int) -> Value:
-        start = label_indices[index] * light
+        start = indices[index] * light
         before, after = uniform // light, (uniform - heavy) // light + 1
         inside = (uniform >= start) * (uniform < start + heavy)
         position = (uniform < start) * before + (uniform >= start + heavy) * after
-        return labels[position + inside * label_indices[index]]
+        return labels[position + inside * indices[index]]
 
     return Likelihood(heavy + (len(labels) - 1) * light, read, column, draw, worst, longest)
 
@@ -571,9 +555,8 @@ def local_hashing(query: Query, values: Values) -> Likelihood:
     texts = [bytes.fromhex(query["seed"]) + canonical(value_tree(row)) for row in values.rows]
     firsts = [int.from_bytes(hashlib.sha256(text).digest()[:8], "big") for text in texts]
     buckets = range(int(query["buckets"]))
-    return heavy_label_likelihood(
-        query, [x % len(buckets) for x in firsts], buckets, choice_reader(buckets)
-    )
+    indices = [x % len(buckets) for x in firsts]
+    return heavy_label_likelihood(query, indices, buckets, choice_reader(buckets))
 
 
 def digits(integer: int, base: int, count: int) -> list[int]:
@@ -664,22 +647,16 @@ def hadamard_response(query: Query, values: Values) -> Likelihood:
     )
 
 
-def worst_over_columns(
-    columns: Iterable[list[int]],
-) -> Callable[[list[int], list[int]], list[Pair]]:
+def worst_over_columns(columns: Iterable[list[int]]) -> Worst:
     """Return ``worst`` for responses that must all be compared."""
-    all_columns = list(columns)
-    return lambda highs, lows: [
-        (max(map(mul, highs, c)), min(map(mul, lows, c))) for c in all_columns
-    ]
+    every = list(columns)
+    return lambda highs, lows: [(max(map(mul, highs, c)), min(map(mul, lows, c))) for c in every]
 
 
 def table_likelihood(labels: Sequence[Scalar], columns: Sequence[list[int]]) -> Likelihood:
     """Return a likelihood of a few responses, with a column of weights for each."""
     # What no value can give is no response.
-    possible = {
-        label: weights for label, weights in zip(labels, columns, strict=True) if any(weights)
-    }
+    possible = {label: column for label, column in zip(labels, columns, strict=True) if any(column)}
 
     def draw(index: int, uniform: int) -> Value:
         ends = accumulate(column[index] for column in possible.values())
@@ -764,9 +741,8 @@ def linear(query: Query, values: Values) -> Likelihood:
         # In real numbers, not in doubles.
         used = [Fraction(query["weights"].get(name, 0)) for name in values.names]
         exact_scores = [sum(map(mul, used, map(Fraction, point))) for point in values.points]
-        lowest, highest = (
-            Fraction(query["intercept"]) + choose(exact_scores) for choose in (min, max)
-        )
+        intercept = Fraction(query["intercept"])
+        lowest, highest = intercept + min(exact_scores), intercept + max(exact_scores)
         if "range" in query:  # what roundings of decimals do is forgiven
             width = Fraction(high) - Fraction(low)
             excess = max(Fraction(low) - lowest, highest - Fraction(high))
@@ -947,9 +923,7 @@ class Query(dict[str, Any]):
         if kind == "exponential_mechanism":
             require(len(rows[0]) <= 1000 and len(rows) * len(rows[0]) <= 4000, "too many utilities")
             parts = [part for row in rows for x in row for part in x.as_integer_ratio()]
-            require(
-                max(part.bit_length() for part in parts) <= 128, "a utility has too many digits"
-            )
+            require(max(map(int.bit_length, parts)) <= 128, "a utility has too many digits")
             wide = max(max(column) - min(column) for column in zip(*rows, strict=True))
             good = wide <= bound and all(max(row) - min(row) <= 20 * bound for row in rows)
             require(good, "utilities differ by more than they may")
@@ -1035,11 +1009,7 @@ class Account:
         Changes so far are counted by a variable of their own. Steps in between do not matter.
         """
         for name, attribute in self.domain.attributes.items():
-            steps = sorted(
-                step
-                for attribute_name, step in variables
-                if attribute_name == name and step is not None
-            )
+            steps = sorted(step for x, step in variables if x == name and step is not None)
             if not attribute.limited or len(steps) < 2:
                 continue
             indices, times = range(len(attribute.values)), attribute.times
@@ -1072,15 +1042,11 @@ def eliminate(factors: list[Factor], choose: Any) -> Factor:
     changed = list(widths)
     while widths:
         for v in changed:
-            widths[v] = len(
-                {w for factor_index in factors_of[v] for w in remaining[factor_index][0]}
-            )
+            widths[v] = len({w for k in factors_of[v] for w in remaining[k][0]})
         narrow = min(widths, key=widths.__getitem__)
         del widths[narrow]
         merged, last = factors_of.pop(narrow), last + 1
-        remaining[last] = project(
-            join([remaining.pop(factor_index) for factor_index in merged]), narrow, choose
-        )
+        remaining[last] = project(join([remaining.pop(k) for k in merged]), narrow, choose)
         for variable in remaining[last][0]:
             factors_of[variable] = factors_of[variable] - merged | {last}
         changed = [variable for variable in remaining[last][0] if variable in widths]
@@ -1105,17 +1071,14 @@ def join(factors: list[Factor]) -> Factor:
         extensions: dict[tuple[int, ...], list[tuple[tuple[int, ...], int]]] = {}
         for key, weight in weights.items():
             added_key = tuple([key[k] for k in added_positions])
-            extensions.setdefault(tuple([key[k] for _, k in common]), []).append(
-                (added_key, weight)
-            )
+            common_key = tuple([key[k] for _, k in common])
+            extensions.setdefault(common_key, []).append((added_key, weight))
         result: dict[tuple[int, ...], int] = {}
         for key, weight in product_weights.items():
             for added_key, factor in extensions.get(tuple([key[k] for k, _ in common]), ()):
                 result[key + added_key] = weight * factor
-            require(
-                len(result) <= MAX_COMBINATIONS,
-                "the answers so far tie too many attributes together",
-            )
+            few = len(result) <= MAX_COMBINATIONS
+            require(few, "the answers so far tie too many attributes together")
         scope, product_weights = (*scope, *(other[k] for k in added_positions)), result
     return scope, product_weights
 
@@ -1133,9 +1096,8 @@ class Filter(NamedTuple):
     @classmethod
     def read(cls, node: Any) -> Filter:
         fields = read_object(node, ["kind"], ["epsilon", "ratio"])
-        require(
-            fields["kind"] in ("basic", "simplified", "bayesian"), "a device knows pure filters"
-        )
+        pure = fields["kind"] in ("basic", "simplified", "bayesian")
+        require(pure, "a device knows pure filters")
         require(len(fields) == 2, "a filter has either an epsilon or a ratio")
         nats, ratio = exact(fields.get("epsilon", "0")), exact(fields.get("ratio", "1"))
         good = 0 <= nats <= 10**6 and ratio >= 1 and (nats > 0 or ratio > 1)
@@ -1150,17 +1112,15 @@ class Filter(NamedTuple):
 
 def worst_case(kind: str, account: Account, compiled: CompiledQuery) -> tuple[Fraction, list[Pair]]:
     """Return the loss at worst after a query: a rational, plus the largest log(p/q)."""
-    added = account.spent if kind == "basic" else Fraction(0)
     if kind == "basic" and "epsilon" in compiled.query:
-        return added + compiled.query["epsilon"], [account.unnamed]
-    highs, lows = (
-        ([x] for x in account.unnamed)
-        if kind == "basic"
-        else account.extreme_likelihoods(compiled.scope)
-    )
-    if kind != "bayesian" or not min(lows):
-        return added, [(max(highs) * compiled.alone[0], min(lows) * compiled.alone[1])]
-    return added, compiled.likelihood.worst(highs, lows)
+        return account.spent + compiled.query["epsilon"], [account.unnamed]
+    high, low = compiled.alone
+    if kind == "basic":
+        return account.spent, [(account.unnamed[0] * high, account.unnamed[1] * low)]
+    highs, lows = account.extreme_likelihoods(compiled.scope)
+    if kind == "simplified" or not min(lows):
+        return Fraction(0), [(max(highs) * high, min(lows) * low)]
+    return Fraction(0), compiled.likelihood.worst(highs, lows)
 
 
 def decide(filter: Filter, account: Account, compiled: CompiledQuery) -> bool:
@@ -1214,9 +1174,8 @@ class SecretHistory:
         for k, (name, attribute) in enumerate(attributes.items()):
             unchanged = self._true and name not in node
             index = self._true[k] if unchanged else attribute.values.index(scalar(node[name]))
-            require(
-                not self._true or attribute.changes or index == self._true[k], "does not change"
-            )
+            fits = not self._true or attribute.changes or index == self._true[k]
+            require(fits, "does not change")
             yield index
 
     def add(self, indices: tuple[int, ...]) -> None:
@@ -1445,9 +1404,8 @@ class Device:
     def _start(self, lines: list[Any]) -> None:
         require(lines != [], "the store was not finished when it was created; remove it")
         version = lines[0].pop("device", "")
-        require(
-            version == "2", f"the store has version {version}; this program reads version 2 only"
-        )
+        readable = f"the store has version {version}; this program reads version 2 only"
+        require(version == "2", readable)
         self.policy = Policy(lines[0].pop("policy"))
         self.subject = read_subject(lines[0].pop("subject"))
         self.heads = [first_head(self.policy.id, self.subject)]
@@ -1532,12 +1490,9 @@ class Device:
             require(same_record, other)
             if confirmed < recorded:
                 return self._resend(confirmed, read_list(fields["receipts"]))
-            reserved = fields["reservation"]
-            return (
-                ""
-                if reserved is None
-                else self._answer_reservation(read_object(reserved, RESERVED))
-            )
+            if fields["reservation"] is None:
+                return ""
+            return self._answer_reservation(read_object(fields["reservation"], RESERVED))
 
     def _read_answer(self, answer: Text) -> dict[str, Any]:
         """Return the fields of an answer to the latest request, and invalidate its nonce."""
@@ -1555,19 +1510,13 @@ class Device:
     def _request(self, messages: Sequence[str] = ()) -> str:
         """Return a request with messages; ``take`` accepts no nonce except its own."""
         nonce, sent = os.urandom(16).hex(), [json.loads(message) for message in messages]
-        documents = {
-            x["query"]: NumberText(self._documents[x["query"]]) for x in sent if "head" in x
-        }
-        position = {"ledger": self.policy.id, "subject": self.subject, "sequence": len(self._sent)}
-        content = {
-            "head": self.heads[-1],
-            "nonce": nonce,
-            "messages": messages,
-            "queries": documents,
-        }
-        request = written({**position, **content})
-        self._nonce, self._offered = nonce, {x["sequence"] for x in sent if "head" in x}
-        return request
+        answered = [message for message in sent if "head" in message]
+        documents = {x["query"]: NumberText(self._documents[x["query"]]) for x in answered}
+        request = {"ledger": self.policy.id, "subject": self.subject, "sequence": len(self._sent)}
+        request |= {"head": self.heads[-1], "nonce": nonce}
+        request |= {"messages": messages, "queries": documents}
+        self._nonce, self._offered = nonce, {x["sequence"] for x in answered}
+        return written(request)
 
     def _resend(self, confirmed: int, receipts: list[Any]) -> str:
         """Return a request with the messages after a number, oldest first, as many as fit."""
@@ -1577,17 +1526,13 @@ class Device:
             reasons = [x.get("reason", "") for x in objects if x.get("sequence") == str(sequence)]
             reason = "".join(filter(str.isprintable, str(reasons[0] if reasons else "")))[:200]
             raise Refused(f"the ledger did not record number {sequence}: {reason or 'no reason'}")
-        free_bytes, last, included = (
-            LARGEST_MESSAGE - len(self._request().encode()),
-            confirmed,
-            set[str](),
-        )
+        free_bytes = LARGEST_MESSAGE - len(self._request().encode())
+        last, included = confirmed, set[str]()
         for message in self._sent[confirmed:]:
             query = json.loads(message)["query"]
             free_bytes -= len(written(message)) + 1
-            free_bytes -= (
-                0 if query in included else len(self._documents[query].encode()) + len(query) + 4
-            )
+            if query not in included:
+                free_bytes -= len(self._documents[query].encode()) + len(query) + 4
             if free_bytes < 0 and last > confirmed:
                 break
             last += 1
@@ -1719,12 +1664,8 @@ def converse(device: Device) -> int:
 
 def main(command: str = "", path: str = "", *arguments: str) -> int:
     options = dict(zip(arguments[::2], arguments[1::2], strict=False))
-    option_names = {
-        "create": "--policy --subject --value",
-        "next": "--value",
-        "sync": "",
-        "status": "",
-    }
+    option_names = {"create": "--policy --subject --value", "next": "--value"}
+    option_names |= {"sync": "", "status": ""}
     if len(arguments) % 2 or " ".join(sorted(arguments[::2])) != option_names.get(command):
         print(__doc__, file=sys.stderr)
         return 2
