@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import compress
 from types import MappingProxyType
 from typing import Any, assert_never
 
@@ -32,10 +33,8 @@ from expost.transcript import Transcript
 __all__ = [
     "Answers",
     "Subject",
-    "answers_card",
     "likelihoods_of",
     "no_such_query",
-    "part_of",
     "read_key",
     "read_subject",
 ]
@@ -141,43 +140,15 @@ class Answers:
         codes, answered_responses = encode_parsed_column(
             query_codes * len(distinct_responses) + codes_of_response, response_of, "response"
         )
-        rank = {key: index for index, key in enumerate(likelihoods)}
-        order = sorted(
-            range(len(answered_responses)),
-            key=lambda code: (rank[answered_responses[code][0]], answered_responses[code][1]),
-        )
-        codes = np.argsort(order)[codes]
         if (np.diff(of_row) < 0).any():
             together = np.argsort(of_row, kind="stable")
             codes, of_row = codes[together], of_row[together]
         starts = np.searchsorted(of_row, np.arange(len(subjects) + 1))
-        self._set(
-            domain, queries, tuple(subjects), tuple(map(answered_responses.__getitem__, order)),
-            codes, starts,
-            complete=complete, filters=(filter,), refused=_refusals(refused, likelihoods),
+        answers = Answers.of_codes(
+            domain, queries, subjects, answered_responses, codes, starts, complete=complete,
+            filters=(filter,), refused=_refusals(refused, likelihoods),
         )  # fmt: skip
-
-    def _set(
-        self,
-        domain: Domain,
-        queries: Mapping[str, Query],
-        subjects: tuple[Subject, ...],
-        responses: tuple[tuple[str, int], ...],
-        codes: Indices,
-        starts: Indices,
-        *,
-        complete: bool,
-        filters: tuple[Filter | None, ...] = (None,),
-        refused: frozenset[tuple[Subject, str]] | None = None,
-        all_subjects: bool | None = None,
-    ) -> None:
-        for array in (codes, starts):
-            array.setflags(write=False)
-        vars(self).update(
-            domain=domain, queries=MappingProxyType(dict(queries)), subjects=subjects,
-            responses=responses, codes=codes, starts=starts, complete=complete, filters=filters,
-            refused=refused, _all_subjects=complete if all_subjects is None else all_subjects,
-        )  # fmt: skip
+        vars(self).update(vars(answers))
 
     @classmethod
     def of_pairs(cls, domain: Domain, pairs: Any) -> Answers:
@@ -233,37 +204,47 @@ class Answers:
                 key = ids.setdefault(content, content)
                 named.setdefault(key, exchange.query)
                 pairs.append((key, exchange.position))
-        rank = {key: index for index, key in enumerate(named)}
-        responses = sorted(set(pairs), key=lambda pair: (rank[pair[0]], pair[1]))
-        code = {pair: index for index, pair in enumerate(responses)}
-        codes = np.array([code[pair] for pair in pairs], dtype=np.intp)
+        code_of: dict[tuple[str, int], int] = {}
+        codes = np.array([code_of.setdefault(pair, len(code_of)) for pair in pairs], dtype=np.intp)
         starts = np.cumsum([0, *map(len, nonempty.values())], dtype=np.intp)
-        answers = object.__new__(cls)
         guards = tuple(dict.fromkeys(transcript.filter for transcript in nonempty.values()))
-        columns = tuple(nonempty), tuple(responses)
-        answers._set(domain, named, *columns, codes, starts, complete=complete, filters=guards)
-        return answers
+        return cls.of_codes(
+            domain, named, nonempty, code_of, codes, starts, complete=complete, filters=guards
+        )
 
     @classmethod
     def of_codes(
         cls,
         domain: Domain,
         queries: Mapping[str, Query],
-        subjects: tuple[Subject, ...],
+        subjects: Iterable[Subject],
         responses: Iterable[tuple[str, int]],
         codes: Indices,
         starts: Indices,
         *,
-        filter: Filter | None = None,
-        refused: Iterable[tuple[Subject, str]] = (),
+        complete: bool = True,
+        filters: tuple[Filter | None, ...] = (None,),
+        refused: frozenset[tuple[Subject, str]] | None = None,
+        all_subjects: bool | None = None,
     ) -> Answers:
-        """Return answers from arrays as this class has them; the caller has checked them."""
+        """Return answers from fields of this class, which the caller has checked.
+
+        ``responses`` may come in any order. ``all_subjects`` is as ``complete`` by default.
+        """
         if not len(codes):
             raise InvalidInput("nobody has answered anything")
+        rank = {key: index for index, key in enumerate(queries)}
+        pairs = [(rank[key], position, key) for key, position in responses]
+        order = sorted(range(len(pairs)), key=pairs.__getitem__)
+        codes = np.argsort(order)[codes]
+        for array in (codes, starts):
+            array.setflags(write=False)
         answers = object.__new__(cls)
-        answers._set(
-            domain, queries, subjects, tuple(responses), codes, starts,
-            complete=True, filters=(filter,), refused=frozenset(refused),
+        vars(answers).update(
+            domain=domain, queries=MappingProxyType(dict(queries)), subjects=tuple(subjects),
+            responses=tuple((pairs[code][2], pairs[code][1]) for code in order), codes=codes,
+            starts=starts, complete=complete, filters=filters, refused=refused,
+            _all_subjects=complete if all_subjects is None else all_subjects,
         )  # fmt: skip
         return answers
 
@@ -287,7 +268,7 @@ class Answers:
         >>> xp.Answers(person, queries, table).about("smokes")
         Answers(2 subjects, 2 responses)
         """
-        part, taken = part_of(self.domain, self.queries, self.responses, names, at, planned=planned)
+        part, taken = _part_of(self, names, at, planned=planned)
         is_taken = np.array([key in taken for key, _ in self.responses])
         rows = is_taken[self.codes]
         per_subject = np.add.reduceat(rows, self.starts[:-1], dtype=np.intp)
@@ -295,18 +276,15 @@ class Answers:
         if not has_rows.any():
             raise InvalidInput(f"nobody answered about {join_names(names)}", "about")
         has_other_rows = (has_rows & (per_subject < self.exchanges)).any()
-        result = object.__new__(Answers)
-        result._set(
+        return Answers.of_codes(
             part, {key: query for key, query in self.queries.items() if key in taken},
-            tuple(subject for subject, is_in in zip(self.subjects, has_rows, strict=True) if is_in),
-            tuple(pair for pair, is_in in zip(self.responses, is_taken, strict=True) if is_in),
+            compress(self.subjects, has_rows), compress(self.responses, is_taken),
             (np.cumsum(is_taken) - 1)[self.codes[rows]],
             np.append(0, np.cumsum(per_subject[has_rows])),
             complete=self.complete and (planned or not has_other_rows or self._same_queries),
             refused=self.refused and frozenset(pair for pair in self.refused if pair[1] in taken),
             all_subjects=self._all_subjects and bool(has_rows.all()), filters=self.filters,
         )  # fmt: skip
-        return result
 
     @property
     def filter(self) -> Filter | None:
@@ -353,7 +331,25 @@ class Answers:
         return f"Answers({size})" if self.complete else f"Answers({size}, incomplete)"
 
     def _repr_html_(self) -> str:
-        return answers_card(self)
+        """Return a row per query, with how many responses it got."""
+        counts = np.bincount(self.query_of_row, minlength=len(self.queries)).tolist()
+        facts: dict[str, object] = {
+            "domain": self.domain,
+            "subjects": f"{len(self):,}",
+            "responses": f"{len(self.codes):,}",
+            "complete": "yes" if self.complete else "no",
+            "filter": ", or ".join(
+                "not known" if guard is None else f"{guard.kind}, budget {guard.limit}"
+                for guard in self.filters[:3]
+            ),
+        }
+        return card(
+            "Answers",
+            facts,
+            columns=("id", "query", "responses"),
+            items=list(zip(self.queries.items(), counts, strict=True)),
+            row=lambda _index, query_and_count: (*query_and_count[0], f"{query_and_count[1]:,}"),
+        )
 
     @property
     def exchanges(self) -> NDArray[np.intp]:
@@ -457,32 +453,20 @@ def no_such_query(name: str, queries: Mapping[str, Any]) -> InvalidInput:
     return InvalidInput(f"there is no query with this id; there are {ids}{hint}")
 
 
-Responses = Iterable[tuple[str, int]]
-"""Responses: the id of a query, and the position of the response."""
-
-
-def part_of(
-    domain: Domain,
-    queries: Mapping[str, Query],
-    responses: Responses,
-    about: Any,
-    step: Any,
-    *,
-    planned: bool,
-) -> tuple[Part, set[str]]:
+def _part_of(answers: Answers, about: Any, step: Any, *, planned: bool) -> tuple[Part, set[str]]:
     """Return the part that some attributes are, and the queries about it."""
-    names, step = read_about(about, step)
+    domain, (names, step) = answers.domain, read_about(about, step)
     match domain:
         case FiniteSet():
             raise InvalidInput("only answers on attributes are about some of them", "about")
         case Attributes():
             with at("about"):
                 part = domain.part(names)
-            touched = _touched_on_attributes(domain, names, step, queries, responses)
+            touched = _touched_on_attributes(domain, names, step, answers)
         case Box():
             with at("about"):
                 part = domain.part(names)
-            touched = _touched_on_box(domain, names, step, queries, responses)
+            touched = _touched_on_box(domain, names, step, answers)
         case _:
             assert_never(domain)
     for key, other_parts in touched.items():
@@ -500,16 +484,12 @@ _Touched = dict[str, str]
 
 
 def _touched_on_attributes(
-    domain: Attributes,
-    names: tuple[str, ...],
-    step: int | None,
-    queries: Mapping[str, Query],
-    responses: Responses,
+    domain: Attributes, names: tuple[str, ...], step: int | None, answers: Answers
 ) -> _Touched:
     wanted = set(domain.variables(names, step))
     touched = {}
-    for key in dict.fromkeys(key for key, _ in responses):
-        variables = set(queries[key].on(domain).variables)
+    for key in dict.fromkeys(key for key, _ in answers.responses):
+        variables = set(answers.queries[key].on(domain).variables)
         if variables & wanted:
             other_names = [name for name, _ in sorted(variables - wanted)]
             touched[key] = f"{join_names(other_names)}; name that too, or " if other_names else ""
@@ -517,44 +497,18 @@ def _touched_on_attributes(
 
 
 def _touched_on_box(
-    domain: Box,
-    names: tuple[str, ...],
-    step: int | None,
-    queries: Mapping[str, Query],
-    responses: Responses,
+    domain: Box, names: tuple[str, ...], step: int | None, answers: Answers
 ) -> _Touched:
     if step is not None:
         raise InvalidInput("the coordinates of a box do not change: there are no steps", "at")
     assert domain.names is not None, "a part has a name"
     columns = domain.column_slices[domain.names.index(names[0])]
     touched = {}
-    for key, position in responses:
-        query = queries[key]
+    for key, position in answers.responses:
+        query = answers.queries[key]
         if isinstance(query, About):
             if query.names == names:
                 touched[key] = ""
         elif any(query.on(domain).term(position).weights[j] for j in columns):
             touched[key] = f"{names[0]}, as a part of a score; "
     return touched
-
-
-def answers_card(answers: Answers) -> str:
-    """Return a row per query, with how many responses it got."""
-    counts = np.bincount(answers.query_of_row, minlength=len(answers.queries)).tolist()
-    facts: dict[str, object] = {
-        "domain": answers.domain,
-        "subjects": f"{len(answers):,}",
-        "responses": f"{len(answers.codes):,}",
-        "complete": "yes" if answers.complete else "no",
-        "filter": ", or ".join(
-            "not known" if guard is None else f"{guard.kind}, budget {guard.limit}"
-            for guard in answers.filters[:3]
-        ),
-    }
-    return card(
-        "Answers",
-        facts,
-        columns=("id", "query", "responses"),
-        items=list(zip(answers.queries.items(), counts, strict=True)),
-        row=lambda _index, query_and_count: (*query_and_count[0], f"{query_and_count[1]:,}"),
-    )

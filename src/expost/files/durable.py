@@ -16,7 +16,7 @@ from typing import BinaryIO
 from expost.errors import InvalidInput
 from expost.files.regular import LARGEST, open_regular
 
-__all__ = ["create", "lock_file", "replace", "resolve_path", "save", "sync_directory"]
+__all__ = ["create", "lock_file", "replace", "resolve_path", "save", "sync_directory", "write_at"]
 
 _PATIENCE = 1.0
 # Not for ever, in case that a disk numbers its files anew each time it is asked.
@@ -101,6 +101,13 @@ def sync_directory(path: Path) -> None:
         os.fsync(directory)
     finally:
         os.close(directory)
+
+
+def write_at(descriptor: int, data: bytes, start: int) -> None:
+    """Write all of the data at an offset."""
+    while data:
+        count = os.pwrite(descriptor, data, start)
+        data, start = data[count:], start + count
 
 
 def _put(

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from expost.errors import InvalidInput
-from expost.files.durable import sync_directory
+from expost.files.durable import sync_directory, write_at
 from expost.ledger.backend import Tip
 from expost.ledger.errors import LedgerBroken, LedgerDamaged, LedgerLocked, LedgerReadOnly
 
@@ -137,10 +137,8 @@ class CheckpointFile(CheckpointStore):
         self._check_file()
         assert self._file is not None, "claimed before"
         try:
-            while data:
-                written = os.pwrite(self._file, data, start)
-                data, start = data[written:], start + written
-            os.ftruncate(self._file, start)
+            write_at(self._file, data, start)
+            os.ftruncate(self._file, start + len(data))
             os.fdatasync(self._file)
         except OSError as error:
             raise LedgerBroken(

@@ -108,21 +108,16 @@ class StudyHistory:
         responses, starts = self.with_extras() if extras else (self.responses, self.starts)
         distinct, inverse = np.unique(responses, return_inverse=True)
         entries = [engine.catalog.response(index) for index in distinct.tolist()]
-        pairs = [(entry.query, entry.position) for entry in entries]
-        order = sorted(range(len(pairs)), key=lambda code: pairs[code])
-        rank = np.empty(len(order), dtype=np.intp)
-        rank[order] = np.arange(len(order))
-        names = [subject_from_json(row.name) for row in self.subjects]
         with_answers = np.flatnonzero(np.diff(starts))
         return Answers.of_codes(
             engine.policy.domain,
             engine.catalog.queries,
-            tuple(names[index] for index in with_answers.tolist()),
-            [(engine.catalog.query_name(pairs[code][0]), pairs[code][1]) for code in order],
-            rank[inverse],
+            [subject_from_json(self.subjects[index].name) for index in with_answers.tolist()],
+            [(engine.catalog.query_name(entry.query), entry.position) for entry in entries],
+            inverse,
             np.append(starts[with_answers], len(responses)),
-            filter=engine.policy.filter,
-            refused=self.refused,
+            filters=(engine.policy.filter,),
+            refused=frozenset(self.refused),
         )
 
 

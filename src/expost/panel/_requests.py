@@ -179,28 +179,24 @@ class NameTable:
         rounds = [(index_of.compiled, *index_of.all_answers) for index_of in log.rounds]
         compiled_queries = list(dict.fromkeys(compiled for compiled, _, _ in rounds))
         first_codes, response_keys = {}, list[tuple[str, int]]()
-        for compiled in sorted(compiled_queries, key=lambda compiled: compiled.index):
-            # Answers are sorted by the position of the response, codes by when it first occurred.
-            order = np.argsort(np.array(compiled.positions, dtype=object))
-            first_codes[compiled] = len(response_keys) + np.argsort(order)
+        for compiled in compiled_queries:
+            first_codes[compiled] = len(response_keys)
             key = self._ids[compiled.index]
-            response_keys += [
-                (key, compiled.positions[subject_index]) for subject_index in order.tolist()
-            ]
+            response_keys += [(key, position) for position in compiled.positions]
         subject_indices = np.concatenate(
             [np.zeros(0, dtype=np.intp), *(index_of for _, index_of, _ in rounds)]
         )
-        codes = [first_codes[compiled][rows] for compiled, _, rows in rounds]
+        codes = [first_codes[compiled] + rows for compiled, _, rows in rounds]
         order = np.argsort(subject_indices, kind="stable")
         answering, starts = np.unique(subject_indices[order], return_index=True)
         refused_by_query: dict[int, list[Indices]] = {}
         for query_index, rows in refusals:
             refused_by_query.setdefault(query_index, []).append(rows)
-        refused = {
+        refused = frozenset(
             (self.subjects[subject_index], self._ids[query_index])
             for query_index, indices_refused in refused_by_query.items()
             for subject_index in np.unique(np.concatenate(indices_refused)).tolist()
-        }
+        )
         return Answers.of_codes(
             self._kernel.domain,
             self.queries,
@@ -208,7 +204,7 @@ class NameTable:
             response_keys,
             np.concatenate([np.zeros(0, dtype=np.intp), *codes])[order],
             np.append(starts, len(order)),
-            filter=self._kernel.filter,
+            filters=(self._kernel.filter,),
             refused=refused,
         )
 

@@ -20,7 +20,7 @@ from typing import Any, cast
 from expost.domains import Attributes, Domain, Frozen, coordinates_of, join_names
 from expost.errors import InvalidInput, OutsideDomain, at, expect
 from expost.files.canonical import json_text
-from expost.files.durable import lock_file, resolve_path, sync_directory
+from expost.files.durable import lock_file, resolve_path, sync_directory, write_at
 from expost.files.reading import members, parse
 from expost.files.regular import (
     LARGEST,
@@ -29,7 +29,7 @@ from expost.files.regular import (
     others_may_read,
     others_may_write,
 )
-from expost.session._secret import NotCopyable, Secret, scrub_traceback
+from expost.session._secret import Secret, SecretValue, scrub_traceback
 from expost.transcript import Transcript
 
 __all__ = ["History", "HistoryFile", "Positions", "locate_record"]
@@ -39,7 +39,7 @@ Positions = tuple[int, ...]
 """The positions of the values of a record, attribute by attribute."""
 
 
-class History(NotCopyable):
+class History(SecretValue):
     """The records so far. It reveals no record, nor whether the frozen record is the true one."""
 
     __slots__ = ("_domain", "_steps")
@@ -71,9 +71,6 @@ class History(NotCopyable):
             record = self._changed(*changes.taken())
             self._keep(record)
             self._go_on(record)
-
-    def catch_up(self) -> None:
-        """Read what others added; in memory there are no others."""
 
     def check(self, transcript: Transcript) -> None:
         """Refuse a transcript that asked about a step which this history has not reached."""
@@ -297,7 +294,7 @@ class _HistoryOnDisk(History):
             check_size(end + len(line))
         try:
             os.ftruncate(file, end)  # what a crash cut off goes
-            _write(file, line, end)
+            write_at(file, line, end)
             os.fsync(file)
             sync_directory(self._path.parent)
         except BaseException as error:
@@ -324,9 +321,3 @@ def _create_file(path: Path) -> None:
         pass  # and perhaps empty
     except OSError as error:
         raise InvalidInput(f"cannot be made: {error.strerror}", str(path)) from None
-
-
-def _write(file: int, line: bytes, start: int) -> None:
-    while line:
-        written = os.pwrite(file, line, start)
-        line, start = line[written:], start + written

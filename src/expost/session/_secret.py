@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import functools
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
-__all__ = ["NotCopyable", "Secret", "scrub_traceback", "without_frames"]
+from expost.transcript import Transcript
+
+__all__ = ["NotCopyable", "Secret", "SecretValue", "scrub_traceback", "without_frames"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -33,6 +36,31 @@ class Secret(NotCopyable):
         """Hand over the value and forget it."""
         value, self._value = self._value, None
         return value
+
+
+class SecretValue(NotCopyable):
+    """The value that a session answers for. It does not tell whether that is the true one."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def step(self) -> int:
+        """The step at which the subject is, from 1."""
+
+    @abstractmethod
+    def position_at(self, step: int | None) -> Any:
+        """Return the position of the value in the domain, at a step that has come."""
+
+    @abstractmethod
+    def next(self, changes: Secret) -> None:
+        """Go on to the next step."""
+
+    def catch_up(self) -> None:
+        """Read what others added; in memory there are no others."""
+
+    def check(self, transcript: Transcript) -> None:
+        """Refuse a transcript in which a step was asked about that has not come here."""
 
 
 def without_frames(error: BaseException) -> BaseException:

@@ -4,48 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, assert_never
+from typing import Any, assert_never
 
 from expost.domains import Attributes, Box, Domain, FiniteSet, describe_mismatch
 from expost.errors import InvalidInput, OutsideDomain, at
 from expost.files.reading import as_list
 from expost.session._history import History, HistoryFile
-from expost.session._secret import NotCopyable, Secret, scrub_traceback
-from expost.transcript import Transcript
+from expost.session._secret import Secret, SecretValue, scrub_traceback
 
-__all__ = ["Constant", "SecretValue", "ValueSource", "wrap_value"]
-
-
-class SecretValue(Protocol):
-    """The value that a session answers for. It does not tell whether that is the true one."""
-
-    @property
-    def step(self) -> int:
-        """The step at which the subject is, from 1."""
-
-    def position_at(self, step: int | None) -> Any:
-        """Return the position of the value in the domain, at a step that has come."""
-
-    def next(self, changes: Secret) -> None:
-        """Go on to the next step."""
-
-    def catch_up(self) -> None:
-        """Read what others added."""
-
-    def check(self, transcript: Transcript) -> None:
-        """Refuse a transcript in which a step was asked about that has not come here."""
-
-
-class ValueSource(Protocol):
-    """A value as somebody gives it to a session."""
-
-    def locate_in(self, domain: Domain) -> SecretValue:
-        """Locate the value in a domain."""
-
-
-def wrap_value(value: Any, *, first: bool = False) -> ValueSource:
-    """Wrap a value; if there are steps, the records of all of them, or of the first one."""
-    return value if isinstance(value, HistoryFile) else _ValueInMemory(Secret(value), first)
+__all__ = ["Constant", "ValueSource", "wrap_value"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +43,15 @@ class _ValueInMemory:
         return history
 
 
+ValueSource = HistoryFile | _ValueInMemory
+"""A value as somebody gives it to a session."""
+
+
+def wrap_value(value: Any, *, first: bool = False) -> ValueSource:
+    """Wrap a value; if there are steps, the records of all of them, or of the first one."""
+    return value if isinstance(value, HistoryFile) else _ValueInMemory(Secret(value), first)
+
+
 def _list_records(value: Any) -> list[Any]:
     try:
         records = as_list(value)
@@ -94,7 +70,7 @@ def _safe_mismatch(value: Any, names: Sequence[str]) -> str:
         return ""
 
 
-class Constant(NotCopyable):
+class Constant(SecretValue):
     """A value that does not change."""
 
     __slots__ = ("_position",)
@@ -115,9 +91,3 @@ class Constant(NotCopyable):
 
     def next(self, changes: Secret) -> None:
         raise InvalidInput("the value does not change on this domain, so there is no next step")
-
-    def catch_up(self) -> None:
-        pass
-
-    def check(self, transcript: Transcript) -> None:
-        pass
