@@ -46,7 +46,7 @@ def normal_instead_of_full() -> Any:
 @contextmanager
 def release_before_commit() -> Iterator[None]:
     """A batch is written when the next request comes."""
-    write, start = _engine.CommitEngine._make_durable, _engine.CommitEngine._new_batch
+    write = _engine.CommitEngine._make_durable
     waiting: dict[int, _batch.Batch] = {}
 
     def make_durable(self: _engine.CommitEngine, new: _batch.Batch) -> None:
@@ -56,11 +56,11 @@ def release_before_commit() -> Iterator[None]:
         late = waiting.pop(id(self), None)
         if late is not None:
             write(self, late)
-        return start(self)
+        return _batch.Batch(self)
 
     with (
         patch.object(_engine.CommitEngine, "_make_durable", make_durable),
-        patch.object(_engine.CommitEngine, "_new_batch", new_batch),
+        patch.object(_engine, "Batch", new_batch),
     ):
         yield
 
@@ -186,7 +186,7 @@ def epoch_not_compared() -> Iterator[None]:
 
 def appends_without_a_ticket() -> Any:
     """Any ticket is valid."""
-    return patch.object(_device_messages._MessageReceiver, "_has_ticket", lambda self: True)
+    return patch.object(_device_messages, "has_ticket", lambda batch, message: True)
 
 
 def forgets_tickets_of_confirmed_subjects() -> Any:

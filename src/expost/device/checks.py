@@ -48,16 +48,11 @@ device = _load_device()
 
 def conform(check: str, node: Any) -> dict[str, Any]:
     """Return the result of ``device.py`` for a case of a conformance file."""
-    if check == "query":
-        return _query(node)
+    without_domain = {"query": _query, "chain": _chain, "ticket": _ticket, "sync": _sync}
+    if check in without_domain:
+        return without_domain[check](node)
     if check == "policy":
         return {"id": device.Policy(node["policy"]).id}
-    if check == "chain":
-        return _chain(node)
-    if check == "ticket":
-        return _ticket(node)
-    if check == "sync":
-        return _sync(node)
     domain = device.Domain(node["domain"])
     if check == "frozen":
         return _freeze(node, domain)

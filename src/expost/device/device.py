@@ -1512,8 +1512,8 @@ class Device:
         nonce, sent = os.urandom(16).hex(), [json.loads(message) for message in messages]
         answered = [message for message in sent if "head" in message]
         documents = {x["query"]: NumberText(self._documents[x["query"]]) for x in answered}
-        request = {"ledger": self.policy.id, "subject": self.subject, "sequence": len(self._sent)}
-        request |= {"head": self.heads[-1], "nonce": nonce}
+        request: dict[str, Any] = {"ledger": self.policy.id, "subject": self.subject}
+        request |= {"sequence": len(self._sent), "head": self.heads[-1], "nonce": nonce}
         request |= {"messages": messages, "queries": documents}
         self._nonce, self._offered = nonce, {x["sequence"] for x in answered}
         return written(request)

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from expost.answers import Subject
-from expost.ledger._catalog import Catalog
-from expost.ledger._digests import Tickets, first_head, next_head, next_root
-from expost.ledger.backend import Backend, Commit, Tip
+from expost.ledger._digests import first_head, next_head, next_root
+from expost.ledger.backend import Commit, Tip
 from expost.ledger.tables import (
     ACTIVE,
     BARRED,
@@ -29,6 +28,9 @@ from expost.ledger.tables import (
     seal,
 )
 from expost.tally import add_response, pack_counts, unpack_counts
+
+if TYPE_CHECKING:
+    from expost.ledger._engine import CommitEngine
 
 __all__ = ["Batch", "subject_from_json"]
 
@@ -52,26 +54,19 @@ def subject_from_json(name: str) -> Subject:
 class Batch:
     """Rows that were read, rows to add, and the subjects that change."""
 
-    def __init__(
-        self,
-        backend: Backend,
-        catalog: Catalog,
-        tickets: Tickets,
-        tip: Tip,
-        *,
-        generation: int,
-        ended: bool,
-    ) -> None:
-        self.catalog = catalog
-        self.tickets = tickets
-        #: The number of the commit that this batch becomes.
-        self.commit_number = tip.commit_number + 1
-        self.generation = generation
-        self.ended = ended
+    def __init__(self, engine: CommitEngine) -> None:
+        self.engine = engine
+        self.catalog = engine.catalog
+        self.tickets = engine.tickets
+        #: These two become those of the engine with the commit.
+        self.generation = engine.generation
+        self.ended = engine.ended
         #: The events that the checkpoint lists for this commit.
         self.events: list[str] = []
-        self._backend = backend
-        self._tip = tip
+        self._backend = engine.backend
+        self._tip = engine.backend.tip()
+        #: The number of the commit that this batch becomes.
+        self.commit_number = self._tip.commit_number + 1
         self._read: dict[type[Any], dict[tuple[Any, ...], Any]] = {}
         self._added: dict[type[Any], dict[tuple[Any, ...], Any]] = {}
         self._changed: dict[str, SubjectRow] = {}
@@ -176,14 +171,13 @@ class Batch:
         return subject._replace(extras=pack_counts(counts))
 
     def suspend(self, subject: SubjectRow, reason: str) -> SubjectRow:
-        """Ask a subject nothing more until an operator has resolved it."""
-        self.events.append(f"suspended {self.tickets.subject_digest(subject.name)}")
-        return self._set_state(subject._replace(state=SUSPENDED), "suspended", reason)
+        """Ask a subject nothing more until an operator has resolved it.
 
-    def bar(self, subject: SubjectRow) -> SubjectRow:
-        """Suspend a subject permanently: a restored backup lost what it revealed."""
+        No operator can resolve it if a restored backup lost what the subject revealed.
+        """
         self.events.append(f"suspended {self.tickets.subject_digest(subject.name)}")
-        return self._set_state(subject._replace(state=BARRED), "suspended", BARRED_REASON)
+        state = BARRED if reason == BARRED_REASON else SUSPENDED
+        return self._set_state(subject._replace(state=state), "suspended", reason)
 
     def resolve(self, subject: SubjectRow) -> SubjectRow:
         """End a suspension; the subject's device has to confirm its chain first."""

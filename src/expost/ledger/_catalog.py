@@ -179,9 +179,7 @@ class Catalog:
 
     def positions_of(self, responses: Ints) -> NDArray[Any]:
         """Return the positions of some responses; they may exceed 64 bits."""
-        positions = [
-            self.response(response_number).position for response_number in responses.tolist()
-        ]
+        positions = [entry.position for entry in map(self.response, responses.tolist())]
         wide = any(position >= 1 << 63 for position in positions)
         return np.array(positions, dtype=object if wide else np.int64)
 

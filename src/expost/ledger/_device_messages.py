@@ -18,7 +18,6 @@ from expost.errors import InvalidInput
 from expost.ledger._batch import UNCONFIRMED, Batch
 from expost.ledger._catalog import query_document
 from expost.ledger._digests import first_head, next_head
-from expost.ledger._engine import CommitEngine
 from expost.ledger._protocol import (
     DECLINED,
     INCOMPLETE,
@@ -76,7 +75,6 @@ class _Misfit(NamedTuple):
 class ReceiveJob:
     """Take in messages, in their order; the result has a receipt for each."""
 
-    engine: CommitEngine
     incoming: Sequence[IncomingMessage]
 
     def __call__(self, batch: Batch) -> list[Receipt]:
@@ -90,7 +88,7 @@ class ReceiveJob:
                 continue
             name = json.dumps(message.subject)
             before = batch.subject(name)
-            receipts.append(_MessageReceiver(self.engine, batch, message, incoming).receive())
+            receipts.append(_MessageReceiver(batch, message, incoming).receive())
             if batch.subject(name) is not before:
                 fitting.add(name)
         return self._quarantine(batch, messages, receipts, fitting)
@@ -136,7 +134,6 @@ class ReceiveJob:
 class _MessageReceiver(NamedTuple):
     """One message about a subject of this ledger, and what becomes of it."""
 
-    engine: CommitEngine
     batch: Batch
     message: Message
     incoming: IncomingMessage
@@ -147,7 +144,7 @@ class _MessageReceiver(NamedTuple):
             return _Misfit("about another subject than its sender")
         subject = self.batch.subject(name)
         if subject is None:
-            subject = restore_subject(self.engine, self.batch, name, message)
+            subject = restore_subject(self.batch, name, message)
             if subject is None:
                 return _Misfit("about no subject of this ledger")
         if subject.kind != DEVICE:
@@ -194,7 +191,9 @@ class _MessageReceiver(NamedTuple):
         if self._is_reserved(subject):
             batch.add(DeclineRow(subject.name, message.key))
             batch.update_subject(subject._replace(reserved="", query=0))
-        elif batch.get(DeclineRow, subject.name, message.key) is None and not self._has_ticket():
+        elif batch.get(DeclineRow, subject.name, message.key) is None and not has_ticket(
+            batch, message
+        ):
             return _Misfit("declines a reservation that was never made", subject.name)
         return self._receipt(DECLINED)
 
@@ -203,7 +202,7 @@ class _MessageReceiver(NamedTuple):
         batch, message = self.batch, self.message
         request = batch.get(RequestRow, subject.name, message.key)
         declined = batch.get(DeclineRow, subject.name, message.key) is not None
-        if not self._has_ticket():
+        if not has_ticket(batch, message):
             reason = "another reservation is open" if subject.reserved else "nothing is reserved"
             return _Misfit(reason, subject.name)
         if message.sequence > subject.sequence + 1:
@@ -237,7 +236,7 @@ class _MessageReceiver(NamedTuple):
             query = query_from_json(self.incoming.documents[query_id])
             if query.content_id != query_id:
                 return 0
-            self.engine.check_query(query)
+            self.batch.engine.check_query(query)
             return self.batch.catalog.add_query(query)
         except InvalidInput:
             return 0
@@ -254,44 +253,41 @@ class _MessageReceiver(NamedTuple):
             return _Misfit("the head does not follow", subject.name)
         accepted = True
         if restored:
-            accepted = self.engine.decider.accepted([subject.tally], [subject.extras], [query])[0]
+            accepted = self.batch.engine.decider.accepted(
+                [subject.tally], [subject.extras], [query]
+            )[0]
         subject = batch.append_exchange(subject, message.key, query, response, head)
         if not accepted and subject.state == ACTIVE:
             batch.suspend(subject, "a restored answer is not within the budget")
         return self._receipt(RECORDED, head=message.head)
-
-    def _has_ticket(self) -> bool:
-        return _has_ticket(self.batch, self.message)
 
     def _receipt(self, outcome: str, *, head: str = "", reason: str = "") -> Receipt:
         message = self.message
         return Receipt(outcome, message.subject, message.sequence, message.key, head, reason)
 
 
-def restore_subject(
-    engine: CommitEngine, batch: Batch, name: str, message: Message | None
-) -> SubjectRow | None:
+def restore_subject(batch: Batch, name: str, message: Message | None) -> SubjectRow | None:
     """Register a device subject again that a restored backup has lost; None if it is unknown.
 
     Either the checkpoint lists the registration, or a ticket proves it.
     """
-    if len(name) > MAX_NAME or name in engine.subject_numbers():
+    if len(name) > MAX_NAME or name in batch.engine.subject_numbers():
         return None
     lost = batch.get(LostRow, batch.tickets.subject_digest(name), "registered")
     proved = False
     if lost is None and message is not None:
         start = first_head(batch.tickets.policy_id, message.subject).hex()
-        proved = message.sequence == 1 and _has_ticket(batch, message._replace(previous=start))
+        proved = message.sequence == 1 and has_ticket(batch, message._replace(previous=start))
     if not proved and (lost is None or lost.detail != DEVICE):
         return None
-    subject = register_subject(engine, batch, name, DEVICE)._replace(generation=UNCONFIRMED)
+    subject = register_subject(batch, name, DEVICE)._replace(generation=UNCONFIRMED)
     batch.update_subject(subject)
     if proved and not batch.generation:  # else a known rollback explains it
         batch.add_mark("rollback", "proved by a ticket")
     return subject
 
 
-def _has_ticket(batch: Batch, message: Message) -> bool:
+def has_ticket(batch: Batch, message: Message) -> bool:
     """Return whether a message has the ticket of its reservation."""
     expected = batch.tickets.ticket(
         message.subject, message.sequence, message.previous, message.key, message.query
@@ -366,7 +362,6 @@ def _count_extra(batch: Batch, subject: SubjectRow, message: Message, digest: st
 class SyncJob:
     """Take in syncs of devices; the result has an answer for each, or a receipt of junk."""
 
-    engine: CommitEngine
     contents: Sequence[bytes]
 
     def __call__(self, batch: Batch) -> list[SyncAnswer | Receipt]:
@@ -374,13 +369,13 @@ class SyncJob:
         readable = [entry for entry in requests if isinstance(entry, SyncRequest)]
         for request in readable:
             if batch.subject(json.dumps(request.subject)) is None and not request.messages:
-                restore_subject(self.engine, batch, json.dumps(request.subject), None)
+                restore_subject(batch, json.dumps(request.subject), None)
         incoming = [
             IncomingMessage(content, request.queries, json.dumps(request.subject))
             for request in readable
             for content in request.messages
         ]
-        receipts = iter(ReceiveJob(self.engine, incoming)(batch))
+        receipts = iter(ReceiveJob(incoming)(batch))
         return [
             self._answer(batch, request, tuple(next(receipts) for _ in request.messages))
             if isinstance(request, SyncRequest)

@@ -295,7 +295,7 @@ class CommitEngine:
     def _fill_batch(self, calls: list[_Call]) -> Batch:
         """Run jobs on a new batch; start again without a call whose request cannot be used."""
         while True:
-            batch = self._new_batch()
+            batch = Batch(self)
             try:
                 for call in calls:
                     call.result = call.job(batch)
@@ -305,16 +305,6 @@ class CommitEngine:
                 without_frames(error)
                 calls.remove(call)
                 self.catalog.discard()
-
-    def _new_batch(self) -> Batch:
-        return Batch(
-            self.backend,
-            self.catalog,
-            self.tickets,
-            self.backend.tip(),
-            generation=self.generation,
-            ended=self.ended,
-        )
 
     def _make_durable(self, batch: Batch) -> None:
         """Write a batch: the database commit first, then the checkpoint line.
@@ -349,7 +339,7 @@ class CommitEngine:
                 self.refresh()
             with self._stop_on_interrupt():
                 try:
-                    return job(self._new_batch())
+                    return job(Batch(self))
                 finally:
                     self.catalog.discard()
 

@@ -55,12 +55,8 @@ def _lines(engine: CommitEngine, progress: Progress) -> Iterator[bytes]:
         line = json_text(tree).encode() + b"\n"
         digest.update(line)
         yield line
-    end = {
-        "subjects": len(history.subjects),
-        "exchanges": len(history.responses),
-        "digest": digest.hexdigest(),
-    }
-    yield json_text({"end": end}).encode() + b"\n"
+    counts = {"subjects": len(history.subjects), "exchanges": len(history.responses)}
+    yield json_text({"end": counts | {"digest": digest.hexdigest()}}).encode() + b"\n"
 
 
 def _header(engine: CommitEngine) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
@@ -60,7 +61,6 @@ from expost.ledger._requests import (
 from expost.ledger._simulation import SimulatedRound, SimulationJob, replies_of
 from expost.ledger._verification import Verification, verify_ledger
 from expost.ledger.backend import Backend, Tip
-from expost.ledger.errors import LedgerBehind
 from expost.ledger.tables import QuarantineRow, SubjectRow
 from expost.panel._box_state import Search
 from expost.panel._requests import check_name, subjects_of
@@ -116,7 +116,6 @@ class Ledger:
         backend = open_backend(database)
         try:
             self._start(backend, store, source, search)
-            self._engine.check_checkpoint()
         except BaseException:
             backend.close()
             raise
@@ -165,7 +164,6 @@ class Ledger:
         """Open the ledger of a backend of your own."""
         ledger = object.__new__(cls)
         ledger._start(backend, store, source, search, on_step)
-        ledger._engine.check_checkpoint()
         return ledger
 
     def _start(
@@ -179,6 +177,7 @@ class Ledger:
         self._engine = CommitEngine(backend, store, search, on_step=on_step)
         self._reader = LedgerReader(self._engine)
         self._source = source or SystemSource()
+        self._engine.check_checkpoint()
 
     @classmethod
     def recover(
@@ -198,18 +197,8 @@ class Ledger:
         cls, backend: Backend, store: CheckpointStore, *, lost: bool = False
     ) -> Recovery:
         """Recover the ledger of a backend of your own."""
-        ledger = object.__new__(cls)
-        ledger._start(backend, store, None, None)
-        with ledger:
-            if not lost and store.ticket_key() is not None:
-                try:
-                    ledger._engine.check_checkpoint()
-                except LedgerBehind:
-                    pass
-                else:
-                    reason = "the database is not behind it: there is nothing to recover"
-                    raise InvalidInput(reason, str(store))
-            return recover(ledger._engine, lost=lost, ticket_key=uniform_bytes(SystemSource(), 32))
+        with closing(CommitEngine(backend, store)) as engine:
+            return recover(engine, lost=lost, ticket_key=uniform_bytes(SystemSource(), 32))
 
     # -- writing
 
@@ -223,8 +212,7 @@ class Ledger:
             raise InvalidInput(f"{kind!r} is not one of {', '.join(KINDS)}", "kind")
         names = [subject_to_json(subject) for subject in subjects_of(subjects)]
         return sum(
-            self._engine.run_job(RegisterJob(self._engine, names[part], kind))
-            for part in parts(len(names))
+            self._engine.run_job(RegisterJob(names[part], kind)) for part in parts(len(names))
         )
 
     def name_queries(self, queries: Mapping[str, Query]) -> None:
@@ -308,7 +296,7 @@ class Ledger:
         counts. A dry run changes nothing.
         """
         incoming = [IncomingMessage(content) for content in message_contents(messages)]
-        job = ReceiveJob(self._engine, incoming)
+        job = ReceiveJob(incoming)
         return tuple(self._engine.dry_run(job) if dry_run else self._engine.run_job(job))
 
     def sync(self, requests: Iterable[bytes | str]) -> tuple[SyncAnswer | Receipt, ...]:
@@ -316,7 +304,7 @@ class Ledger:
 
         A request that cannot be read is quarantined, and its answer is a receipt.
         """
-        return tuple(self._engine.run_job(SyncJob(self._engine, message_contents(requests))))
+        return tuple(self._engine.run_job(SyncJob(message_contents(requests))))
 
     def record(
         self,
@@ -379,11 +367,10 @@ class Ledger:
 
         def job(batch: Batch) -> tuple[Subject, ...]:
             batch.load(SubjectRow, [(name,) for name in names])
-            held: set[str] = set()
+            decide = resolve
             if suspend:
-                rows = self._engine.backend.scan(QuarantineRow)
-                held = {row.subject for row in rows if row.held}
-            decide = partial(suspend_held, held=held) if suspend else resolve
+                held = {row.subject for row in batch.rows(QuarantineRow) if row.held}
+                decide = partial(suspend_held, held=held)
             return tuple(subject_from_json(name) for name in names if decide(batch, name))
 
         return self._engine.run_job(job)

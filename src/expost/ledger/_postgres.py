@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from expost.errors import ExpostError, InvalidInput
-from expost.ledger.backend import SCHEMA_VERSION, Backend, Commit, Tip, check_schema_version
+from expost.ledger.backend import SCHEMA_VERSION, Commit, SqlBackend, check_schema_version
 from expost.ledger.database_url import shown_url
 from expost.ledger.errors import LedgerBroken, LedgerDamaged, LedgerLocked, LedgerReadOnly
 from expost.ledger.tables import TABLES, CommitRow, SubjectRow
@@ -141,8 +141,10 @@ def _statement(operation: str, row: type[Any]) -> str:
     return f"UPDATE {table.name} AS stored SET {changes} FROM {parameters} WHERE {same_key}"
 
 
-class Postgres(Backend):
+class Postgres(SqlBackend):
     """One connection to a database; the tables are in the first schema of its search path."""
+
+    placeholder = "%s"
 
     def __init__(self, url: str, connection: psycopg.Connection[Any]) -> None:
         self._url = url
@@ -252,15 +254,6 @@ class Postgres(Backend):
         self._may_reconnect = False
         self._connection.close()
 
-    def policy(self) -> str:
-        return str(self._fetch("SELECT document FROM study")[0][0])
-
-    def tip(self) -> Tip:
-        last_commits = self._fetch("SELECT number, root FROM commits ORDER BY number DESC LIMIT 1")
-        if not last_commits:
-            raise LedgerDamaged("there are no commits")
-        return Tip(*last_commits[0])
-
     def find(self, row: type[R], keys: Sequence[tuple[Any, ...]]) -> dict[tuple[Any, ...], R]:
         width, make = TABLES[row].keys, row._make  # type: ignore[attr-defined]
         # A text has no null character in PostgreSQL, so no row has such a key.
@@ -270,12 +263,6 @@ class Postgres(Backend):
             fetched = self._fetch(_statement("find", row), columns)
             rows_by_key.update({values[:width]: make(values) for values in fetched})
         return rows_by_key
-
-    def scan(
-        self, row: type[R], prefix: tuple[Any, ...] = (), *, after: int | None = None
-    ) -> Iterator[R]:
-        statement, values = TABLES[row].scan(prefix, after, "%s")
-        yield from map(row._make, self._stream(statement, values))  # type: ignore[attr-defined]
 
     def _stream(self, statement: str, values: Sequence[Any]) -> Iterator[Any]:
         """Yield rows. In a snapshot a few are fetched at a time, and several scans may be open."""

@@ -164,10 +164,8 @@ class LedgerReader:
         """Decide about a query for each subject, without changing anything."""
         parts = [(np.zeros(0, bool), np.zeros(0, bool), *np.zeros((3, 0)))]
         with self.reading() as engine:
-            # The last one stands for being asked nothing.
-            kernel_indices = np.array(
-                [*(engine.kernel.query_index(query) for query in queries), -1]
-            )
+            indices = map(engine.kernel.query_index, queries)
+            kernel_indices = np.array([*indices, -1])  # the last one is for being asked nothing
             for block in blocks(len(names), _BLOCK):
                 rows = self.rows(engine, names[block])
                 state = engine.decider.state([row.tally for row in rows])
@@ -248,9 +246,8 @@ class LedgerReader:
                     raise LedgerDamaged(f"exchange {sequence} of {name} is not what was recorded")
                 entry = engine.catalog.response(row.response)
                 head = next_head(head, entry.chain_prefix, sequence)
-                transcript = transcript.add_position(
-                    engine.catalog.query(row.query), entry.position
-                )
+                query = engine.catalog.query(row.query)
+                transcript = transcript.add_position(query, entry.position)
             if head != subject.head or len(transcript) != subject.sequence:
                 raise LedgerDamaged(f"the chain of subject {name} is broken")
             return transcript

@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from expost.errors import InvalidInput
-from expost.ledger._batch import Batch, subject_from_json
+from expost.ledger._batch import BARRED_REASON, Batch, subject_from_json
 from expost.ledger._digests import Tickets
 from expost.ledger._engine import CommitEngine
 from expost.ledger._requests import IMPORTED, lost_imports
 from expost.ledger.backend import Tip
+from expost.ledger.errors import LedgerBehind
 from expost.ledger.tables import BARRED, CommitRow, LostRow
 
 __all__ = ["Recovery", "recover"]
@@ -43,6 +44,8 @@ def recover(engine: CommitEngine, *, lost: bool, ticket_key: bytes) -> Recovery:
     """
     store = engine.checkpoint.store
     new_key = store.ticket_key() is None
+    if not lost and not new_key and not _is_behind(engine):
+        raise InvalidInput("the database is not behind it: there is nothing to recover", str(store))
     if new_key and not lost:
         raise InvalidInput(
             f"the ticket key {store}.key is missing; restore it. Only if it is lost, run "
@@ -61,10 +64,18 @@ def recover(engine: CommitEngine, *, lost: bool, ticket_key: bytes) -> Recovery:
             engine.tickets = Tickets(engine.policy.content_id, ticket_key)
             events = [line for line in events if line[1] == ["ended"]]
             unlisted = [event for event in unlisted if event == "ended"]
-        recovery = engine.run_job(_Recover(engine, events, unlisted, recorded, complete=not lost))
+        recovery = engine.run_job(_Recover(events, unlisted, recorded, complete=not lost))
         if new_key:
             store.create_ticket_key(ticket_key)  # last: without it, the ledger is not usable yet
         return recovery
+
+
+def _is_behind(engine: CommitEngine) -> bool:
+    try:
+        engine.check_checkpoint()
+    except LedgerBehind:
+        return True
+    return False
 
 
 def _lost_events(engine: CommitEngine) -> Iterator[tuple[int, list[str]]]:
@@ -95,7 +106,6 @@ def _commit_events(engine: CommitEngine) -> tuple[list[str], set[str]]:
 
 @dataclass(frozen=True, slots=True)
 class _Recover:
-    engine: CommitEngine
     events: list[tuple[int, list[str]]]
     unlisted: list[str]
     recorded: set[str]
@@ -103,9 +113,8 @@ class _Recover:
     complete: bool
 
     def __call__(self, batch: Batch) -> Recovery:
-        names_by_digest = {
-            batch.tickets.subject_digest(name): name for name in self.engine.subject_numbers()
-        }
+        names = batch.engine.subject_numbers()
+        names_by_digest = {batch.tickets.subject_digest(name): name for name in names}
         registrations, imports, barred = 0, 0, list[str]()
         batch.events.extend(self.unlisted)
         for event in dict.fromkeys(event for _, events in self.events for event in events):
@@ -124,16 +133,12 @@ class _Recover:
         for name in dict.fromkeys(barred):
             subject = batch.subject(name)
             if subject is not None and subject.state != BARRED:
-                batch.bar(subject)
+                batch.suspend(subject, BARRED_REASON)
         lost_commits = len({commit_number for commit_number, _ in self.events})
         batch.add_mark("recovered", f"{lost_commits} commits were lost")
-        return Recovery(
-            lost_commits,
-            self._confirm_imported(batch),
-            registrations,
-            tuple(map(subject_from_json, dict.fromkeys(barred))),
-            imports,
-        )
+        unconfirmed = self._confirm_imported(batch)
+        suspended = tuple(map(subject_from_json, dict.fromkeys(barred)))
+        return Recovery(lost_commits, unconfirmed, registrations, suspended, imports)
 
     def _confirm_imported(self, batch: Batch) -> int:
         """Confirm imported subjects that have lost nothing; count all others.
@@ -141,7 +146,7 @@ class _Recover:
         No device can confirm them. The checkpoint lists every import.
         """
         with_lost_imports, unconfirmed = lost_imports(batch), 0
-        for name in self.engine.subject_numbers():
+        for name in batch.engine.subject_numbers():
             subject = batch.subject(name)
             assert subject is not None, "it was just read"
             lost = batch.tickets.subject_digest(name) in with_lost_imports

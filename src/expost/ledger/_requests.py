@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from expost._types import Ints
 from expost.answers import Subject
 from expost.errors import InvalidInput, at, expect
-from expost.ledger._batch import UNCONFIRMED, Batch, subject_from_json
+from expost.ledger._batch import BARRED_REASON, UNCONFIRMED, Batch, subject_from_json
 from expost.ledger._engine import CommitEngine
 from expost.ledger.tables import (
     ACTIVE,
@@ -93,7 +93,6 @@ def subject_state(subject: SubjectRow, generation: int) -> str:
 class RegisterJob:
     """Add subjects of one kind; the result counts the new ones."""
 
-    engine: CommitEngine
     #: JSON.
     names: Sequence[str]
     kind: str
@@ -101,7 +100,7 @@ class RegisterJob:
     def __call__(self, batch: Batch) -> int:
         check_not_ended(batch)
         batch.load(SubjectRow, [(name,) for name in self.names])
-        subject_numbers, added = self.engine.subject_numbers(), 0
+        subject_numbers, added = batch.engine.subject_numbers(), 0
         for name in dict.fromkeys(self.names):
             subject = batch.subject(name)
             if (subject is None) != (name not in subject_numbers) and not batch.is_new(name):
@@ -109,7 +108,7 @@ class RegisterJob:
             if subject is None:
                 if len(name) > MAX_NAME:
                     raise InvalidInput(f"a name has more than {MAX_NAME} bytes", "subjects")
-                register_subject(self.engine, batch, name, self.kind)
+                register_subject(batch, name, self.kind)
                 added += 1
             elif subject.kind != self.kind:
                 raise InvalidInput(
@@ -118,10 +117,10 @@ class RegisterJob:
         return added
 
 
-def register_subject(engine: CommitEngine, batch: Batch, name: str, kind: str) -> SubjectRow:
+def register_subject(batch: Batch, name: str, kind: str) -> SubjectRow:
     """Register one subject. A registration that a restored backup lost is not a new person."""
     digest = batch.tickets.subject_digest(name)
-    subject_number = len(engine.subject_numbers()) + batch.count(SubjectRow) + 1
+    subject_number = len(batch.engine.subject_numbers()) + batch.count(SubjectRow) + 1
     lost = batch.get(LostRow, digest, "registered")
     if lost is not None and lost.detail != kind:
         raise InvalidInput(
@@ -130,7 +129,7 @@ def register_subject(engine: CommitEngine, batch: Batch, name: str, kind: str) -
     generation = batch.generation if lost is None else UNCONFIRMED
     subject = batch.register(name, subject_number, kind, generation)
     if batch.get(LostRow, digest, "barred") is not None:
-        subject = batch.bar(subject)
+        subject = batch.suspend(subject, BARRED_REASON)
     return subject
 
 
@@ -224,21 +223,19 @@ class ReserveJob(_RequestJob):
     def _known_outcome(self, batch: Batch, row: int) -> Outcome | None:
         """Return the outcome of a repeated request, or of one that has to wait."""
         subject = self.subject(batch, row)
-        request = self.request(batch, row)
+        request, name = self.request(batch, row), subject_from_json(subject.name)
         if request is not None:
-            return repeated_outcome(batch, subject, request)
+            return _repeated_outcome(batch, subject, request)
         state = subject_state(subject, batch.generation)
         if state != ACTIVE:
-            return Outcome(subject_from_json(subject.name), state)
+            return Outcome(name, state)
         if subject.reserved:
             reason = f"its device has to answer the reservation with key {subject.reserved!r} first"
-            return Outcome(
-                subject_from_json(subject.name), "waiting", subject.sequence + 1, reason=reason
-            )
+            return Outcome(name, "waiting", subject.sequence + 1, reason=reason)
         return None
 
 
-def repeated_outcome(batch: Batch, subject: SubjectRow, request: RequestRow) -> Outcome:
+def _repeated_outcome(batch: Batch, subject: SubjectRow, request: RequestRow) -> Outcome:
     """Return what became of an earlier request."""
     name, sequence = subject_from_json(subject.name), request.sequence
     if not sequence:
@@ -295,10 +292,9 @@ class RecordJob(_RequestJob):
         active = subject_state(subject, batch.generation) == ACTIVE
         subject = batch.append_exchange(subject, self.key, query, response)
         batch.add(RequestRow(subject.name, self.key, query, subject.sequence))
-        entry, owner = batch.catalog.response(response), batch.tickets.subject_digest(subject.name)
-        digest = batch.tickets.import_digest(
-            subject.name, self.key, batch.catalog.query_id(query), entry.text
-        )
+        owner, query_id = batch.tickets.subject_digest(subject.name), batch.catalog.query_id(query)
+        text = batch.catalog.response(response).text
+        digest = batch.tickets.import_digest(subject.name, self.key, query_id, text)
         batch.events.append(f"imported {digest} {owner}")
         if batch.get(LostRow, digest, "imported") is not None:
             batch.add_mark("import restored", digest)

@@ -97,9 +97,6 @@ def replies_of(job: SimulationJob, responses: Ints) -> Replies:
         drawn.append((rows, job.queries[query_index].on(domain).responses, positions))
     query_numbers = [catalog.query_number(query.content_id) for query in job.queries]
     ids = [*map(catalog.query_name, query_numbers), None]  # the last one is at index -1
-    return Replies(
-        tuple(map(subject_from_json, job.names)),
-        tuple(ids[query_index] for query_index in job.query_indices.tolist()),
-        responses > 0,
-        tuple(drawn),
-    )
+    subjects = tuple(map(subject_from_json, job.names))
+    requests = tuple(ids[query_index] for query_index in job.query_indices.tolist())
+    return Replies(subjects, requests, responses > 0, tuple(drawn))

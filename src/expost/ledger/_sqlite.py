@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from expost.errors import InvalidInput
 from expost.files.durable import sync_directory
-from expost.ledger.backend import SCHEMA_VERSION, Backend, Commit, Tip, check_schema_version
+from expost.ledger.backend import SCHEMA_VERSION, Commit, SqlBackend, check_schema_version
 from expost.ledger.errors import LedgerBroken, LedgerDamaged, LedgerLocked, LedgerReadOnly
 from expost.ledger.tables import TABLES, CommitRow, SubjectRow
 
@@ -115,9 +115,13 @@ _CHANGE = "UPDATE subjects SET {} WHERE name = ?1".format(
     ", ".join(f"{name} = ?{n}" for n, name in enumerate(TABLES[SubjectRow].quoted[1:], 2))
 )
 
+_STATE = "SELECT epoch, (SELECT max(number) FROM commits) FROM study"
 
-class Sqlite(Backend):
+
+class Sqlite(SqlBackend):
     """One connection to a database file."""
+
+    placeholder = "?"
 
     def __init__(
         self,
@@ -218,9 +222,7 @@ class Sqlite(Backend):
             raise
 
     def _write(self, commit: Commit) -> None:
-        state = self._cursor.execute(
-            "SELECT epoch, (SELECT max(number) FROM commits) FROM study"
-        ).fetchall()
+        state = self._cursor.execute(_STATE).fetchall()
         if state != [(self._epoch, commit.tip.commit_number - 1)]:
             raise LedgerBroken("another process has taken over this ledger; open it again")
         insert = self._cursor.executemany
@@ -262,32 +264,19 @@ class Sqlite(Backend):
         if self._copy is not None:
             self._copy.cleanup()
 
-    def policy(self) -> str:
+    def _fetch(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
         with _reading:
-            return str(self._cursor.execute("SELECT document FROM study").fetchall()[0][0])
+            return self._cursor.execute(statement, values).fetchall()
 
-    def tip(self) -> Tip:
+    def _stream(self, statement: str, values: Sequence[Any]) -> Iterator[Any]:
         with _reading:
-            last_commits: list[Any] = self._cursor.execute(
-                "SELECT number, root FROM commits ORDER BY number DESC LIMIT 1"
-            ).fetchall()
-        if not last_commits:
-            raise LedgerDamaged("there are no commits")
-        return Tip(*last_commits[0])
+            yield from self._connection.execute(statement, values)
 
     def find(self, row: type[R], keys: Sequence[tuple[Any, ...]]) -> dict[tuple[Any, ...], R]:
         width, make_row = TABLES[row].keys, row._make  # type: ignore[attr-defined]
         with _reading:
             rows = self._cursor.executemany(_FIND[row], keys)
             return {values[:width]: make_row(values) for values in rows}
-
-    def scan(
-        self, row: type[R], prefix: tuple[Any, ...] = (), *, after: int | None = None
-    ) -> Iterator[R]:
-        statement, values = TABLES[row].scan(prefix, after, "?")
-        with _reading:
-            rows = self._connection.execute(statement, values)
-            yield from map(row._make, rows)  # type: ignore[attr-defined]
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
@@ -299,8 +288,7 @@ class Sqlite(Backend):
                 self._roll_back()
 
     def check(self) -> list[str]:
-        with _reading:
-            findings = self._connection.execute("PRAGMA integrity_check").fetchall()
+        findings = self._fetch("PRAGMA integrity_check")
         return [f"the database is damaged: {line}" for (line,) in findings if line != "ok"]
 
     def backup(self, path: Path) -> None:

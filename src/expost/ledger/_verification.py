@@ -12,7 +12,7 @@ import struct
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import groupby, islice, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -90,9 +90,13 @@ def verify_ledger(engine: CommitEngine, progress: Progress) -> Verification:
         history = StudyHistory.read(engine)
         subjects, exchanges = len(history.subjects), len(history.responses)
         problems += _chains(engine, history, progress)
-        problems += _subject_rows(engine, history)
-        undecided, over_budget = _decisions(engine, history)
-        problems += over_budget + _requests(engine, history)
+        states = _States.read(engine)
+        problems += _subject_rows(engine, history, states)
+        undecided, over_budget = _decisions(engine, history, states)
+        problems += over_budget
+        cases = _cases(engine, history, states)
+        while block := list(islice(cases, _BLOCK)):
+            problems += _wrong_decisions(engine, block)
         problems += _roots(engine)
     except LedgerDamaged as error:
         problems.append(str(error))
@@ -137,10 +141,9 @@ def _chains(engine: CommitEngine, history: StudyHistory, progress: Progress) -> 
     return problems
 
 
-def _subject_rows(engine: CommitEngine, history: StudyHistory) -> list[str]:
+def _subject_rows(engine: CommitEngine, history: StudyHistory, states: _States) -> list[str]:
     """Compare the rows of subjects with what their other rows say."""
     declined = {row[:2] for row in engine.backend.scan(DeclineRow)}
-    states = _States.read(engine)
     opened: dict[str, list[RequestRow]] = {}
     lengths = {row.name: row.sequence for row in history.subjects}
     for request in engine.backend.scan(RequestRow):
@@ -162,7 +165,9 @@ def _subject_rows(engine: CommitEngine, history: StudyHistory) -> list[str]:
     return problems
 
 
-def _decisions(engine: CommitEngine, history: StudyHistory) -> tuple[int, list[str]]:
+def _decisions(
+    engine: CommitEngine, history: StudyHistory, states: _States
+) -> tuple[int, list[str]]:
     """Decide about every exchange again, on those before it."""
     if not len(history.responses):
         return 0, []
@@ -174,20 +179,21 @@ def _decisions(engine: CommitEngine, history: StudyHistory) -> tuple[int, list[s
     replayed = replay_subjects(
         responses, history.responses - 1, history.starts, plan, lambda done: None
     )
-    suspended = _first_suspensions(engine)
     problems = []
     for index in np.flatnonzero(replayed.respected == 0).tolist():
         subject, refused = history.subjects[index], int(replayed.first_refused[index])
         commit = int(history.commits[int(history.starts[index]) + refused - 1])
         # An answer that is not within the budget suspends its subject in the same commit.
-        if not refused or suspended.get(subject.name, commit + 1) > commit:
+        if not refused or states.first_suspensions.get(subject.name, _NEVER) > commit:
             problems.append(f"{subject.name}: exchange {refused} is not within the budget")
     return int((replayed.respected < 0).sum()), problems
 
 
 class _States(NamedTuple):
-    """The last changes of subjects' states, and the commits of rollbacks."""
+    """The changes of subjects' states that explain their rows, and the commits of rollbacks."""
 
+    #: The commit in which each subject was first suspended.
+    first_suspensions: dict[str, int]
     #: The last suspension or resolution of each subject.
     suspensions: dict[str, StateRow]
     #: The last confirmation or resolution of each subject.
@@ -196,8 +202,10 @@ class _States(NamedTuple):
 
     @classmethod
     def read(cls, engine: CommitEngine) -> _States:
-        states = cls({}, {}, [])
+        states = cls({}, {}, {}, [])
         for row in engine.backend.scan(StateRow):
+            if row.state == SUSPENDED:
+                states.first_suspensions.setdefault(row.subject, row.commit)
             if row.state != "confirmed":
                 states.suspensions[row.subject] = row
             if row.state != SUSPENDED:
@@ -224,27 +232,16 @@ class _States(NamedTuple):
         return plausible and subject.state == state
 
 
-def _first_suspensions(engine: CommitEngine) -> dict[str, int]:
-    """Return in which commit each subject was first suspended."""
-    result: dict[str, int] = {}
-    for row in engine.backend.scan(StateRow):
-        if row.state == SUSPENDED:
-            result.setdefault(row.subject, row.commit)
-    return result
-
-
-def _requests(engine: CommitEngine, history: StudyHistory) -> list[str]:
-    """Decide about every refusal and reservation again, on the exchanges before it."""
+def _cases(engine: CommitEngine, history: StudyHistory, states: _States) -> Iterator[_Case]:
+    """Yield the refusals and reservations that a filter can decide about again."""
     indices = {row.name: index for index, row in enumerate(history.subjects)}
-    suspended = _first_suspensions(engine)
     with_extras = {row.subject for row in engine.backend.scan(ExtraRow)}
-    cases: list[_Case] = []
-    problems: list[str] = []
     for request in engine.backend.scan(RequestRow):
         if request.subject not in indices:
             continue  # which is a problem that was found before
         subject = history.subjects[indices[request.subject]]
-        if subject.kind == IMPORTED or suspended.get(subject.name, _NEVER) <= request.commit:
+        suspended = states.first_suspensions.get(subject.name, _NEVER) <= request.commit
+        if subject.kind == IMPORTED or suspended:
             continue  # what was given counts, whatever the filter says
         exchanges = slice(*history.starts[indices[subject.name] : indices[subject.name] + 2])
         responses, commits = history.responses[exchanges], history.commits[exchanges]
@@ -254,11 +251,7 @@ def _requests(engine: CommitEngine, history: StudyHistory) -> list[str]:
             continue  # extras may explain a refusal, or an exchange of the same commit
         else:
             before = responses[commits < request.commit]
-        cases.append(_Case(request, pack_counts(Counter(before.tolist()))))
-        if len(cases) == _BLOCK:
-            problems += _wrong_decisions(engine, cases)
-            cases = []
-    return problems + _wrong_decisions(engine, cases)
+        yield _Case(request, pack_counts(Counter(before.tolist())))
 
 
 class _Case(NamedTuple):
@@ -269,28 +262,23 @@ class _Case(NamedTuple):
 
 
 def _wrong_decisions(engine: CommitEngine, cases: Sequence[_Case]) -> list[str]:
-    if not cases:
-        return []
+    """Decide about refusals and reservations again, on the exchanges before each."""
     kernel_indices = engine.catalog.kernel_indices(np.array([case.request.query for case in cases]))
     state = engine.decider.state([case.tally for case in cases])
     verdicts = engine.kernel.decide(state, kernel_indices)
     reserved = np.array([case.request.sequence > 0 for case in cases])
     problems = []
     for index in np.flatnonzero((verdicts.accepted != reserved) & ~verdicts.undecided).tolist():
-        problem = (
-            "a reservation was not within the budget"
-            if reserved[index]
-            else "a refusal was not due"
-        )
+        over = "a reservation was not within the budget"
+        problem = over if reserved[index] else "a refusal was not due"
         problems.append(f"{cases[index].request.subject}: {problem}")
     return problems
 
 
 def _roots(engine: CommitEngine) -> list[str]:
     """Chain all commits again, from the rows that each of them added."""
-    added = heapq.merge(
-        *(_lines(engine, row) for row in TABLES if row is not CommitRow), key=lambda item: item[0]
-    )
+    lines_of_tables = [_lines(engine, row) for row in TABLES if row is not CommitRow]
+    added = heapq.merge(*lines_of_tables, key=lambda item: item[0])
     by_commit = groupby(added, lambda item: item[0])
     waiting = next(by_commit, None)
     if waiting is not None and waiting[0] < 1:

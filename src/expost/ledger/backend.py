@@ -11,11 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
-from expost.ledger.tables import SubjectRow
+from expost.errors import InvalidInput
+from expost.ledger.errors import LedgerDamaged
+from expost.ledger.tables import TABLES, SubjectRow
 
-__all__ = ["SCHEMA_VERSION", "Backend", "Commit", "Tip", "check_schema_version"]
+__all__ = ["SCHEMA_VERSION", "Backend", "Commit", "SqlBackend", "Tip", "check_schema_version"]
 
 R = TypeVar("R", bound=tuple[Any, ...])
 
@@ -107,10 +109,38 @@ class Backend(Protocol):
         """Copy the database to a new file while it is in use."""
 
 
+class SqlBackend(Backend):
+    """What all SQL databases read by equal statements."""
+
+    #: Stands for a value in a statement.
+    placeholder: ClassVar[str]
+
+    @abstractmethod
+    def _fetch(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
+        """Return all rows of a statement."""
+
+    @abstractmethod
+    def _stream(self, statement: str, values: Sequence[Any]) -> Iterator[Any]:
+        """Yield the rows of a statement without reading all of them at once."""
+
+    def policy(self) -> str:
+        return str(self._fetch("SELECT document FROM study")[0][0])
+
+    def tip(self) -> Tip:
+        tips = self._fetch("SELECT number, root FROM commits ORDER BY number DESC LIMIT 1")
+        if not tips:
+            raise LedgerDamaged("there are no commits")
+        return Tip(*tips[0])
+
+    def scan(
+        self, row: type[R], prefix: tuple[Any, ...] = (), *, after: int | None = None
+    ) -> Iterator[R]:
+        statement, values = TABLES[row].scan(prefix, after, self.placeholder)
+        yield from map(row._make, self._stream(statement, values))  # type: ignore[attr-defined]
+
+
 def check_schema_version(version: int) -> None:
     """Refuse tables that this version of expost cannot read."""
-    from expost.errors import InvalidInput
-
     if version < SCHEMA_VERSION:
         raise InvalidInput(
             f"was written by an older expost (schema version {version}, expected "

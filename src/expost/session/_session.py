@@ -19,7 +19,7 @@ from expost.loss import Odometer
 from expost.numbers import Enclosure
 from expost.queries import Query, check_query
 from expost.sampling import Source, SystemSource, draw
-from expost.session._secret import Secret, without_frames
+from expost.session._secret import Secret, scrub_traceback
 from expost.session._secret_value import ValueSource, wrap_value
 from expost.solver import Effort
 from expost.transcript import Exchange, Transcript
@@ -199,7 +199,7 @@ class Session:
         with self._turn():
             decision = self.decide(query)
             if decision.accepted:
-                self._odometer = self._recorded(self._answered(query))
+                self._odometer = self._answered(query)
                 return self.transcript.exchanges[-1].response
         raise BudgetExceeded(decision)
 
@@ -255,24 +255,13 @@ class Session:
         if query.step > self.step:
             raise InvalidInput(f"step {query.step} has not come; it is step {self.step} now", "at")
 
+    # Frames from here on hold a response that may be neither recorded nor released.
+    @scrub_traceback
     def _answered(self, query: Query) -> Odometer:
-        """Return the odometer with a fresh response, which nothing else has seen yet."""
-        likelihood = query.on(self.transcript.domain)
-        try:
-            # No name for what was drawn: tools that report errors show local variables.
-            return self._odometer.add_position(
-                query, draw(likelihood.pmf(self._value.position_at(query.step)), self._source)
-            )
-        except BaseException as error:
-            raise without_frames(error) from None
-
-    def _recorded(self, odometer: Odometer) -> Odometer:
-        """Record the last exchange, then return the odometer."""
-        try:
-            self._store.record(odometer.transcript.exchanges[-1])
-        except BaseException as error:
-            # The store's frames hold a response that may be neither recorded nor released.
-            raise without_frames(error) from None
+        """Return the odometer with a fresh response, which is recorded."""
+        pmf = query.on(self.transcript.domain).pmf(self._value.position_at(query.step))
+        odometer = self._odometer.add_position(query, draw(pmf, self._source))
+        self._store.record(odometer.transcript.exchanges[-1])
         return odometer
 
     @property
