@@ -20,8 +20,7 @@ __all__ = [
     "value_tree",
 ]
 
-_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-_UNSORTED = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
+_ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 
 
 def map_leaves(tree: Any, leaf: Callable[[Any], Any]) -> Any:
@@ -29,8 +28,7 @@ def map_leaves(tree: Any, leaf: Callable[[Any], Any]) -> Any:
     if isinstance(tree, dict):
         return {key: map_leaves(value, leaf) for key, value in tree.items()}
     if isinstance(tree, (list, tuple)):
-        # Most lists are of doubles, and those are most of a file.
-        return [leaf(x) if type(x) is float else map_leaves(x, leaf) for x in tree]
+        return [map_leaves(entry, leaf) for entry in tree]
     return leaf(tree)
 
 
@@ -71,35 +69,21 @@ def canonical_bytes(tree: Any) -> bytes:
 
     Keys are sorted by UTF-16 code units, as in RFC 8785.
     """
-    distinct = _told_apart(tree)
-    text = _ENCODER.encode(distinct)
-    # Code points, by which the encoder sorts, have another order only beyond U+FFFF.
-    if not text.isascii() and len(text.encode("utf-16-be", "surrogatepass")) > 2 * len(text):
-        text = _UNSORTED.encode(_sorted_by_utf16(distinct))
-    return text.encode()
+    return _ENCODER.encode(_normal_form(tree)).encode()
 
 
-def _sorted_by_utf16(tree: Any) -> Any:
-    if isinstance(tree, dict):
-        names = sorted(tree, key=lambda name: name.encode("utf-16-be", "surrogatepass"))
-        return {name: _sorted_by_utf16(tree[name]) for name in names}
-    return [_sorted_by_utf16(x) for x in tree] if isinstance(tree, list) else tree
-
-
-def _told_apart(tree: Any) -> Any:
-    """Return a tree with all numbers as strings, in which equal ones are written alike."""
+def _normal_form(tree: Any) -> Any:
+    """Return a tree with sorted keys and with all numbers as strings, equal ones written alike."""
     if isinstance(tree, float):
         return (tree + 0.0).hex()  # adding zero makes -0.0 the 0.0 that it equals
     if isinstance(tree, str):
         # A label must not pass for the number whose text it has.
         return "'" + tree if tree.startswith(("0x", "-0x", "'")) else tree
     if isinstance(tree, dict):
-        return {key: _told_apart(value) for key, value in tree.items()}
+        names = sorted(tree, key=lambda name: name.encode("utf-16-be", "surrogatepass"))
+        return {name: _normal_form(tree[name]) for name in names}
     if isinstance(tree, (list, tuple)):
-        # Most lists are of doubles or of fractions, and those are most of a file.
-        if tree and type(tree[0]) is Fraction and set(map(type, tree)) == {Fraction}:
-            return list(map(str, tree))
-        return [(x + 0.0).hex() if type(x) is float else _told_apart(x) for x in tree]
+        return list(map(_normal_form, tree))
     return str(tree) if isinstance(tree, Fraction) else tree
 
 

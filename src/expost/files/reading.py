@@ -45,15 +45,19 @@ _INTEGER = re.compile(r"-?\d+")
 
 
 class NumberText(str):
-    """A JSON number, as written."""
+    """A JSON number, as written; its repr has no quotes, so that it differs from a label's."""
 
     __slots__ = ()
+    __repr__ = str.__str__
 
 
 class _Repeated(dict[str, Any]):
-    """A JSON object in which a key came twice."""
+    """A JSON object in which a key came twice; its repr differs from that of any other object."""
 
     key: str
+
+    def __repr__(self) -> str:
+        return f"{self.key!r} twice in {super().__repr__()}"
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -106,48 +110,17 @@ class ParseCache(Generic[T]):
     """A cache of objects made of parts of a document, by how these are written."""
 
     def __init__(self) -> None:
-        self._cached: dict[Any, tuple[Any, T]] = {}
+        self._cached: dict[str, T] = {}
 
     def get(self, tree: Any, make: Callable[[Any], T]) -> T:
         """Return the object made of a tree that is written alike, or make it now."""
         try:
-            key = _written(tree)
+            written = repr(tree)
         except RecursionError:  # nothing that a reader takes is nested that deep
             return make(tree)
-        cached = self._cached.get(key)
-        if cached is not None and _alike(cached[0], tree):
-            return cached[1]
-        result = make(tree)
-        self._cached.setdefault(key, (tree, result))
-        return result
-
-
-def _written(tree: Any) -> Any:
-    """Return a key for how a tree is written; only a label "1" equals a number 1."""
-    if type(tree) is dict:
-        try:
-            # Most queries are no deeper than that, and a tuple takes half the time of a text.
-            key = *tree, *map(_flat, tree.values())
-            hash(key)
-            return key
-        except TypeError:
-            pass
-    return repr(tree)
-
-
-def _flat(part: Any) -> Any:
-    if type(part) is list:
-        return tuple(map(_flat, part)) if part and type(part[0]) is list else tuple(part)
-    return tuple(part.items()) if type(part) is dict else part
-
-
-def _alike(first: Any, second: Any) -> bool:
-    """Return whether labels are labels and numbers numbers in two trees of equal texts."""
-    if type(first) is not type(second) or isinstance(first, _Repeated):
-        return False  # what is wrong with a member that is given twice is to be found again
-    if isinstance(first, dict):
-        return all(map(_alike, first.values(), second.values()))
-    return not isinstance(first, list) or all(map(_alike, first, second))
+        if written not in self._cached:
+            self._cached[written] = make(tree)
+        return self._cached[written]
 
 
 def members(

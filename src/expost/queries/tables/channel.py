@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from expost._format import format_list
 from expost.domains import Domain, FiniteSet, Scalar
 from expost.errors import InvalidInput, at
-from expost.files.reading import NumberText, array, array_at, members, read_integer, read_list
+from expost.files.reading import array, array_at, members, read_integer, read_list
 from expost.files.tables import as_array, column_names, is_frame
 from expost.numbers import INFINITE, ExactLike, Nats, decimal_text
 from expost.queries._about import lift_to_classes
@@ -26,8 +25,6 @@ from expost.queries.tables._table import TableLikelihood, in_lowest_terms, read_
 from expost.terms import Weights, as_weights
 
 __all__ = ["Channel", "channel"]
-
-_SHORT = re.compile(r"[0-9]{1,9}( [0-9]{1,9})*")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -172,7 +169,8 @@ def channel(
 def _classes(of: Any, rows: int) -> NDArray[np.intp]:
     """Read the class of each value: indices of rows, all of which occur."""
     with at("of"):
-        class_of = np.array(_read_integers(of), dtype=np.int64)
+        listed = of.tolist() if isinstance(of, np.ndarray) and of.ndim == 1 else of
+        class_of = np.array(read_list(listed, read_integer), dtype=np.int64)
         outside = np.flatnonzero((class_of < 0) | (class_of >= rows))
         if outside.size:
             raise InvalidInput(f"must be one of {rows} classes, from 0", f"[{outside[0]}]")
@@ -182,12 +180,3 @@ def _classes(of: Any, rows: int) -> NDArray[np.intp]:
     classes = class_of.astype(np.intp)
     classes.setflags(write=False)
     return classes
-
-
-def _read_integers(of: Any) -> list[int]:
-    """Read integers; those of a file in one go, as they may be many."""
-    if type(of) is list and set(map(type, of)) == {NumberText} and _SHORT.fullmatch(" ".join(of)):
-        return list(map(int, of))
-    if isinstance(of, np.ndarray) and of.ndim == 1:
-        of = of.tolist()
-    return read_list(of, read_integer)
