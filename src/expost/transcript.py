@@ -258,16 +258,13 @@ class Transcript:
         return empty._with(Chain(exchanges))
 
     def _read(self, entries: list[Any], queries: QueryTable, length: int) -> list[Exchange]:
-        """Read the exchanges of a file of some length.
-
-        Places are added to errors where they come up: a file has a dozen places to each exchange.
-        """
+        """Read the exchanges of a file of some length."""
         exchanges: list[Exchange] = []
         domain, work, most = self.domain, SetupWork(self.domain), work_limit(length)
-        try:
-            for entry in entries:
+        for index, entry in enumerate(entries):
+            with at(f"[{index}]"):
                 fields = members(entry, required=("query", "response"))
-                try:
+                with at("query"):
                     query = queries.query(fields["query"])
                     if work.plus(query) > most and not work.closely:
                         # Equal queries may be written in several ways, and then it is less.
@@ -276,12 +273,8 @@ class Transcript:
                     if work.total > most:
                         raise work_error(query, work.total, most)
                     likelihood = query.on(domain)
-                except InvalidInput as error:
-                    raise error.within("query") from None
                 position = _position(likelihood, _response_from_json(fields["response"]))
                 exchanges.append(Exchange(query, likelihood.responses[position], position))
-        except InvalidInput as error:
-            raise error.within(f"[{len(exchanges)}]") from None
         return exchanges
 
 
@@ -344,7 +337,5 @@ def load_transcript(path: str | os.PathLike[str]) -> Transcript:
 
 
 def _response_from_json(value: Any) -> Any:
-    try:
-        return [scalar(entry) for entry in value] if isinstance(value, list) else scalar(value)
-    except InvalidInput as error:
-        raise error.within("response") from None
+    with at("response"):
+        return list(map(scalar, value)) if isinstance(value, list) else scalar(value)

@@ -25,7 +25,6 @@ __all__ = [
     "array_at",
     "as_list",
     "double",
-    "doubles",
     "has_duplicate_key",
     "members",
     "number",
@@ -201,14 +200,6 @@ def read_list(
 def _items_at(values: Any, name: str, expected: str) -> list[Any]:
     with at(name) if name else nullcontext():
         return as_list(values, expected)
-
-
-def doubles(values: Any) -> list[float] | None:
-    """Read a list of numbers as doubles; None if an entry needs a closer look."""
-    if type(values) is not list or set(map(type, values)) != {NumberText}:
-        return None
-    result = list(map(float, values))
-    return result if all(map(math.isfinite, result)) else None
 
 
 def text(value: Any) -> str:

@@ -282,10 +282,8 @@ def check_query(query: object) -> None:
 
 def read_epsilon(epsilon: ExactLike) -> Fraction:
     """Read a query's epsilon exactly as it was written."""
-    try:
+    with at("epsilon"):
         return positive(epsilon, at_most=LARGEST_EPSILON)
-    except InvalidInput as error:
-        raise error.within("epsilon") from None
 
 
 def read_delta(delta: ExactLike, field_name: str = "delta") -> Fraction:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.domains import Box, Domain, FiniteSet, Point
-from expost.errors import InvalidInput
+from expost.errors import InvalidInput, at
 from expost.files.reading import LARGEST_INTEGER, array_at
 from expost.numbers import Nats, exact, positive
 from expost.queries._divergences import excess
@@ -263,11 +263,9 @@ class OnGrid(Query):
     """The count of steps between the ends."""
 
     def __post_init__(self) -> None:
-        try:
+        with at("grid"):
             object.__setattr__(self, "grid", positive(self.grid, at_most=LARGEST_INTEGER))
             first, last = _steps(self.range, *self.grid.as_integer_ratio())
-        except InvalidInput as error:
-            raise error.within("grid") from None
         object.__setattr__(self, "first", first)
         object.__setattr__(self, "cells", last - first)
 

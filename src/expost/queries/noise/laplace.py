@@ -6,8 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from expost._format import format_integer
 from expost.domains import Box, Domain, FiniteSet
@@ -26,7 +25,7 @@ from expost.queries._likelihood import BoxLikelihood, FiniteLikelihood, two_weig
 from expost.queries._query import UnbiasedScore, read_epsilon
 from expost.queries.noise._integer_noise import GridQuery, NoisyOnBox, NoisyOnSet, read_grid
 from expost.queries.noise.geometric import ClampedNoise
-from expost.queries.scores._aligned import FORGIVEN, UNIT, Ends
+from expost.queries.scores._aligned import FORGIVEN, UNIT
 from expost.queries.scores._one_bit import read_range
 from expost.queries.scores._score import WeightsLike, read_score
 from expost.terms import Link, ScoreTerm
@@ -36,6 +35,10 @@ __all__ = ["Laplace", "laplace"]
 # Noise beyond this many scales, of a probability below 3e-20, is cut off.
 _SCALES = 45
 _MOST_STEPS = 50_000
+
+# A share is off by a few roundings and by the tolerance of the range; and heavy/light is just below
+# e^(epsilon/cells).
+_SHARE_ERROR = 8 * UNIT + FORGIVEN + Fraction(1, 2**40)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -98,53 +101,22 @@ class _LaplaceOnBox(NoisyOnBox):
         return first, first + self.query.cells
 
     def term(self, position: int) -> ScoreTerm:
-        query = self.query
-        top, bottom = query.epsilon.as_integer_ratio()
-        constants = _term_constants(top, bottom, query.cells, query.range)
+        epsilon, cells, first = self.query.epsilon, self.query.cells, self.query.first
         # Beyond the range every response is like the end.
-        cell = min(query.cells, max(0, self.noise.low + position - query.first))
+        cell = min(cells, max(0, self.noise.low + position - first))
         # epsilon · ((score - low) / (high - low) - cell / cells), over one denominator
-        form = self.score.form(
-            top * constants.under * query.cells,
-            -top * (constants.low * query.cells + cell * constants.width),
-            bottom * constants.width * query.cells,
-        )
-        error = math.inf if form is None else up(form.moved + constants.error)
-        if form is None or error >= constants.half:
-            zeros, half = (0.0,) * len(self.score.weights), double_above(query.epsilon / 2)
-            return ScoreTerm(Link.TENT, constants.epsilon, zeros, 0.0, half)
-        return ScoreTerm(Link.TENT, constants.epsilon, form.weights, form.offset, error)
-
-
-class _TermConstants(NamedTuple):
-    """Parts of a term that do not depend on the score.
-
-    ``half`` of epsilon is rounded down, the error up. The lower end of the range and its width are
-    integers over ``under``.
-    """
-
-    epsilon: float
-    half: float
-    error: float
-    low: int
-    width: int
-    under: int
-
-
-@lru_cache(maxsize=1024)
-def _term_constants(top: int, bottom: int, cells: int, ends: Ends) -> _TermConstants:
-    epsilon = Fraction(top, bottom)
-    (low, high), under = over_one(ends)
-    error = epsilon * (
-        # Half a step for the grid, and a share that is off by some roundings.
-        Fraction(1, 2 * cells)
-        + 8 * UNIT
-        # The tolerance of the range, and heavy/light, which is just below e^(epsilon/cells).
-        + FORGIVEN
-        + Fraction(1, 2**40)
-    )
-    half = double_below(epsilon / 2)
-    return _TermConstants(float(epsilon), half, double_above(error), low, high - low, under)
+        top, bottom = epsilon.as_integer_ratio()
+        (low, high), under = over_one(self.query.range)
+        width = high - low
+        shift = -top * (low * cells + cell * width)
+        form = self.score.form(top * under * cells, shift, bottom * width * cells)
+        # Half a step for the grid.
+        moved = double_above(epsilon * (Fraction(1, 2 * cells) + _SHARE_ERROR))
+        error = math.inf if form is None else up(form.moved + moved)
+        if form is None or error >= double_below(epsilon / 2):
+            zeros, half = (0.0,) * len(self.score.weights), double_above(epsilon / 2)
+            return ScoreTerm(Link.TENT, float(epsilon), zeros, 0.0, half)
+        return ScoreTerm(Link.TENT, float(epsilon), form.weights, form.offset, error)
 
 
 def laplace(

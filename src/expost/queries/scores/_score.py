@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, assert_never, cast
+from typing import Any, assert_never
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from expost.domains import (
     require_finite,
 )
 from expost.errors import InvalidInput, at, did_you_mean
-from expost.files.reading import double, doubles, members, read_list, text
+from expost.files.reading import double, members, read_list, text
 from expost.queries.scores._aligned import BoxScore, SetScore
 
 __all__ = ["AffineScore", "WeightsLike", "read_score", "score_from_fields", "weights_from_json"]
@@ -92,8 +92,6 @@ class AffineScore:
     def on_box(self, box: Box) -> BoxScore:
         columns: list[float] = []
         aligned = self._aligned(box.names, len(box.sides))
-        if not box.groups and set(map(type, aligned)) == {float}:
-            return BoxScore(cast("tuple[float, ...]", aligned), self.intercept, box)
         names = box.names or [f"[{index}]" for index in range(len(box.sides))]
         for name, side, weight in zip(names, box.sides, aligned, strict=True):
             with at(_below("weights", name)):
@@ -105,12 +103,11 @@ class AffineScore:
 
     def on_set(self, domain: FiniteSet) -> SetScore:
         names = domain.called("value")
-        aligned = self._aligned(names, len(names))
-        if set(map(type, aligned)) != {float}:
-            for name, weight in zip(names, aligned, strict=True):
-                with at(_below("weights", name)):
-                    _of_number(weight)
-        return SetScore(cast("tuple[float, ...]", aligned), self.intercept, domain)
+        weights: list[float] = []
+        for name, weight in zip(names, self._aligned(names, len(names)), strict=True):
+            with at(_below("weights", name)):
+                weights.append(_of_number(weight))
+        return SetScore(tuple(weights), self.intercept, domain)
 
     def _aligned(self, names: tuple[str, ...] | None, size: int) -> tuple[Weight, ...]:
         if self.names is None and names is None and len(self.weights) == size:
@@ -189,27 +186,19 @@ def read_score(weights: WeightsLike, intercept: float) -> AffineScore:
     """Read a score as its author wrote it."""
     names: tuple[str, ...] | None = None
     values: list[Weight] = []
-    if (plain := doubles(weights)) is not None:
-        values += plain
-    elif isinstance(weights, Mapping):
-        try:
-            names = tuple([text(name) for name in weights])
-        except InvalidInput as error:
-            raise error.within("weights") from None
+    if isinstance(weights, Mapping):
+        with at("weights"):
+            names = tuple(map(text, weights))
         for name, weight in weights.items():
-            try:
+            with at(f"weights.{name}"):
                 values.append(_weight(weight))
-            except InvalidInput as error:
-                raise error.within(f"weights.{name}") from None
     else:
         such_as = 'weights by name, such as {"age": 2}, or a list'
         values = read_list(weights, _weight, "weights", such_as)
     if not values:
         raise InvalidInput("must not be empty", "weights")
-    try:
+    with at("intercept"):
         return AffineScore(names, tuple(values), double(intercept))
-    except InvalidInput as error:
-        raise error.within("intercept") from None
 
 
 def weights_from_json(value: Any) -> Any:

@@ -82,15 +82,12 @@ class Channel(Query):
     @classmethod
     def from_fields(cls, fields: dict[str, Any]) -> Channel:
         fields = members(fields, required=("responses", "probabilities"), optional=("delta", "of"))
-        labels, rows = array_at(fields, "responses"), fields["probabilities"]
-        if not isinstance(rows, list) or set(map(type, rows)) != {list}:
-            with at("probabilities"):
-                rows = read_list(array(rows), array)
+        labels = array_at(fields, "responses")
+        with at("probabilities"):
+            rows = read_list(array(fields["probabilities"]), array)
         delta = read_delta(fields["delta"]) if "delta" in fields else Fraction(0)
-        try:
+        with at("probabilities"):
             weights, denominator = read_table(rows)
-        except InvalidInput as error:
-            raise error.within("probabilities") from None
         of = _classes(fields["of"], len(weights)) if "of" in fields else None
         return cls(None, read_labels(labels, weights.shape[1]), weights, denominator, delta, of)
 
