@@ -222,15 +222,14 @@ class ScoreLikelihood(BoxLikelihood):
     def _term(self, position: int) -> ScoreTerm:
         if self._score.is_constant:
             return self._flat(Fraction(0))
-        constants = _term_constants(type(self), position, *self._epsilon.as_integer_ratio())
-        form = self._score.form(*self._form(1 if position else -1, constants.epsilon))
-        if form is None:
-            return self._flat(self._epsilon / 2)
+        epsilon = float(self._epsilon)
+        slope, error = _slope_and_error(type(self), position, *self._epsilon.as_integer_ratio())
+        form = self._score.form(*self._form(1 if position else -1, epsilon))
         # The score in doubles and the doubles of the term, and everything else.
-        error = up(up(constants.slope * form.moved) + constants.error)
-        if error >= constants.half:
+        error = math.inf if form is None else up(up(slope * form.moved) + error)
+        if form is None or error >= double_below(self._epsilon / 2):
             return self._flat(self._epsilon / 2)
-        return ScoreTerm(self.link, constants.epsilon, form.weights, form.offset, error)
+        return ScoreTerm(self.link, epsilon, form.weights, form.offset, error)
 
     def _flat(self, error: Fraction) -> ScoreTerm:
         """Return a constant term: all logarithms are within half of epsilon of their middle."""
@@ -238,25 +237,13 @@ class ScoreLikelihood(BoxLikelihood):
         return ScoreTerm(self.link, float(self._epsilon), zeros, 0.0, double_above(error))
 
 
-@dataclass(frozen=True, slots=True)
-class _TermConstants:
-    """Parts of a term that do not depend on the score.
-
-    Doubles: ``half`` of epsilon is rounded down, slope and error are rounded up.
-    """
-
-    epsilon: float
-    half: float
-    slope: float
-    error: float
-
-
 @lru_cache(maxsize=1024)
-def _term_constants(
+def _slope_and_error(
     kind: type[ScoreLikelihood], position: int, top: int, bottom: int
-) -> _TermConstants:
+) -> tuple[float, float]:
+    """Bound the slope of a term, and its error except for that of the score."""
     epsilon = Fraction(top, bottom)  # passed in parts, because hashing a fraction takes long
-    grid, double = OneBitGrid.at(epsilon), float(epsilon)
+    grid = OneBitGrid.at(epsilon)
     growth = Fraction(grid.span, grid.light)
     error = (
         kind.share_error(position, growth)
@@ -265,10 +252,9 @@ def _term_constants(
         # Epsilon: heavy rounded down, the span of the grid, and the double of the term.
         + Fraction(1, grid.heavy)
         + Fraction(grid.heavy - grid.light - grid.span, grid.light + grid.span)
-        + abs(Fraction(double) - epsilon)
+        + abs(Fraction(float(epsilon)) - epsilon)
     )
-    slope = double_above(kind.slope(growth, epsilon))
-    return _TermConstants(double, double_below(epsilon / 2), slope, double_above(error))
+    return double_above(kind.slope(growth, epsilon)), double_above(error)
 
 
 def relative_share(error: Fraction, position: int, growth: Fraction) -> Fraction:
