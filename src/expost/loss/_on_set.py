@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -31,7 +31,7 @@ from expost.loss._query_marginal import (
     signed,
 )
 from expost.numbers import INFINITE, Enclosure, ExactSum, Nats, RunningSum, down
-from expost.queries import FiniteLikelihood, OneBitOnSet, Query
+from expost.queries import FiniteLikelihood, Query
 from expost.solver import Effort
 from expost.tally import Summand, Tally
 from expost.terms import Powers, Term
@@ -162,10 +162,6 @@ def _multiply(product: Counter[int], powers: Powers, times: int) -> None:
         product[base] += power * times
 
 
-_WEIGHTS_PER_WINDOW = 1 << 14
-"""Weights of queries that are prepared together."""
-
-
 @dataclass(frozen=True, eq=False)
 class SetLogLikelihood(FiniteLogLikelihood):
     """ℓ at every value of a finite set; minus infinity where some response was impossible."""
@@ -190,7 +186,8 @@ class SetLogLikelihood(FiniteLogLikelihood):
         exchange_list = list(exchanges)
         start = cls.flat(domain)
         values, error, highest, lowest = start.values, 0.0, 0.0, 0.0
-        for term in _terms(domain, exchange_list):
+        for exchange in exchange_list:
+            term = exchange.query.on(domain).term(exchange.position)
             values, error, highest, lowest = _sum(values, error, term)
         values.setflags(write=False)
         return cls(domain, Tally.of(exchange_list), None, values, error, highest, lowest)
@@ -257,19 +254,6 @@ class SetLogLikelihood(FiniteLogLikelihood):
             self.highest - self.lowest,
             (len(top) - 1, len(bottom) - 1),
         )
-
-
-def _terms(domain: FiniteSet, exchanges: list[Exchange]) -> Iterator[Term]:
-    """Yield the term of every response, for a few queries at a time, which saves memory."""
-    window_size = max(1, _WEIGHTS_PER_WINDOW // len(domain))
-    for start in range(0, len(exchanges), window_size):
-        window = exchanges[start : start + window_size]
-        pairs = [(exchange.query.on(domain), exchange.position) for exchange in window]
-        OneBitOnSet.prepare(
-            likelihood for likelihood, _ in pairs if isinstance(likelihood, OneBitOnSet)
-        )
-        for likelihood, position in pairs:
-            yield likelihood.term(position)
 
 
 def finite(values: Floats) -> Floats:

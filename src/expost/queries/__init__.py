@@ -39,7 +39,7 @@ from expost.queries.noise.geometric import Geometric, geometric
 from expost.queries.noise.laplace import Laplace, laplace
 from expost.queries.noise.piecewise import Piecewise, piecewise
 from expost.queries.scores._aligned import BoxScore, SetScore
-from expost.queries.scores._one_bit import OneBitGrid, OneBitOnSet, one_bit_weights
+from expost.queries.scores._one_bit import OneBitGrid, one_bit_weights
 from expost.queries.scores.duchi import Duchi, duchi
 from expost.queries.scores.linear import Linear, linear
 from expost.queries.scores.logistic import Logistic, logistic
@@ -79,7 +79,6 @@ __all__ = [
     "Logistic",
     "NoisyInteger",
     "OneBitGrid",
-    "OneBitOnSet",
     "Pairwise",
     "PartLikelihood",
     "Perturbation",

@@ -5,12 +5,10 @@ from __future__ import annotations
 import random
 from typing import Any
 
-import numpy as np
 import pytest
 
 import expost as xp
 from expost.loss._on_set import SetLogLikelihood
-from expost.queries import OneBitOnSet
 
 EPSILONS = ["0.001", "0.1", "1", "1", "20", "400"]
 
@@ -54,30 +52,6 @@ def asked(generator: random.Random, domain: xp.FiniteSet) -> xp.Transcript:
         position = generator.choice([0, 1, len(responses) - 1, len(responses) // 2])
         transcript = transcript.add_position(query, position)
     return transcript
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_together_they_have_the_bits_that_each_has_alone(seed: int) -> None:
-    generator = random.Random(seed)
-    domain = some_set(generator)
-    document = asked(generator, domain).to_json()
-    together, alone = (xp.Transcript.from_json(document) for _ in range(2))
-    SetLogLikelihood.of(domain, together.exchanges)
-    for exchange, other in zip(together.exchanges, alone.exchanges, strict=True):
-        prepared, plain = exchange.query.on(domain), other.query.on(domain)
-        assert prepared.responses == plain.responses
-        for position in {0, exchange.position, len(plain.responses) - 1}:
-            if isinstance(prepared, OneBitOnSet):
-                weights = prepared.weights(position)
-                assert weights.tolist() == plain.weights(position).tolist()
-                assert not weights.flags.writeable
-            assert (
-                prepared.weight_labels(position).tolist() == plain.weight_labels(position).tolist()
-            )
-        ours, theirs = prepared.term(exchange.position), plain.term(exchange.position)
-        assert ours.loss == theirs.loss
-        assert np.abs(ours.logs - theirs.logs).max() <= ours.error + theirs.error
-        assert ours.error == pytest.approx(theirs.error, rel=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import cached_property
 from operator import mul
@@ -31,13 +31,11 @@ __all__ = [
     "SetScore",
     "between",
     "check_within",
-    "group_by",
 ]
 
 Ends = tuple[int | float, int | float]
 """The lower and the upper end of a range."""
 
-T = TypeVar("T")
 Doubles = TypeVar("Doubles", float, NDArray[np.float64])
 
 UNIT = Fraction(1, 2**53)
@@ -78,14 +76,6 @@ def enlarged(total: float) -> float:
     return total * _ENLARGE + _TINY
 
 
-def group_by(entries: Iterable[T], key: Callable[[T], Hashable]) -> Iterable[list[T]]:
-    """Group entries by a key."""
-    groups: dict[Hashable, list[T]] = {}
-    for entry in entries:
-        groups.setdefault(key(entry), []).append(entry)
-    return groups.values()
-
-
 class AlignedScore(ABC):
     """A score with one weight for each coordinate of its domain."""
 
@@ -105,7 +95,6 @@ class AlignedScore(ABC):
         self.intercept = intercept
         self._order = order
         self.reach = reach
-        self._integers: tuple[list[int], int, int] | None = None
         self._parts = len(weights) - weights.count(0.0)
         total = abs(intercept) + sum(map(mul, map(abs, weights), reach))
         self._at_most = enlarged(total)
@@ -139,13 +128,11 @@ class AlignedScore(ABC):
     def describe_corner(self, sign: int) -> str:
         """Say where the score is extreme, for messages."""
 
-    @property
+    @cached_property
     def integers(self) -> tuple[list[int], int, int]:
         """The weights and the intercept, exactly, as integers over the last one."""
-        if self._integers is None:  # a cached property has a lock, which takes longer
-            (*tops, first), bottom = over_one([*self.weights, self.intercept])
-            self._integers = tops, first, bottom
-        return self._integers
+        (*tops, first), bottom = over_one([*self.weights, self.intercept])
+        return tops, first, bottom
 
     @property
     def ends(self) -> tuple[int, int, int]:
@@ -239,20 +226,6 @@ class SetScore(AlignedScore):
         """The score of every point."""
         return self.at(list(self._columns))
 
-    @staticmethod
-    def values_of(scores: Sequence[SetScore]) -> NDArray[np.float64]:
-        """Return the values of several scores on one domain, a row for each, with equal bits."""
-        first = scores[0]
-        if len(scores) == 1:
-            return first.values[None]
-        weights = np.array([score.weights for score in scores]).T[..., None]
-        intercepts = np.array([[score.intercept] for score in scores])
-        head, *further = first._order
-        total: NDArray[np.float64] = intercepts + weights[head] * first._columns[head]
-        for j in further:
-            total = total + weights[j] * first._columns[j]
-        return total
-
     def corner(self, sign: int) -> Sequence[float]:
         point: list[float] = self._columns[:, self._row(sign)].tolist()
         return point
@@ -294,8 +267,8 @@ def check_within(score: AlignedScore, ends: Ends) -> None:
             raise InvalidInput(f"{reached}, {float(excess):.3g} {side} the range", "range")
 
 
-def between(scores: NDArray[np.float64], low: Doubles, high: Doubles) -> NDArray[np.float64]:
-    """Return where scores are in a range, from 0 to 1; for many queries, by columns of ends."""
+def between(scores: NDArray[np.float64], low: float, high: float) -> NDArray[np.float64]:
+    """Return where scores are in a range, from 0 to 1."""
     # Scores that overflow are far beyond the range, and clipped like others.
     with np.errstate(over="ignore"):
         return np.minimum(np.maximum((scores - low) / (high - low), 0.0), 1.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -19,7 +19,7 @@ from expost.files.reading import members, number, read_list
 from expost.numbers import decimal_text, double_above, double_below, down, up
 from expost.queries._likelihood import BoxLikelihood, FiniteLikelihood, two_weights
 from expost.queries._query import QueryWithEpsilon, UnbiasedScore
-from expost.queries.scores._aligned import BoxScore, Ends, SetScore, group_by
+from expost.queries.scores._aligned import BoxScore, Ends, SetScore
 from expost.queries.scores._score import AffineScore, score_from_fields
 from expost.queries.tables._table import TableLikelihood
 from expost.sampling import Categorical, Pmf
@@ -100,7 +100,7 @@ def read_range(range: Sequence[float]) -> Ends:
 
 
 Curve = Callable[..., NDArray[np.float64]]
-"""A function from scores to shares, elementwise; for many queries with columns of parameters."""
+"""A function from scores to shares, elementwise."""
 
 
 class OneBitOnSet(TableLikelihood):
@@ -121,34 +121,10 @@ class OneBitOnSet(TableLikelihood):
 
     @cached_property
     def _columns(self) -> Sequence[Weights]:  # type: ignore[override]
-        shares = self._curve(self._score.values, *self._parameters)
-        return _read_only(one_bit_weights(shares, self._epsilon))
-
-    @staticmethod
-    def prepare(likelihoods: Iterable[OneBitOnSet]) -> None:
-        """Compute the weights of several likelihoods together, ahead of their use."""
-        unprepared = {id(each): each for each in likelihoods if "_columns" not in vars(each)}
-        for group in group_by(unprepared.values(), lambda likelihood: likelihood._batch_key):
-            first = group[0]
-            scores = SetScore.values_of([likelihood._score for likelihood in group])
-            parameters = np.array([likelihood._parameters for likelihood in group]).T[..., None]
-            shares = first._curve(scores, *parameters)
-            low, high = one_bit_weights(shares, first._epsilon)
-            for index, likelihood in enumerate(group):
-                # A view would keep the whole table alive.
-                columns = _read_only((low[index].copy(), high[index].copy()))
-                vars(likelihood)["_columns"] = columns
-
-    @property
-    def _batch_key(self) -> Hashable:
-        """A key: queries with equal keys are computed together."""
-        return id(self.domain), self._curve, self._epsilon.as_integer_ratio()
-
-
-def _read_only(columns: tuple[Weights, Weights]) -> tuple[Weights, Weights]:
-    for column in columns:
-        column.setflags(write=False)
-    return columns
+        columns = one_bit_weights(self._curve(self._score.values, *self._parameters), self._epsilon)
+        for column in columns:
+            column.setflags(write=False)
+        return columns
 
 
 class ScoreLikelihood(BoxLikelihood):
