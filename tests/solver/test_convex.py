@@ -15,7 +15,12 @@ import numpy as np
 import pytest
 
 import expost as xp
-from expost.solver._methods import BranchAndBound, ConvexMaximizer, CornerEnumeration
+from expost.solver._methods import (
+    BranchAndBound,
+    ConvexMaximizer,
+    CornerEnumeration,
+    choose_maximizer,
+)
 from expost.solver.kernels.branching import CORNERS
 from expost.solver.kernels.layout import FOOT, TIGHTENED, BoxProblem, PackedProblem, Workspace
 from expost.solver.kernels.links import FALLING
@@ -218,9 +223,8 @@ def test_where_a_search_takes_long_all_corners_are_looked_at() -> None:
     generator = random.Random(27)
     easy, hard = falling(generator, 13, 20, 0.1), falling(generator, 13, 20, 4.0)
     for packed, enumerated in ((easy, False), (hard, True)):
-        convex, corners = ConvexMaximizer.of(packed), CornerEnumeration(packed, 0.0)
-        assert convex is not None
-        assert CornerEnumeration.of(packed) is None
+        convex, corners = choose_maximizer(packed), CornerEnumeration(packed)
+        assert isinstance(convex, ConvexMaximizer)
         convex.advance(1e-4, 2)
         assert convex.lower <= corners.upper
         assert corners.lower <= convex.upper

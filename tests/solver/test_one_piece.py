@@ -9,7 +9,12 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from expost.solver._methods import BranchAndBound, ConcaveMaximizer, CornerEnumeration
+from expost.solver._methods import (
+    BranchAndBound,
+    ConcaveMaximizer,
+    CornerEnumeration,
+    choose_maximizer,
+)
 from expost.solver.kernels import entries
 from expost.solver.kernels.layout import PackedProblem
 from expost.terms import Link, ScoreTerm
@@ -38,8 +43,8 @@ def test_the_best_corner_is_the_largest_exact_one(epsilon: float) -> None:
     for seed in range(40):
         _, lowest = linear_sides(random.Random(seed), epsilon, integer=seed % 2 == 0)
         side = lowest.views
-        corners = CornerEnumeration.of(lowest)
-        assert corners is not None
+        corners = choose_maximizer(lowest)
+        assert isinstance(corners, CornerEnumeration)
         exact = max(
             exact_sum(side, x) for x in itertools.product(*zip(side.lo, side.hi, strict=True))
         )
@@ -54,8 +59,8 @@ def test_no_point_is_above_a_summit(epsilon: float, tolerance: float) -> None:
         generator = random.Random(seed)
         highest, _ = linear_sides(generator, epsilon)
         side = highest.views
-        summit, search = ConcaveMaximizer.of(highest), BranchAndBound(highest)
-        assert summit is not None
+        summit, search = choose_maximizer(highest), BranchAndBound(highest)
+        assert isinstance(summit, ConcaveMaximizer)
         for way in (summit, search):
             way.advance(tolerance, 100_000)
         assert 0 <= summit.upper - summit.lower <= tolerance
@@ -68,8 +73,8 @@ def test_no_point_is_above_a_summit(epsilon: float, tolerance: float) -> None:
 
 def test_a_climb_that_stalls_goes_on_as_a_search() -> None:
     highest, _ = linear_sides(random.Random(1), 1.0)
-    summit, search = ConcaveMaximizer.of(highest), BranchAndBound(highest)
-    assert summit is not None
+    summit, search = choose_maximizer(highest), BranchAndBound(highest)
+    assert isinstance(summit, ConcaveMaximizer)
 
     stalled = np.array([-50.0]), np.array([100.0]), np.array([highest.views.lo])
     with mock.patch.object(entries, "climb", return_value=stalled):
@@ -83,11 +88,11 @@ def test_what_is_clipped_or_too_steep_is_searched() -> None:
     for epsilon, weight in ((1.0, 1.01), (40.0, 1.0)):
         term = ScoreTerm(Link.CLIPPED, epsilon, (weight,), 0.0, 0.0)
         highest, lowest = make_packed([term], [-1.0], [1.0])
-        assert ConcaveMaximizer.of(highest) is None
-        assert CornerEnumeration.of(lowest) is None
+        assert isinstance(choose_maximizer(highest), BranchAndBound)
+        assert isinstance(choose_maximizer(lowest), BranchAndBound)
 
 
 def test_integers_have_no_summit_but_corners() -> None:
     highest, lowest = linear_sides(random.Random(3), 1.0, integer=True)
-    assert ConcaveMaximizer.of(highest) is None
-    assert CornerEnumeration.of(lowest) is not None
+    assert isinstance(choose_maximizer(highest), BranchAndBound)
+    assert isinstance(choose_maximizer(lowest), CornerEnumeration)

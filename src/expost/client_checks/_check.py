@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from heapq import nlargest, nsmallest
 from statistics import NormalDist
 from typing import Any
@@ -249,13 +250,20 @@ def _expected(event: Event) -> Fraction:
 
 def _chance(hits: int, trials: int, claimed: Fraction) -> float:
     """Bound the probability of a count at least as unusual, if the claim is true; 1 if usual."""
-    share = float(claimed)
+    share, at_most, misses_at_most = _in_doubles(*claimed.as_integer_ratio())
     deviation = math.sqrt(trials * share * (1 - share))
     # Within a standard deviation nothing is ever refuted, and most counts are within it.
     if abs(hits - trials * share) < deviation:
         return 1.0
-    misses = tail(trials, trials - hits, double_above(1 - claimed))
-    return min(tail(trials, hits, double_above(claimed)), misses)
+    return min(tail(trials, hits, at_most), tail(trials, trials - hits, misses_at_most))
+
+
+# Thousands of events share a few claimed probabilities; the hash of a fraction takes longer.
+@lru_cache(maxsize=1 << 12)
+def _in_doubles(top: int, bottom: int) -> tuple[float, float, float]:
+    """Return a probability, an upper bound on it, and an upper bound on its complement."""
+    claimed = Fraction(top, bottom)
+    return float(claimed), double_above(claimed), double_above(1 - claimed)
 
 
 def _shown(tested_events: Sequence[Event], values: Sequence[Value], error: float) -> Shown | None:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 from expost.errors import InvalidInput, at
 from expost.files.reading import double, number
@@ -109,32 +108,32 @@ class Effort:
 
     def divide_gap(self, parts: int) -> Effort:
         """Return the effort for one of several parts whose gaps add up."""
-        return self._with(gap=max(SMALLEST_GAP, self.gap / max(1, parts)))
+        return replace(self, gap=max(SMALLEST_GAP, self.gap / max(1, parts)))
 
     def with_node_limit(self, nodes: int) -> Effort:
         """Return the effort with at most this many nodes for each search."""
-        return self._with(nodes=min(nodes, self.node_limit))
+        return replace(self, nodes=min(nodes, self.node_limit))
 
     def sharing_nodes(self, nodes: float) -> Effort:
         """Return the effort for successive searches that share this many nodes."""
-        return self._with(threads=1, allowance=Allowance(nodes))
+        return replace(self, threads=1, allowance=Allowance(nodes))
 
     def for_decision(self) -> Effort:
         """Return the effort for one decision, which is equal in sessions, panels and commands."""
         limited = self.nodes is not None or self.allowance is not None
-        return self if limited else self._with(threads=1, work=Allowance(DECISION_WORK))
+        return self if limited else replace(self, threads=1, work=Allowance(DECISION_WORK))
 
     def for_replay(self) -> Effort:
         """Return the effort that all decisions of a replay share."""
         if self.nodes is not None:
             return self.sharing_nodes(self.nodes)
-        return self._with(work=Allowance(REPLAY_WORK)).sharing_nodes(math.inf)
+        return replace(self, work=Allowance(REPLAY_WORK)).sharing_nodes(math.inf)
 
     def for_replayed_decision(self) -> Effort:
         """Return the effort for one decision of a replay, at most what a session gives it."""
         if self.work is None:
             return self
-        return self._with(work=Allowance(min(DECISION_WORK, self.work.remaining), self.work))
+        return replace(self, work=Allowance(min(DECISION_WORK, self.work.remaining), self.work))
 
     def with_work_limit(self, times: float = 1.0) -> Effort:
         """Return the effort for a whole command or call, unless it has a limit already.
@@ -142,19 +141,19 @@ class Effort:
         ``times`` is above 1 for one that has more to do than others.
         """
         limited = self.nodes is not None or self.work is not None
-        return self if limited else self._with(work=Allowance(times * WORK))
+        return self if limited else replace(self, work=Allowance(times * WORK))
 
     def with_share(self, share: float) -> Effort:
         """Return the effort for a part that may take this share of the remaining work."""
         if self.work is None:
             return self
-        return self._with(work=Allowance(share * self.work.remaining, self.work))
+        return replace(self, work=Allowance(share * self.work.remaining, self.work))
 
     def halves(self) -> tuple[Effort, Effort]:
         """Return two efforts, each with half of the remaining work; then :meth:`join` them."""
         if self.work is None:
             return self, self
-        first, second = (self._with(work=Allowance(self.work.remaining / 2)) for _ in range(2))
+        first, second = (replace(self, work=Allowance(self.work.remaining / 2)) for _ in range(2))
         return first, second
 
     def join(self, halves: tuple[Effort, Effort]) -> None:
@@ -162,15 +161,6 @@ class Effort:
         if self.work is not None:
             unused = sum(half.work.remaining for half in halves if half.work is not None)
             self.work.take(self.work.remaining - unused)
-
-    def _with(self, **changes: Any) -> Effort:
-        """Return a copy with changed fields, unchecked: a loss on a small box makes five copies.
-
-        ``dataclasses.replace`` would check all fields again.
-        """
-        effort = object.__new__(Effort)
-        vars(effort).update(vars(self), **changes)
-        return effort
 
     @property
     def node_limit(self) -> int:

@@ -42,8 +42,10 @@ __all__ = [
     "ConcaveMaximizer",
     "ConvexMaximizer",
     "CornerEnumeration",
+    "Maximizer",
     "SearchTree",
     "Tick",
+    "choose_maximizer",
     "suitable_rules",
 ]
 
@@ -280,7 +282,6 @@ def suitable_rules(problem: PackedProblem, *, corners: bool = True) -> list[int]
     return [SCORES_FIRST, COORDINATES_ONLY]
 
 
-_MOST_ENUMERATED = 12
 CORNERS_PER_NODE = 1 << 10
 """The count of corners that take as long as a node of a search."""
 
@@ -290,21 +291,13 @@ class CornerEnumeration:
 
     nodes = 0
 
-    def __init__(self, problem: PackedProblem, clipped: float) -> None:
+    def __init__(self, problem: PackedProblem) -> None:
         best, self.point = entries.best_corner(problem)
         # The error covers products of many factors, and logarithms that are shifted in the end.
-        error = 4 * problem.total_error + clipped
+        error = 4 * problem.total_error + problem.clipped_falling
         self.lower, self.upper = best - error, best + error
         self.node_work = node_work(*problem.shape)
         self.root_work = self.node_work * (1 << problem.free_count) / CORNERS_PER_NODE
-
-    @classmethod
-    def of(cls, problem: PackedProblem) -> CornerEnumeration | None:
-        """Return None if the problem is not convex, or has too many corners."""
-        clipped = problem.clipped_falling
-        if clipped >= ROUNDING_ALONE or problem.free_count > _MOST_ENUMERATED:
-            return None
-        return cls(problem, clipped)
 
     def advance(
         self, tolerance: float, nodes: int, enough: float = math.inf, tick: Tick | None = None
@@ -312,27 +305,15 @@ class CornerEnumeration:
         """Do nothing: the maximum is known."""
 
 
-_MOST_SEARCHED = 20
-
-
 class ConvexMaximizer:
     """The maximum of a convex problem, by a search or from all corners, which counts as a node."""
 
-    def __init__(self, problem: PackedProblem, clipped: float, patience: int) -> None:
+    def __init__(self, problem: PackedProblem) -> None:
         self._problem = problem
-        self._clipped = clipped
-        self._patience = patience
+        self._patience = (1 << problem.free_count) // CORNERS_PER_NODE
         self._search = BranchAndBound(problem, [CORNERS])
         self.node_work, self.root_work = self._search.node_work, self._search.root_work
         self._corners: CornerEnumeration | None = None
-
-    @classmethod
-    def of(cls, problem: PackedProblem) -> ConvexMaximizer | None:
-        """Return None if the problem is not convex, or has too many corners to enumerate."""
-        clipped = problem.clipped_falling
-        if clipped >= ROUNDING_ALONE or problem.free_count > _MOST_SEARCHED:
-            return None
-        return cls(problem, clipped, (1 << problem.free_count) // CORNERS_PER_NODE)
 
     @property
     def nodes(self) -> int:
@@ -359,27 +340,21 @@ class ConvexMaximizer:
         self._search.advance(tolerance, min(nodes, self._patience), enough, tick)
         closed = self.upper - self.lower <= tolerance or self.lower > enough
         if not closed and nodes > self._patience:
-            self._corners = CornerEnumeration(self._problem, self._clipped)
+            self._corners = CornerEnumeration(self._problem)
 
 
 class ConcaveMaximizer:
     """The maximum of a concave problem. A climb counts as a node."""
 
-    def __init__(self, problem: PackedProblem, clipped: float) -> None:
+    def __init__(self, problem: PackedProblem) -> None:
         self._problem = problem
         self.node_work = node_work(*problem.shape)
         self.root_work = 0.0
-        self._error = 4 * problem.total_error + clipped
+        self._error = 4 * problem.total_error + problem.clipped_rising
         self._climbs = 0
         self._value, self._gap = -math.inf, math.inf
         self._argmax: Floats | None = None
         self._search: BranchAndBound | None = None
-
-    @classmethod
-    def of(cls, problem: PackedProblem) -> ConcaveMaximizer | None:
-        """Return None if the problem is not concave."""
-        clipped = problem.clipped_rising
-        return None if clipped >= ROUNDING_ALONE or problem.integer_count else cls(problem, clipped)
 
     @property
     def nodes(self) -> int:
@@ -420,3 +395,22 @@ class ConcaveMaximizer:
         ones = np.ones((1, self._problem.shape[0]))
         values, gaps, (self._argmax,) = entries.climb(self._problem, ones, tolerance)
         self._value, self._gap = float(values[0]), float(gaps[0])
+
+
+Maximizer = CornerEnumeration | ConvexMaximizer | ConcaveMaximizer | BranchAndBound
+"""A certified enclosure of the maximum of one problem, which narrows."""
+
+_MOST_ENUMERATED = 12
+_MOST_SEARCHED = 20
+
+
+def choose_maximizer(problem: PackedProblem) -> Maximizer:
+    """Return the method for a problem, by its convexity and its count of corners."""
+    is_convex = problem.clipped_falling < ROUNDING_ALONE
+    if is_convex and problem.free_count <= _MOST_ENUMERATED:
+        return CornerEnumeration(problem)
+    if is_convex and problem.free_count <= _MOST_SEARCHED:
+        return ConvexMaximizer(problem)
+    if problem.clipped_rising < ROUNDING_ALONE and not problem.integer_count:
+        return ConcaveMaximizer(problem)
+    return BranchAndBound(problem)

@@ -17,25 +17,14 @@ import numpy as np
 from expost.domains import Box, Integers, Point
 from expost.numbers import Enclosure, double_above, down, up
 from expost.solver._effort import Effort, Progress, setup_work
-from expost.solver._methods import (
-    BranchAndBound,
-    ConcaveMaximizer,
-    ConvexMaximizer,
-    CornerEnumeration,
-    Tick,
-)
+from expost.solver._methods import Maximizer, Tick, choose_maximizer
 from expost.solver._problem import BoxColumns, TermArrays, merge_windows, pack_both_directions
-from expost.solver.kernels.layout import PackedProblem
 from expost.terms import ScoreTerm
 
 __all__ = ["BoxSpread", "independent_blocks"]
 
 _FIRST_NODES = 4
 _FIRST_TOLERANCE = 1e-4
-
-
-Maximizer = CornerEnumeration | ConvexMaximizer | ConcaveMaximizer | BranchAndBound
-"""A certified enclosure of the maximum of one problem, which narrows."""
 
 
 class BoxSpread:
@@ -60,7 +49,7 @@ class BoxSpread:
             for columns, ends, block in self._blocks
         ]
         self._sides: list[list[Maximizer]] = [
-            [_maximizer(pair[k]) for pair in problems] for k in (0, 1)
+            [choose_maximizer(pair[k]) for pair in problems] for k in (0, 1)
         ]
         roots = sum(search.root_work for side in self._sides for search in side)
         self.setup_work = setup_work(len(pairs), len(box.columns)) + roots
@@ -188,15 +177,6 @@ class BoxSpread:
         if report is None:
             return None
         return lambda: report(Progress(self.nodes, self.enclosure))
-
-
-def _maximizer(problem: PackedProblem) -> Maximizer:
-    return (
-        CornerEnumeration.of(problem)
-        or ConvexMaximizer.of(problem)
-        or ConcaveMaximizer.of(problem)
-        or BranchAndBound(problem)
-    )
 
 
 def independent_blocks(
