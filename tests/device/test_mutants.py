@@ -51,7 +51,7 @@ BY_VECTORS = [
     ("return total - light ** (distance + 1)", "return total - light ** distance"),
     ("worst = worst_over_columns([column(low), column(high)])",
      "worst = worst_over_columns([column(low)])"),
-    ("if any(weights)", "if weights"),
+    ("if any(column)", "if column"),
     # what was answered
     ("zeros = min(((x & -x).bit_length() for x in after if x), default=1) - 1",
      "zeros = max(((x & -x).bit_length() for x in after if x), default=1) - 1"),
@@ -60,7 +60,7 @@ BY_VECTORS = [
     ("attribute.max_step or 0) * (later - earlier)", "attribute.max_step or 0)"),
     ("n + (a != b)) for (a, b), n", "n + 1) for (a, b), n"),
     ("if not attribute.limited or len(steps) < 2:", "if True:"),
-    ("if kind != \"bayesian\" or not min(lows):", "if kind == \"basic\" or not min(lows):"),
+    ("if kind == \"simplified\" or not min(lows):", "if not min(lows):"),
     ("self.spent += compiled.query[\"epsilon\"]", "self.spent = compiled.query[\"epsilon\"]"),
     # freezing and drawing
     ("used >= self.times", "used > self.times"),
@@ -86,8 +86,8 @@ BY_VECTORS = [
     ("        return self._request(self._sent[confirmed:last])",
      "        return self._request(self._sent[confirmed:last][::-1])"),
     ("        message[\"ticket\"] = ticket\n", "        message[\"ticket\"] = \"0\" * 64\n"),
-    ("self._documents[x[\"query\"]]) for x in sent if",
-     "self._documents[x[\"query\"]]) for x in sent[1:] if"),
+    ("self._documents[x[\"query\"]]) for x in answered}",
+     "self._documents[x[\"query\"]]) for x in answered[1:]}"),
     ("sequence == len(self.heads) and fields", "fields"),
     (" and fields[\"previous\"] == self.heads[-1]\n", "\n"),
 ]  # fmt: skip
