@@ -86,9 +86,8 @@ class ExactOutcomes(Outcomes):
         cls, table: Floats, weights: Floats, answering: tuple[float, ...], answers: float
     ) -> ExactOutcomes:
         """Make it from a channel with a row for each outcome and a column for each value."""
-        columns, cells = np.unique(np.round(table.T, _DIGITS), axis=0, return_inverse=True)
-        cells = cells.reshape(-1)
-        return cls(cells, _cell_weights(cells, weights), answering, answers, columns.T.copy())
+        columns, cells, cell_weights = _merge_columns(table, weights)
+        return cls(cells, cell_weights, answering, answers, columns.copy())
 
     @cached_property
     def _chances(self) -> Floats:
@@ -105,8 +104,7 @@ class ExactOutcomes(Outcomes):
         self, subjects: int, repetitions: int, generator: np.random.Generator
     ) -> Iterator[ObservedGroup]:
         for counts in generator.multinomial(subjects, self._chances, size=repetitions):
-            occurring = counts > 0
-            yield self.table[occurring], counts[occurring].astype(np.float64)
+            yield _observed(self.table, counts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,10 +161,9 @@ class SimulatedOutcomes(Outcomes):
         answers: float,
     ) -> SimulatedOutcomes:
         """Make it from log-likelihoods, with a row for each kind and a column for each value."""
-        columns, cells = np.unique(np.round(logs.T, _DIGITS), axis=0, return_inverse=True)
-        cells, logs = cells.reshape(-1), columns.T
-        table = np.exp(logs - logs.max(axis=1, keepdims=True))
-        return cls(cells, _cell_weights(cells, weights), answering, answers, table, kinds)
+        columns, cells, cell_weights = _merge_columns(logs, weights)
+        table = np.exp(columns - columns.max(axis=1, keepdims=True))
+        return cls(cells, cell_weights, answering, answers, table, kinds)
 
     @cached_property
     def information(self) -> Floats:
@@ -179,14 +176,20 @@ class SimulatedOutcomes(Outcomes):
     ) -> Iterator[ObservedGroup]:
         for group in range(min(repetitions, len(self.kinds) // subjects)):
             group_kinds = self.kinds[group * subjects : (group + 1) * subjects]
-            counts = np.bincount(group_kinds, minlength=len(self.table))
-            occurring = counts > 0
-            yield self.table[occurring], counts[occurring].astype(np.float64)
+            yield _observed(self.table, np.bincount(group_kinds, minlength=len(self.table)))
 
 
-def _cell_weights(cells: Indices, weights: Floats) -> Floats:
-    """Sum the weights of each cell."""
-    return np.bincount(cells, weights).astype(np.float64)
+def _merge_columns(table: Floats, weights: Floats) -> tuple[Floats, Indices, Floats]:
+    """Merge equal columns; return them, the cell of each value, and the weight of each cell."""
+    columns, cells = np.unique(np.round(table.T, _DIGITS), axis=0, return_inverse=True)
+    cells = cells.reshape(-1)
+    return columns.T, cells, np.bincount(cells, weights).astype(np.float64)
+
+
+def _observed(table: Floats, counts: Indices) -> ObservedGroup:
+    """Return the rows that occur in a group, and how often."""
+    occurring = counts > 0
+    return table[occurring], counts[occurring].astype(np.float64)
 
 
 _FIT_GAP = 1e-3
@@ -230,17 +233,23 @@ def predict_accuracy(
     repetitions: int,
     generator: np.random.Generator,
 ) -> Accuracy:
-    """Predict the standard errors of maximum-likelihood estimates from so many subjects."""
+    """Predict the standard errors of maximum-likelihood estimates from so many subjects.
+
+    They are infinite for goals that the outcomes do not determine at all.
+    """
     inverse = _PseudoInverse.of(outcomes.information)
     determined = [_is_determined(outcomes, target, inverse) for target in targets]
-    determined_targets = list(compress(targets, determined))
-    if not determined_targets:
-        return _with_undetermined(Accuracy((), (), math.inf, 0.0, 0), determined)
     if not all(determined):
-        partial = predict_accuracy(
-            outcomes, determined_targets, subjects, repetitions=repetitions, generator=generator
-        )
-        return _with_undetermined(partial, determined)
+        errors, groups = np.full((2, len(targets)), math.inf), 0
+        if any(determined):
+            targets = list(compress(targets, determined))
+            partial = predict_accuracy(
+                outcomes, targets, subjects, repetitions=repetitions, generator=generator
+            )
+            errors[:, determined] = partial.standard_errors, partial.asymptotic
+            groups = partial.groups
+        all_errors, limits = map(tuple, errors.tolist())
+        return Accuracy(all_errors, limits, math.inf, 0.0, groups)
     rows = np.concatenate([_cell_means(target, outcomes) for target in targets])
     weights = outcomes.weights
     efficient = inverse.times(rows)
@@ -331,15 +340,3 @@ class _PseudoInverse:
 
     def times(self, rows: Floats) -> Floats:
         return np.asarray((rows @ self.directions / self.sizes) @ self.directions.T)
-
-
-def _with_undetermined(accuracy: Accuracy, determined: Sequence[bool]) -> Accuracy:
-    """Insert infinite errors for goals that are not determined at all."""
-    errors, limits = iter(accuracy.standard_errors), iter(accuracy.asymptotic)
-    return Accuracy(
-        tuple(next(errors) if is_determined else math.inf for is_determined in determined),
-        tuple(next(limits) if is_determined else math.inf for is_determined in determined),
-        math.inf,
-        0.0,
-        accuracy.groups,
-    )

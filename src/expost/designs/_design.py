@@ -62,6 +62,11 @@ class Prediction:
         """The delta of its guarantee: 0 unless the strategy needs a budget with a delta."""
         return self.strategy.delta if isinstance(self.strategy, DeclaredPlan) else Fraction(0)
 
+    @property
+    def is_usable(self) -> bool:
+        """Whether the study can carry it out, and it determines all goals."""
+        return self.possible and math.isfinite(self.error)
+
     def is_tied_with(self, other: Prediction) -> bool:
         """Return whether the two are equally accurate, within the error of the simulation."""
         noise = math.hypot(self.accuracy.simulation_error, other.accuracy.simulation_error)
@@ -113,17 +118,9 @@ class Design(ResultTable):
 
         One with a delta only if none with the stronger guarantee is as good.
         """
-        candidates = [
-            prediction
-            for prediction in self.predictions
-            if prediction.possible and math.isfinite(prediction.error)
-        ]
-        tied = (
-            prediction
-            for prediction in candidates
-            if not prediction.delta and prediction.is_tied_with(candidates[0])
-        )
-        return next(tied, candidates[0]) if candidates else None
+        usable = [prediction for prediction in self.predictions if prediction.is_usable]
+        tied = (p for p in usable if not p.delta and p.is_tied_with(usable[0]))
+        return next(tied, usable[0]) if usable else None
 
     @property
     def alike(self) -> tuple[Prediction, ...]:
@@ -131,22 +128,13 @@ class Design(ResultTable):
         best = self.recommended
         if best is None:
             return ()
-        return tuple(
-            prediction
-            for prediction in self.predictions
-            if prediction is not best and prediction.possible and prediction.is_tied_with(best)
-        )
+        others = (p for p in self.predictions if p is not best)
+        return tuple(p for p in others if p.possible and p.is_tied_with(best))
 
     def best_of(self, *families: str) -> Prediction | None:
         """Return the most accurate possible strategy of some families, or None."""
-        for prediction in self.predictions:
-            if (
-                prediction.possible
-                and prediction.strategy.family in families
-                and math.isfinite(prediction.error)
-            ):
-                return prediction
-        return None
+        usable = (p for p in self.predictions if p.is_usable and p.strategy.family in families)
+        return next(usable, None)
 
     def columns(self) -> dict[str, Any]:
         """Return the columns of a table; ``to_polars`` and ``to_pandas`` make frames of them."""

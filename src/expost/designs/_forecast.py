@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, assert_never
 
@@ -11,21 +11,22 @@ import numpy as np
 from expost._types import Floats, Indices
 from expost.answers import Answers
 from expost.cards import View
-from expost.designs._model_support import Row, model_support, read_population
+from expost.designs._model_support import model_support, read_population
+from expost.designs.study import MOST_ROUNDS, read_count
 from expost.domains import Attributes, Box, FiniteSet, Variable
 from expost.errors import InvalidInput, at, expect
 from expost.estimation._mle import fit_mixture
+from expost.estimation._support import record_support
 from expost.files.reading import read_integer
 from expost.files.tables import ResultTable
 from expost.filters import Filter
 from expost.panel import Panel
-from expost.queries import PartLikelihood, Query, check_query
+from expost.queries import Query, check_query
 from expost.sampling import InsecureSource
 
 __all__ = ["Forecast", "forecast"]
 
 
-_MOST_ROUNDS = 1_000
 _GAP = 1e-2
 _STEPS = 300
 
@@ -117,8 +118,7 @@ def forecast(
         raise InvalidInput("the answers name none; give one", "filter")
     check_query(query)
     with at("rounds"):
-        if (round_count := read_integer(rounds, at_least=1)) > _MOST_ROUNDS:
-            raise InvalidInput(f"must be at most {_MOST_ROUNDS:,}")
+        round_count = read_count(rounds, 1, MOST_ROUNDS)
     with at("repetitions"):
         repetition_count = read_integer(repetitions, at_least=1) if round_count > 1 else 1
     with at("seed"):
@@ -145,10 +145,9 @@ def _panel_starter(answers: Answers, filter_: Filter) -> Callable[[int], Panel]:
     """Return a function that starts a panel with the recorded answers, by a seed."""
     likelihoods = {key: query.on(answers.domain) for key, query in answers.queries.items()}
     exchanges = [(key, likelihoods[key].responses[y]) for key, y in answers.responses]
-    codes = answers.codes.tolist()
-    queries = [exchanges[code][0] for code in codes]
-    responses = [exchanges[code][1] for code in codes]
-    subject_rows = np.repeat(np.arange(len(answers)), answers.exchanges).tolist()
+    queries = [exchanges[code][0] for code in answers.codes]
+    responses = [exchanges[code][1] for code in answers.codes]
+    subject_rows = np.repeat(np.arange(len(answers)), answers.exchanges)
     subjects = [answers.subjects[row] for row in subject_rows]
 
     def start_panel(seed: int) -> Panel:
@@ -185,7 +184,8 @@ def _value_sampler(
             values = domain.values
             logs = [query.on(domain).term(position).logs for query, position in responses]
         case Attributes():
-            logs = [_part_logs(query.on(domain), y, support.rows) for query, y in responses]
+            records = record_support(domain, variables)
+            logs = [records.likelihoods(query).logs(position) for query, position in responses]
         case Box():
             points = [domain.locate(value) for value in values]
             columns = list(np.array(points, dtype=np.float64).T)
@@ -201,17 +201,6 @@ def _value_sampler(
         return [values[i] for i in indices]
 
     return draw_values
-
-
-def _part_logs(likelihood: PartLikelihood, position: int, rows: Sequence[Row]) -> Floats:
-    """Compute the log-likelihood of a response for each row of attributes."""
-    names = [name for name, _ in likelihood.variables]
-    part_values = [[row[name] for name in names] for row in rows]
-    indices = [
-        likelihood.part.locate(values if len(names) > 1 else values[0]) for values in part_values
-    ]
-    part_indices = np.array(indices, dtype=np.intp)
-    return np.asarray(likelihood.on_part.term(position).logs[part_indices])
 
 
 def _index_sampler(

@@ -17,12 +17,12 @@ from expost.designs._accuracy import ExactOutcomes, Outcomes, SubsetOutcomes, Ta
 from expost.designs._model_support import ModelSupport
 from expost.domains import Attributes, Box, Domain, FiniteSet, Variable
 from expost.errors import InvalidInput, at, make_printable
+from expost.estimation._support import response_probabilities
 from expost.files.reading import members, text
-from expost.knowledge import Statement, parse_predicate
+from expost.knowledge import Statement, locate_all, parse_predicate
 from expost.numbers import exact
 from expost.queries import (
     LiftedLikelihood,
-    Likelihood,
     Pairwise,
     Query,
     channel,
@@ -160,16 +160,11 @@ def response_table_on(domain: Domain, values: Iterable[Any], query: Query) -> Fl
         supported = [likelihood.supported_values(y) for y in range(len(likelihood.responses))]
         rows = np.exp(log_ratio * np.array(supported, dtype=np.float64))
         return np.asarray(rows / rows.sum(axis=0))
-    indices = [domain.locate(value) for value in values]
+    points: list[Any] = list(locate_all(domain, values))
     if isinstance(likelihood, LiftedLikelihood):
         # A row for each class of values is enough, of which there are few.
-        classes = _listed_table(likelihood.original, range(len(likelihood.original.domain)))
-        return np.asarray(classes.T[likelihood.indices[np.array(indices, dtype=np.intp)]].T)
-    return _listed_table(likelihood, indices)
-
-
-def _listed_table(likelihood: Likelihood[Any], indices: Iterable[Any]) -> Floats:
-    pmfs = [likelihood.pmf(index) for index in indices]
+        return response_probabilities(likelihood.original)[likelihood.indices[points]].T
+    pmfs = [likelihood.pmf(point) for point in points]
     positions = range(len(likelihood.responses))
     return np.array([[pmf.weight(y) / pmf.total for pmf in pmfs] for y in positions])
 
@@ -355,11 +350,8 @@ def read_goal(goal: Any) -> Goal:
 
 def _members_target(domain: FiniteSet, values: tuple[Any, ...]) -> tuple[Target, StudyQuestion]:
     answers = np.zeros(len(domain), dtype=np.intp)
-    for index, value in enumerate(values):
-        position = domain.locate(value)
-        if position is None:
-            raise InvalidInput("is not a value of the domain", f"share[{index}]")
-        answers[position] = 1
+    with at("share"):
+        answers[list(locate_all(domain, values))] = 1
     return _statement_target(answers)
 
 

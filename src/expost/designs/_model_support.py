@@ -19,17 +19,24 @@ from expost._types import Floats, Indices
 from expost.domains import (
     Attributes,
     Box,
-    Categories,
     Domain,
     FiniteSet,
-    Integers,
     Scalar,
     Variable,
     join_names,
 )
 from expost.errors import InvalidInput, at
 from expost.files.reading import as_list, members
-from expost.knowledge import Belief, RecordBelief, Samples, Statement, named_rows, read_probability
+from expost.knowledge import (
+    Belief,
+    RecordBelief,
+    Samples,
+    Statement,
+    allowed_histories,
+    locate_all,
+    named_rows,
+    read_probability,
+)
 
 __all__ = [
     "MOST_VALUES",
@@ -75,18 +82,7 @@ class UniformPopulation:
         return _shares([1] * len(rows))
 
     def box_points(self, domain: Box, seed: int) -> tuple[Sequence[Any], Floats]:
-        generator = np.random.default_rng(seed)
-        columns: list[list[Any]] = []
-        for side in domain.sides:
-            if isinstance(side, Categories):
-                labels = generator.integers(len(side.labels), size=_POINTS)
-                columns.append([side.labels[i] for i in labels])
-            elif isinstance(side, Integers):
-                integers = generator.integers(side.lower, side.upper + 1, size=_POINTS)
-                columns.append(integers.tolist())
-            else:
-                columns.append(generator.uniform(side.lower, side.upper, size=_POINTS).tolist())
-        return _points(zip(*columns, strict=True))
+        return _points(Samples.uniform(domain, _POINTS, seed=seed).points)
 
 
 @dataclass(frozen=True)
@@ -147,10 +143,8 @@ class PilotSample:
         return PriorPopulation(Samples(domain, list(self.values))).box_points(domain, seed)
 
     def _value_indices(self, domain: FiniteSet | Attributes) -> list[Any]:
-        indices: list[Any] = [domain.locate(value) for value in self.values]
-        if None in indices:
-            raise InvalidInput("is not a value of the domain", f"sample[{indices.index(None)}]")
-        return indices
+        with at("sample"):
+            return list(locate_all(domain, self.values))
 
 
 @dataclass(frozen=True)
@@ -373,22 +367,11 @@ def _check(size: int, noun: str) -> None:
 
 def _histories(domain: Attributes, name: str, steps: Sequence[int]) -> list[tuple[Scalar, ...]]:
     """List all histories of an attribute over some steps that its limits allow."""
-    attribute = domain[name]
-    values = [x for x in attribute.values.values if not isinstance(x, tuple)]
+    values: Sequence[Any] = domain[name].values.values
     if not steps:
         return [(x,) for x in values]
     if len(values) ** min(len(steps), 24) > 1 << 24:
         _check(len(values) ** len(steps), f"histories of {name}")
-    change = attribute.change
-    assert change is not None
-    histories: list[tuple[Scalar, ...]] = [()]
-    for position, step in enumerate(steps):
-        histories = [(*history, x) for history in histories for x in values]
-        if change.times is not None:
-            times = change.times
-            histories = [h for h in histories if sum(a != b for a, b in pairwise(h)) <= times]
-        if change.max_step is not None and position:
-            reach = change.max_step * (step - steps[position - 1])
-            histories = [h for h in histories if abs(Fraction(h[-1]) - Fraction(h[-2])) <= reach]
-        _check(len(histories), f"histories of {name}")
-    return histories
+    for rows in allowed_histories(domain[name], steps):
+        _check(len(rows), f"histories of {name}")
+    return [tuple(values[index] for index in row) for row in rows.tolist()]

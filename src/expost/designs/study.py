@@ -32,14 +32,23 @@ from expost.numbers import ExactLike, positive
 from expost.queries import LARGEST_EPSILON, read_delta
 from expost.transcript import check_version
 
-__all__ = ["LEAST_EPSILON", "Arrival", "Study", "StudyModel", "load_study", "study_from_json"]
+__all__ = [
+    "LEAST_EPSILON",
+    "MOST_ROUNDS",
+    "Arrival",
+    "Study",
+    "StudyModel",
+    "load_study",
+    "read_count",
+    "study_from_json",
+]
 
 
 _MOST_GOALS = 100
 LEAST_EPSILON = Fraction(1, 100)
 """The least budget of a study: below it, steps of many saturating queries are too small."""
 _MOST_SUBJECTS = 100_000_000
-_MOST_ROUNDS = 1_000
+MOST_ROUNDS = 1_000
 
 
 class Arrival(Enum):
@@ -106,7 +115,7 @@ class Study:
         with at("domain"):
             expect(domain, Domain, "a FiniteSet, Attributes or a Box")
         with at("subjects"):
-            subject_count = _within(subjects, 10, _MOST_SUBJECTS)
+            subject_count = read_count(subjects, 10, _MOST_SUBJECTS)
         with at("epsilon"):
             exact_epsilon = _budget(epsilon)
         goal_list = read_list(goals, read_goal, "goals")
@@ -119,18 +128,17 @@ class Study:
             if arrival not in arrivals:
                 raise InvalidInput(f"must be one of {', '.join(arrivals)}")
         with at("rounds"):
-            round_count = _within(rounds, 1, _MOST_ROUNDS)
-        for name, value in {
-            "domain": domain,
-            "subjects": subject_count,
-            "epsilon": exact_epsilon,
-            "goals": tuple(goal_list),
-            "population": population_,
-            "delta": Fraction(0) if delta is None else read_delta(delta),
-            "arrival": Arrival(arrival),
-            "rounds": round_count,
-        }.items():
-            object.__setattr__(self, name, value)
+            round_count = read_count(rounds, 1, MOST_ROUNDS)
+        vars(self).update(
+            domain=domain,
+            subjects=subject_count,
+            epsilon=exact_epsilon,
+            goals=tuple(goal_list),
+            population=population_,
+            delta=Fraction(0) if delta is None else read_delta(delta),
+            arrival=Arrival(arrival),
+            rounds=round_count,
+        )
 
     def __repr__(self) -> str:
         goals = f"{len(self.goals)} goal{'s' if len(self.goals) > 1 else ''}"
@@ -143,7 +151,7 @@ class Study:
         """Return this study with another budget."""
         other = copy(self)
         with at("epsilon"):
-            object.__setattr__(other, "epsilon", _budget(epsilon))
+            vars(other).update(epsilon=_budget(epsilon))
         return other
 
     @cached_property
@@ -170,7 +178,8 @@ def _budget(epsilon: ExactLike) -> Fraction:
     return budget
 
 
-def _within(value: Any, at_least: int, at_most: int) -> int:
+def read_count(value: Any, at_least: int, at_most: int) -> int:
+    """Read an integer between two bounds."""
     count = read_integer(value, at_least=at_least)
     if count > at_most:
         raise InvalidInput(f"must be at most {at_most:,}")

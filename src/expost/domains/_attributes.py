@@ -13,6 +13,9 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, overload
 
+import numpy as np
+
+from expost._types import Indices
 from expost.cards import card
 from expost.domains._coordinates import Categories, Integers, Side
 from expost.domains._finite_set import (
@@ -301,6 +304,15 @@ class Part(FiniteSet):
         if about not in self._parts:
             self._parts[about] = Part(about, [self.sets[self.about.index(name)] for name in about])
         return self._parts[about]
+
+    def indices_about(self, names: Sequence[str]) -> Indices:
+        """Return the index of each combination among those of some of its attributes."""
+        if not names:
+            return np.zeros(len(self), dtype=np.intp)
+        axes = np.unravel_index(np.arange(len(self)), self.sizes)
+        named = [self.about.index(name) for name in names]
+        sizes = [self.sizes[axis] for axis in named]
+        return np.ravel_multi_index([axes[axis] for axis in named], sizes).astype(np.intp)
 
     @cached_property
     def _parts(self) -> dict[tuple[str, ...], Part]:

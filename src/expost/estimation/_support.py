@@ -21,7 +21,7 @@ from expost._types import Floats, Indices
 from expost.answers import Answers
 from expost.domains import Attributes, Box, FiniteSet, Part, Variable, join_names
 from expost.errors import InvalidInput, at, expect
-from expost.knowledge import Samples, history_factors, states_per_value
+from expost.knowledge import Samples, allowed_histories
 from expost.queries import (
     BoxLikelihood,
     FiniteLikelihood,
@@ -198,18 +198,14 @@ def _values_or_histories(
         single = np.arange(len(attribute.values))[:, None]
         return [([variable], single) for variable in attribute_variables]
     steps = sorted(step for _, step in attribute_variables if step is not None)
-    first, *moves = history_factors(name, attribute, steps)
-    rows = np.flatnonzero(first.weights)[:, None]
-    for move in moves:
-        history_index, next_values = np.nonzero(move.weights[rows[:, -1]])
-        if len(history_index) > MOST_VALUES:
+    for rows in allowed_histories(attribute, steps):
+        if len(rows) > MOST_VALUES:
             raise InvalidInput(
                 f"{name} has more than {MOST_VALUES:,} histories over the {len(steps)} steps that "
                 "were asked about, which is too many to estimate together",
                 "domain",
             )
-        rows = np.column_stack([rows[history_index], next_values])
-    return [([(name, step) for step in steps], rows // states_per_value(attribute, steps))]
+    return [([(name, step) for step in steps], rows)]
 
 
 def _variables_text(domain: Attributes, variables: Iterable[Variable]) -> str:
@@ -353,9 +349,7 @@ def _set_estimand(domain: FiniteSet, names: tuple[str, ...] | None, step: int | 
         raise InvalidInput("leave it out: these answers are about one step", "at")
     with at("about"):
         part = domain.part(names)
-    axes = np.unravel_index(np.arange(len(domain)), domain.sizes)
-    named_axes = [axes[domain.about.index(name)] for name in names]
-    return Estimand(part, support, np.ravel_multi_index(named_axes, part.sizes).astype(np.intp))
+    return Estimand(part, support, domain.indices_about(names))
 
 
 def _attributes_estimand(

@@ -71,9 +71,9 @@ from expost.knowledge._leakage import (
     vulnerability,
 )
 from expost.knowledge._priors import load_prior
-from expost.knowledge._record_belief import RecordBelief, history_factors, states_per_value
+from expost.knowledge._record_belief import RecordBelief, allowed_histories
 from expost.knowledge._samples import GainEstimate, Samples, estimated_gain
-from expost.knowledge._statement import Statement, read_probability
+from expost.knowledge._statement import Statement, locate_all, read_probability
 
 __all__ = [
     "Belief",
@@ -91,6 +91,7 @@ __all__ = [
     "Tries",
     "Witness",
     "allowed_confidence",
+    "allowed_histories",
     "average_leakage",
     "bayes_capacity",
     "broken_limit",
@@ -102,11 +103,11 @@ __all__ = [
     "exact_likelihoods",
     "expected_vulnerability",
     "gain_ratio",
-    "history_factors",
     "knowledge_gain",
     "leakage_history",
     "learning_limit",
     "load_prior",
+    "locate_all",
     "max_case_leakage",
     "named_rows",
     "nats_of",
@@ -114,7 +115,6 @@ __all__ = [
     "posterior_vulnerability",
     "read_probability",
     "realized_leakage",
-    "states_per_value",
     "vulnerability",
     "witness",
 ]

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from expost.domains import FiniteSet, Value, require_finite
 from expost.errors import InvalidInput, at, expect
 from expost.files.reading import as_list, read_list
-from expost.knowledge._statement import Statement, read_probability
+from expost.knowledge._statement import Statement, locate_all, read_probability
 from expost.numbers import exact
 from expost.tally import Summand
 from expost.transcript import Transcript
@@ -214,16 +214,14 @@ def _entries(domain: FiniteSet, values_or_mapping: Any, name: str) -> tuple[list
     with at(name):
         if isinstance(values_or_mapping, Mapping):
             result = [Fraction(0)] * len(domain)
-            positions_seen: set[int] = set()
-            for index, value in enumerate(values_or_mapping):
-                position = domain.locate(value)
-                if position is None or position in positions_seen:
-                    reason = "is not a value of the domain" if position is None else "comes twice"
-                    raise InvalidInput(reason, f"[{index}]")
-                positions_seen.add(position)
-                with at(f"[{index}]"):
-                    result[position] = read_amount(values_or_mapping[value])
             entries: list[Any] = list(values_or_mapping.values())
+            positions_seen: set[int] = set()
+            for index, position in enumerate(locate_all(domain, values_or_mapping)):
+                with at(f"[{index}]"):
+                    if position in positions_seen:
+                        raise InvalidInput("comes twice")
+                    positions_seen.add(position)
+                    result[position] = read_amount(entries[index])
         else:
             entries = as_list(values_or_mapping)
             if len(entries) != len(domain):

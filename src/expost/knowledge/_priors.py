@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, assert_never
 
 from expost.domains import Attributes, Box, Categories, Domain, FiniteSet, Part, join_names
 from expost.errors import InvalidInput, at, expect
 from expost.files.reading import NumberText, number
-from expost.files.regular import read_text
+from expost.files.tables import read_csv
 from expost.knowledge._belief import MISS, Belief, read_amount
 from expost.knowledge._grammar import coordinate_names
 from expost.knowledge._record_belief import RecordBelief
@@ -22,7 +21,8 @@ __all__ = ["load_prior"]
 
 _WEIGHTS = ("probability", "count")
 
-Row = dict[str, str]
+Columns = Mapping[str, Sequence[str]]
+Row = Mapping[str, str]
 
 
 def load_prior(path: str | os.PathLike[str], domain: Domain) -> Belief | RecordBelief | Samples:
@@ -48,59 +48,41 @@ def load_prior(path: str | os.PathLike[str], domain: Domain) -> Belief | RecordB
     expect(path, (str, os.PathLike), "the name of a file")
     expect(domain, Domain, "a FiniteSet, Attributes or a Box")
     with at(os.fspath(path), ": "):
-        header, rows = _table(path)
+        names = (*coordinate_names(domain), *_WEIGHTS)
+        table = read_csv(Path(path), names)
+        columns = {name: column for name, column in table.items() if name in names}
         match domain:
             case FiniteSet():
-                _check_columns(header, coordinate_names(domain))
-                return _belief(domain, header, rows)
+                return _belief(domain, columns)
             case Attributes():
-                return _record_belief(domain, header, rows)
+                return _record_belief(domain, columns)
             case Box():
-                _check_columns(header, coordinate_names(domain))
-                return _samples(domain, rows)
+                return _samples(domain, columns)
             case _:
                 assert_never(domain)
 
 
-def _record_belief(domain: Attributes, header: list[str], rows: list[Row]) -> RecordBelief:
-    names = tuple(dict.fromkeys(name for name in header if name in domain.names))
+def _record_belief(domain: Attributes, columns: Columns) -> RecordBelief:
+    names = tuple(name for name in columns if name in domain.names)
     if not names:
         raise InvalidInput(f"has no column for any of {join_names(domain.names)}")
-    _check_columns(header, names)
-    belief = _belief(domain.part(names), header, rows)
+    belief = _belief(domain.part(names), columns)
     shares = [Fraction(weight, belief.total) for weight in belief.weights]
     return RecordBelief(domain, {names: shares})
 
 
-def _check_columns(header: list[str], names: Sequence[str]) -> None:
-    """Refuse a table that lacks one of these columns, or has one twice."""
+def _rows(columns: Columns, names: Sequence[str]) -> list[Row]:
+    """Return the rows of a table; refuse one that lacks one of these columns."""
     for name in names:
-        if header.count(name) != 1:
-            state = "is missing" if name not in header else "is there twice"
-            raise InvalidInput(f"column {name!r} {state}")
+        if name not in columns:
+            raise InvalidInput(f"column {name!r} is missing")
+    return [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
 
 
-def _table(path: str | os.PathLike[str]) -> tuple[list[str], list[Row]]:
-    lines = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
-    try:
-        header = next(lines, [])
-        if not header:
-            raise InvalidInput("is empty")
-        rows: list[Row] = []
-        for cells in filter(None, lines):
-            if len(cells) != len(header):
-                reason = f"has {len(cells)} cells, the header {len(header)}"
-                raise InvalidInput(reason, f"row {len(rows) + 1}")
-            rows.append(dict(zip(header, cells, strict=True)))
-    except csv.Error as error:
-        raise InvalidInput(f"not CSV: {error}", f"line {lines.line_num}") from None
-    return header, rows
-
-
-def _samples(box: Box, rows: list[Row]) -> Samples:
+def _samples(box: Box, columns: Columns) -> Samples:
     names = coordinate_names(box)
     points: list[list[Any]] = []
-    for index, row in enumerate(rows, start=1):
+    for index, row in enumerate(_rows(columns, names), start=1):
         with at(f"row {index}"):
             point = [
                 row[name] if isinstance(side, Categories) else _read_number(row[name], name)
@@ -112,9 +94,10 @@ def _samples(box: Box, rows: list[Row]) -> Samples:
     return Samples(box, points)
 
 
-def _belief(domain: FiniteSet, header: list[str], rows: list[Row]) -> Belief:
+def _belief(domain: FiniteSet, columns: Columns) -> Belief:
     names = coordinate_names(domain)
-    weight_columns = [name for name in _WEIGHTS if name in header and name not in names]
+    rows = _rows(columns, names)
+    weight_columns = [name for name in _WEIGHTS if name in columns and name not in names]
     if len(weight_columns) != 1:
         raise InvalidInput("must have one of the columns probability, count")
     (column,) = weight_columns

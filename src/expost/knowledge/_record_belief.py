@@ -9,7 +9,7 @@ often it has changed so far. Proof: docs/theory/knowledge.md.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from fractions import Fraction
@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost._format import format_list
+from expost._types import Indices
 from expost.domains import Attribute, Attributes, Variable, join_names
 from expost.errors import InvalidInput, at, expect
 from expost.files.reading import read_integer, read_list, text
@@ -29,7 +30,7 @@ from expost.loss._elimination import plan_elimination, rank
 from expost.tally import Summand
 from expost.transcript import Transcript
 
-__all__ = ["RecordBelief", "history_factors", "states_per_value"]
+__all__ = ["RecordBelief", "allowed_histories"]
 
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)
@@ -264,10 +265,27 @@ def history_factors(name: str, attribute: Attribute, steps: Sequence[int]) -> li
     return factors
 
 
+def allowed_histories(attribute: Attribute, steps: Sequence[int]) -> Iterator[Indices]:
+    """Yield, after each step, all histories so far that the limits of changes allow.
+
+    A history is a row of indices of values. The last step is fastest.
+    """
+    count = states_per_value(attribute, steps)
+    states = np.arange(len(attribute.values), dtype=np.intp)[:, None] * count
+    yield states // count
+    for earlier, later in itertools.pairwise(steps):
+        moves = _moves(attribute, later - earlier, count)
+        history_index, next_states = np.nonzero(moves[states[:, -1]])
+        states = np.column_stack([states[history_index], next_states])
+        yield states // count
+
+
 def _moves(attribute: Attribute, gap: int, count: int) -> NDArray[np.int64]:
     """Return a 0/1 table of the moves between states at two steps that are ``gap`` apart."""
     size, change = len(attribute.values), attribute.change
     assert change is not None, "only what changes has histories"
+    if not change.limited:
+        return np.ones((size, size), dtype=np.int64)
     same = np.eye(size, dtype=np.int64)
     if change.times is not None:
         stay, go = np.eye(count, dtype=np.int64), np.eye(count, k=1, dtype=np.int64)

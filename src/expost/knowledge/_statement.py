@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from fractions import Fraction
@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from expost.domains import MOST_COMBINATIONS, Attributes, FiniteSet, Variable, join_names
+from expost.domains import MOST_COMBINATIONS, Attributes, Domain, FiniteSet, Variable, join_names
 from expost.errors import InvalidInput, at, expect
 from expost.files.reading import as_list, read_list
 from expost.knowledge._grammar import named_rows, parse_predicate
 from expost.numbers import exact
 
-__all__ = ["Statement", "read_probability"]
+__all__ = ["Statement", "locate_all", "read_probability"]
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -117,12 +117,10 @@ def _probabilities(domain: FiniteSet, definition: Any) -> list[Fraction]:
         return [Fraction(holds(row)) for row in named_rows(domain, domain.values)]
     if isinstance(definition, Mapping):
         result = [Fraction(0)] * len(domain)
-        for index, value in enumerate(definition):
-            position = domain.locate(value)
-            if position is None:
-                raise InvalidInput("is not a value of the domain", f"[{index}]")
+        entries: list[Any] = list(definition.values())
+        for index, position in enumerate(locate_all(domain, definition)):
             with at(f"[{index}]"):
-                result[position] = read_probability(definition[value])
+                result[position] = read_probability(entries[index])
         return result
     if callable(definition):
         named = domain.names is not None
@@ -132,6 +130,15 @@ def _probabilities(domain: FiniteSet, definition: Any) -> list[Fraction]:
     if len(entries) != len(domain):
         raise InvalidInput(f"has {len(entries)} probabilities for {len(domain)} values")
     return read_list(entries, read_probability)
+
+
+def locate_all(domain: Domain, values: Iterable[Any]) -> Iterator[Any]:
+    """Yield the position of each value; refuse the first that is not in the domain."""
+    for index, value in enumerate(values):
+        position = domain.locate(value)
+        if position is None:
+            raise InvalidInput("is not a value of the domain", f"[{index}]")
+        yield position
 
 
 def read_probability(entry: Any) -> Fraction:

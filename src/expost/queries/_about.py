@@ -325,10 +325,7 @@ def lift_to_part(likelihood: FiniteLikelihood, part: Part) -> FiniteLikelihood:
     """Lift a likelihood to a part with more attributes, or with another order of them."""
     smaller = likelihood.domain
     assert isinstance(smaller, Part)
-    axes = np.unravel_index(np.arange(len(part)), part.sizes)
-    smaller_axes = [axes[part.about.index(name)] for name in smaller.about]
-    indices = np.ravel_multi_index(smaller_axes, smaller.sizes).astype(np.intp)
-    return lift_to_classes(likelihood, part, indices)
+    return lift_to_classes(likelihood, part, part.indices_about(smaller.about))
 
 
 def lift_to_classes(

@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Decimal
 from fractions import Fraction
 from functools import cached_property
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -456,11 +457,8 @@ class _MultiAnswerChannel(SaturatingChannel):
     def _levels(self) -> Iterator[Fraction]:
         low, high = self._level_range
         shares = self.shares((low + high) / 2)
-        widest: dict[int, int] = {}
-        for index, answer in enumerate(self.answers):
-            if answer not in widest or shares[index] > shares[widest[answer]]:
-                widest[answer] = index
-        slopes = {index: 1 / (self.ratios[index] - 1) for index in widest.values()}
+        widest = self._widest(shares)
+        slopes = {index: 1 / (self.ratios[index] - 1) for index in widest}
         numerator = sum((self.lows[index] * slope for index, slope in slopes.items()), Fraction(0))
         denominator = sum(slopes.values(), Fraction(0))
         sums = (numerator / (size + denominator) for size in range(1, len(widest)))
@@ -470,11 +468,8 @@ class _MultiAnswerChannel(SaturatingChannel):
         yield from sorted(levels, key=lambda level: abs(level - levels[best]))
 
     def _on_grid(self, shares: Sequence[Fraction], circle: int) -> RandomSets:
-        widest = self._widest(shares)
-        ends, total = [0], Fraction(0)
-        for share in widest:
-            total += share
-            ends.append(_nearest_integer(total * circle))
+        widest = [shares[index] for index in self._widest(shares)]
+        ends = [0, *(_nearest_integer(total * circle) for total in accumulate(widest))]
         starts, lengths = [], []
         for answer, share in zip(self.answers, shares, strict=True):
             start, width = ends[answer], ends[answer + 1] - ends[answer]
@@ -484,11 +479,13 @@ class _MultiAnswerChannel(SaturatingChannel):
             )
         return RandomSets(circle, tuple(starts), tuple(lengths))
 
-    def _widest(self, shares: Sequence[Fraction]) -> list[Fraction]:
-        widest = [Fraction(0)] * (max(self.answers) + 1)
-        for answer, share in zip(self.answers, shares, strict=True):
-            widest[answer] = max(widest[answer], share)
-        return widest
+    def _widest(self, shares: Sequence[Fraction]) -> list[int]:
+        """Return the class with the widest arc for each answer, the first of equals."""
+        widest: dict[int, int] = {}
+        for index, answer in enumerate(self.answers):
+            if answer not in widest or shares[index] > shares[widest[answer]]:
+                widest[answer] = index
+        return [widest[answer] for answer in sorted(widest)]
 
     def _starts(self, shares: Floats) -> Floats:
         widest = np.zeros(max(self.answers) + 1)

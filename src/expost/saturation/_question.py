@@ -15,7 +15,7 @@ from expost.domains import Attributes, Box, Domain, FiniteSet, Variable
 from expost.errors import InvalidInput, at
 from expost.files.canonical import canonical_bytes, value_tree
 from expost.files.reading import text
-from expost.knowledge import Statement, named_rows, parse_predicate
+from expost.knowledge import Statement, locate_all, named_rows, parse_predicate
 
 __all__ = ["AnswerPartition", "read_question", "read_seed"]
 
@@ -79,11 +79,7 @@ def _members(domain: FiniteSet, values: Any) -> Indices:
         message = "must be a statement, a name, or a collection of values"
         raise InvalidInput(message) from None
     answers = np.zeros(len(domain), dtype=np.intp)
-    for index, value in enumerate(listed_values):
-        position = domain.locate(value)
-        if position is None:
-            raise InvalidInput("is not a value of the domain", f"[{index}]")
-        answers[position] = 1
+    answers[list(locate_all(domain, listed_values))] = 1
     return answers
 
 

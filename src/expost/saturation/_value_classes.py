@@ -12,6 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_HALF_EVEN, Decimal
 from fractions import Fraction
 from typing import assert_never
 
@@ -22,6 +23,7 @@ from expost._types import Indices
 from expost.domains import MOST_COMBINATIONS, Attributes, Box, Domain, FiniteSet, Part, Variable
 from expost.errors import InvalidInput
 from expost.loss._on_attributes import AttributesLogLikelihood
+from expost.numbers import decimal_context
 from expost.queries import FiniteLikelihood, LiftedLikelihood, Query
 from expost.saturation._question import AnswerPartition
 from expost.tally import Summand
@@ -42,9 +44,9 @@ __all__ = [
 ]
 
 
-# A product of more bits is rounded to this many after each step.
+# A product of more bits is rounded to 60 digits after each step.
 _MOST_EXACT_BITS = 1 << 14
-_MANTISSA_BITS = 192
+_CONTEXT = decimal_context(60, ROUND_HALF_EVEN)
 
 
 def multiply_out(products: Sequence[Counter[int]]) -> tuple[bool, list[Fraction]]:
@@ -76,36 +78,22 @@ def _multiply_exactly(product: Counter[int]) -> Fraction:
 
 
 def _multiply_rounded(product: Counter[int]) -> Fraction:
-    """Multiply with a rounded mantissa: every step has a relative error below 2^-190."""
-    numerator, denominator = _RoundedNumber(), _RoundedNumber()
+    """Multiply in decimals: every step has a relative error below 2^-190."""
+    result = Decimal(1)
     for base, power in sorted(product.items()):  # the same steps for equal products
-        if power > 0:
-            numerator = numerator.times(_RoundedNumber(base).power(power))
-        elif power < 0:
-            denominator = denominator.times(_RoundedNumber(base).power(-power))
-    shift = numerator.exponent - denominator.exponent
-    quotient = (numerator.mantissa << 2 * _MANTISSA_BITS) // denominator.mantissa
-    rounded = _RoundedNumber(quotient, shift - 2 * _MANTISSA_BITS)
-    return Fraction(rounded.mantissa) * Fraction(2) ** rounded.exponent
+        step = _CONTEXT.multiply if power > 0 else _CONTEXT.divide
+        result = step(result, _rounded_power(base, abs(power)))
+    return Fraction(result)
 
 
-class _RoundedNumber:
-    """A number mantissa · 2^exponent, rounded down to a limit of bits."""
-
-    def __init__(self, mantissa: int = 1, exponent: int = 0) -> None:
-        drop = max(0, mantissa.bit_length() - _MANTISSA_BITS)
-        self.mantissa, self.exponent = mantissa >> drop, exponent + drop
-
-    def times(self, other: _RoundedNumber) -> _RoundedNumber:
-        return _RoundedNumber(self.mantissa * other.mantissa, self.exponent + other.exponent)
-
-    def power(self, exponent: int) -> _RoundedNumber:
-        result, square = _RoundedNumber(), self
-        while exponent:
-            if exponent & 1:
-                result = result.times(square)
-            square, exponent = square.times(square), exponent >> 1
-        return result
+def _rounded_power(base: int, exponent: int) -> Decimal:
+    # Context.power may differ in the last digit from machine to machine; products do not.
+    result, square = Decimal(1), Decimal(base)
+    while exponent:
+        if exponent & 1:
+            result = _CONTEXT.multiply(result, square)
+        square, exponent = _CONTEXT.multiply(square, square), exponent >> 1
+    return result
 
 
 _MOST_PATTERNS = 1 << 13
@@ -217,7 +205,7 @@ def _likelihoods_on_record(
     if not queried:
         listed = ListedLikelihoods(np.zeros(1, dtype=np.intp), (Fraction(1),), True)
     elif len(steps_of(queried)) <= 1 and _combination_count(domain, queried) <= MOST_COMBINATIONS:
-        listed = _list_likelihoods(_part(domain, queried), summands)
+        listed = _list_likelihoods(domain.part(_names(queried)), summands)
     return ValueLikelihoods(queried, summands, listed)
 
 
@@ -254,16 +242,26 @@ def _list_likelihoods(domain: FiniteSet, summands: Sequence[Summand]) -> ListedL
         code = np.unique(pairs, return_inverse=True)[1]
         if int(code.max()) >= _MOST_PATTERNS:
             return None
-    _, first, class_of = np.unique(code, return_index=True, return_inverse=True)
-    # Order classes by their first values, so that equal classes always get equal numbers.
-    order = np.argsort(first)
-    exact, products = multiply_out(_powers(domain, summands, first[order].tolist()))
+    first, class_of = _number_classes(code)
+    exact, products = multiply_out(_powers(domain, summands, first.tolist()))
     class_ids: dict[Fraction, int] = {}
-    merged = np.empty(len(order), dtype=np.intp)
-    merged[order] = [class_ids.setdefault(product, len(class_ids)) for product in products]
+    merged = np.array([class_ids.setdefault(product, len(class_ids)) for product in products])
     classes = merged[class_of]
     classes.setflags(write=False)
     return ListedLikelihoods(classes, tuple(class_ids), exact)
+
+
+def _number_classes(code: Indices) -> tuple[Indices, Indices]:
+    """Number classes of equal codes by their first values, so that equal classes agree.
+
+    Returns:
+        The first value of each class, and the class of each value.
+    """
+    _, first, class_of = np.unique(code, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    classes = np.argsort(order)[class_of].astype(np.intp)
+    classes.setflags(write=False)
+    return first[order], classes
 
 
 def _equal_weight_codes(likelihood: FiniteLikelihood, position: int) -> Indices:
@@ -332,10 +330,7 @@ class ValueClasses:
             answers = tuple(rank[answer] for answer in answers)
         kinds = [(answer, *kind) for answer, kind in zip(answers, class_kinds, strict=True)]
         order = sorted(range(len(kinds)), key=kinds.__getitem__)
-        positions = [0] * len(order)
-        for position, index in enumerate(order):
-            positions[index] = position
-        return tuple(kinds[index] for index in order), positions
+        return tuple(kinds[index] for index in order), np.argsort(order).tolist()
 
     @property
     def all_distinct(self) -> bool:
@@ -347,7 +342,7 @@ class ValueClasses:
         if not self.variables:
             return query
         step = next(iter(steps_of(self.variables)), None)
-        return query.about(*(name for name, _ in self.variables), at=step)
+        return query.about(*_names(self.variables), at=step)
 
 
 def value_classes(
@@ -376,9 +371,9 @@ def _record_classes(
     variables = sorted_variables(domain, (*question_variables, *answered_variables))
     listed, size = likelihoods.listed, _combination_count(domain, variables)
     if listed is not None and len(steps_of(variables)) <= 1 and size <= MOST_COMBINATIONS:
-        part = _part(domain, variables)
-        answers = partition.answers[_part_indices(part, question_variables)]
-        class_of = _part_indices(part, answered_variables)
+        part = domain.part(_names(variables))
+        answers = partition.answers[part.indices_about(_names(question_variables))]
+        class_of = part.indices_about(_names(answered_variables))
         try:
             return _listed_classes(variables, answers, listed.class_of[class_of], listed)
         except _TooMany:
@@ -392,8 +387,8 @@ def _by_extremes(
 ) -> ValueClasses:
     """Group the combinations of the question's variables, with all other variables at the worst."""
     variables = sorted_variables(domain, partition.variables)
-    part = _part(domain, variables)
-    answers = partition.answers[_part_indices(part, partition.variables)]
+    part = domain.part(_names(variables))
+    answers = partition.answers[part.indices_about(_names(partition.variables))]
     smallest, largest, exact = likelihoods.extremes(domain, variables, part)
     kinds: dict[tuple[int, Fraction, Fraction], int] = {}
     rows = zip(answers.tolist(), smallest, largest, strict=True)
@@ -424,28 +419,14 @@ def _listed_classes(
 ) -> ValueClasses:
     """Group values by their answers and likelihood classes."""
     code = answers * len(listed.likelihoods) + likelihood_class
-    _, first, class_of = np.unique(code, return_index=True, return_inverse=True)
+    first, classes = _number_classes(code)
     if len(first) > MOST_CLASSES:
         raise _TooMany(len(first))
-    order = np.argsort(first)
-    classes = np.argsort(order)[class_of].astype(np.intp)
-    classes.setflags(write=False)
-    class_answers = tuple(answers[first[order]].tolist())
+    class_answers = tuple(answers[first].tolist())
     sizes = tuple(np.bincount(classes).tolist())
-    class_indices = likelihood_class[first[order]].tolist()
-    lows = tuple(listed.likelihoods[index] for index in class_indices)
+    lows = tuple(listed.likelihoods[index] for index in likelihood_class[first].tolist())
     return ValueClasses(variables, classes, class_answers, sizes, lows, lows, listed.exact)
 
 
-def _part(domain: Attributes, variables: Sequence[Variable]) -> Part:
-    return domain.part(tuple(name for name, _ in variables))
-
-
-def _part_indices(part: Part, variables: Sequence[Variable]) -> Indices:
-    """Return the index of each combination among those of some of its variables."""
-    if not variables:
-        return np.zeros(len(part), dtype=np.intp)
-    axes = np.unravel_index(np.arange(len(part)), part.sizes)
-    part_axes = [part.about.index(name) for name, _ in variables]
-    sizes = [part.sizes[axis] for axis in part_axes]
-    return np.ravel_multi_index([axes[axis] for axis in part_axes], sizes).astype(np.intp)
+def _names(variables: Iterable[Variable]) -> tuple[str, ...]:
+    return tuple(name for name, _ in variables)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from itertools import combinations
 from math import comb, prod
 
@@ -23,13 +24,13 @@ _FEWEST_SUBJECTS = {True: 4_000, False: 20_000}
 
 
 def fixed_plan(
-    tables: Sequence[Floats], sampled: int, model: StudyModel, simulation: Simulation
+    model: StudyModel, query_epsilon: Fraction, sampled: int, simulation: Simulation
 ) -> Outcomes:
     """Return the outcomes if each subject is asked so many sampled questions, in a fixed plan.
 
-    ``tables`` has Pr(response | value) of each question. Where there are few kinds of outcomes
-    their probabilities are exact; else subjects are drawn.
+    Where there are few kinds of outcomes their probabilities are exact; else subjects are drawn.
     """
+    tables = [question.best_table(model.support, query_epsilon) for question in model.questions]
     count = len(tables)
     answering = (sampled / count,) * count
     sizes = [len(table) for table in tables]

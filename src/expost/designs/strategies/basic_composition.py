@@ -58,6 +58,4 @@ class BasicComposition:
         return True
 
     def outcomes(self, model: StudyModel, epsilon: Fraction, simulation: Simulation) -> Outcomes:
-        share = epsilon / self.sampled
-        tables = [question.best_table(model.support, share) for question in model.questions]
-        return fixed_plan(tables, self.sampled, model, simulation)
+        return fixed_plan(model, epsilon / self.sampled, self.sampled, simulation)

@@ -48,8 +48,7 @@ class DeclaredPlan:
 
     def outcomes(self, model: StudyModel, epsilon: Fraction, simulation: Simulation) -> Outcomes:
         query_epsilon = largest_of_plan(epsilon, self.delta, self.sampled)
-        tables = [question.best_table(model.support, query_epsilon) for question in model.questions]
-        return fixed_plan(tables, self.sampled, model, simulation)
+        return fixed_plan(model, query_epsilon, self.sampled, simulation)
 
 
 def largest_of_plan(epsilon: Fraction, delta: Fraction, times: int) -> Fraction:

@@ -20,17 +20,11 @@ class JointReport:
 
     latest_arrival: ClassVar[Arrival] = Arrival.UP_FRONT
     family: ClassVar[str] = "joint report"
-
-    @property
-    def name(self) -> str:
-        return "joint report"
-
-    @property
-    def description(self) -> str:
-        return (
-            "Ask each subject once, at the full budget, which combination of answers to all "
-            "questions is theirs (subset selection over the combinations)."
-        )
+    name: ClassVar[str] = "joint report"
+    description: ClassVar[str] = (
+        "Ask each subject once, at the full budget, which combination of answers to all "
+        "questions is theirs (subset selection over the combinations)."
+    )
 
     def fits(self, model: StudyModel) -> bool:
         if not model.all_statements or not model.support.reportable:

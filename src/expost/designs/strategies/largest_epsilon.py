@@ -34,10 +34,7 @@ class LargestEpsilon:
     total: int
     latest_arrival: ClassVar[Arrival] = Arrival.SEQUENTIAL
     family: ClassVar[str] = "the Bayesian filter"
-
-    @property
-    def name(self) -> str:
-        return "filter, largest epsilon, in steps"
+    name: ClassVar[str] = "filter, largest epsilon, in steps"
 
     @property
     def description(self) -> str:
