@@ -130,3 +130,14 @@ def test_means_on_a_box_are_those_of_its_points() -> None:
     assert np.allclose(study.model.targets[0].rows, 1 / (1 + np.exp(-logits)))
     assert np.allclose(study.model.targets[1].rows, [20, 40, 60])
     assert study.model.targets[1].scale == 90
+
+
+def test_histories_take_the_largest_step_exactly_as_written() -> None:
+    person = xp.Attributes(dose=xp.changing([0.1, 0.2, 0.3], max_step="0.1"))
+    goals = ["dose at 1 >= 0.2", "dose at 2 >= 0.2"]
+    support = Study(person, subjects=100, epsilon=1, goals=goals).model.support
+    histories = {(row["dose", 1], row["dose", 2]) for row in support.rows}
+    assert histories == {(a, b) for a in (0.1, 0.2, 0.3) for b in (0.1, 0.2, 0.3)} - {
+        (0.1, 0.3),
+        (0.3, 0.1),
+    }
