@@ -163,7 +163,19 @@ def test_answers_in_memory_and_transcripts_of_a_folder_are_audited_like_a_log(
     folder.mkdir()
     for subject in logged.subjects:
         logged.transcript(subject, guard).save(folder / f"{subject}.json")
-    assert xp.audit(folder, filter=guard).to_polars().equals(whole)
+    seen: list[tuple[int, int]] = []
+    audited = xp.audit(folder, filter=guard, progress=lambda *counts: seen.append(counts))
+    assert audited.to_polars().equals(whole)
+    # Files first, then subjects; the share that is done never falls.
+    shares = [done / total for done, total in seen]
+    assert shares == sorted(shares)
+    assert (seen[0], shares[-1]) == ((1, 24), 1.0)
+    sources: list[Any] = [answers, folder]
+    for source in sources:
+        with pytest.raises(xp.InvalidInput, match="memory: requires a log in files"):
+            xp.audit(source, filter=guard, memory=1_000)
+        with pytest.raises(xp.InvalidInput, match="resume: requires a log in files"):
+            xp.audit(source, filter=guard, resume=tmp_path / "parts")
 
 
 def test_histograms_beside_each_other_have_the_budget_as_an_edge() -> None:

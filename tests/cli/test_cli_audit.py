@@ -63,8 +63,8 @@ def test_a_budget_that_was_broken_is_exit_code_1_and_the_first_hundred_are_named
     result = json.loads(printed)
     assert (code, err) == (1, "")
     assert (result["subjects"], result["respected"], result["undecided"]) == (200, 50, 0)
-    assert result["broken"] == [f"s{index:03}" for index in range(100)]
-    assert result["broken_number"] == 150
+    assert result["broken_subjects"] == [f"s{index:03}" for index in range(100)]
+    assert result["broken"] == 150
     assert sum(result["histogram"]["counts"]) == 200
     assert len(result["worst"]) == 10
     assert result["worst"][0]["first_refused"] == 3
@@ -149,7 +149,7 @@ def test_a_folder_of_transcripts_is_audited_by_the_filter_file(run: Run, tmp_pat
         "audit", folder, "--filter", filter_file, "-o", tmp_path / "out", "--json"
     )
     assert code == 1
-    assert json.loads(printed)["broken"] == ["s000"]
+    assert json.loads(printed)["broken_subjects"] == ["s000"]
 
 
 class Page(HTMLParser):

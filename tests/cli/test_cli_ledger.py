@@ -344,7 +344,7 @@ def test_imported_answers_are_recorded_and_may_suspend(run: Run, do: Do, place: 
     assert (code, shown) == (1, "recorded           3\nnot within budget  2\n")
     printed = do("status", place)
     assert (printed["answers"], printed["kinds"], printed["suspended"]) == (5, {"imported": 3}, 1)
-    assert do("audit", place, code=1)["broken"] == ["ann"]
+    assert do("audit", place, code=1)["broken_subjects"] == ["ann"]
     code, shown, _ = run("ledger", "audit", place)
     assert (code, "ann: 2, now 2, not respected from exchange 3\n" in shown) == (1, True)
     code, _, _ = run("ledger", "report", place, "-o", "page.html")

@@ -126,6 +126,8 @@ def _write_other_files() -> None:
     Path("junk").write_bytes(b"\x1f\x8bxxxx")
     xp.proof.certificate(xp.load_transcript("transcript.json")).save("proof.json")
     Path("folder").mkdir()
+    Path("devices").mkdir()
+    xp.Transcript(SMOKING, BUDGET).add(QUERY, "yes").save("devices/a.json")
     write("values.csv", "subject,value\nann,yes\nbob,no\n")
     Path("values.csv").chmod(0o600)
     ledger = xp.Ledger.create("study.db", SMOKING, filter=BUDGET, queries={"smokes": QUERY})
@@ -357,6 +359,14 @@ ERRORS = [
     (
         "audit log.csv --queries queries.json --filter filter.json --memory much",
         "--memory: must be a size, such as 500M or 2G",
+    ),
+    (
+        "audit log.csv --queries queries.json --filter filter.json --engine spark --memory 1G",
+        "--memory: leave it out: it is for a log and the engine polars",
+    ),
+    (
+        "audit devices --filter filter.json --memory 1G",
+        "--memory: leave it out: it is for a log and the engine polars",
     ),
     (
         "audit log.csv --queries queries.json --filter filter.json -o log.csv",

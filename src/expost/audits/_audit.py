@@ -65,7 +65,7 @@ def audit(
     filter: Filter,
     gap: float = GAP,
     nodes: int | None = None,
-    memory: int = MEMORY,
+    memory: int | None = None,
     resume: PathLike | None = None,
     progress: ReportProgress | None = None,
 ) -> Audit:
@@ -79,10 +79,12 @@ def audit(
     exchanges; both bring their queries along.
 
     ``filter`` is what was promised. On a box, ``gap`` and ``nodes`` are as for :func:`replay`.
-    A log that would take more than ``memory`` bytes is worked on in parts. With a folder to
-    ``resume`` from, parts that are done are kept there, and an audit that was interrupted goes on
-    where it was; if the log has changed since, it starts again. ``progress`` is called with how
-    much is done, and how much there is.
+    ``progress`` is called with how much is done, and how much there is.
+
+    A log in files that would take more than ``memory`` bytes, 2 GiB by default, is worked on in
+    parts. With a folder to ``resume`` from, parts that are done are kept there, and an audit that
+    was interrupted goes on where it was; if the log has changed since, it starts again. Everything
+    else is audited in memory and refuses both arguments.
 
     If any row cannot be used, it is an error that lists such rows, and nobody is audited. The same
     holds for entries of a folder that are not read, except hidden ones, and for copies of a
@@ -101,31 +103,36 @@ def audit(
     require_polars()
     effort, report_progress = Effort(gap, nodes), progress or (lambda done, total: None)
     files: FilesRead | None = None
-    if isinstance(answers, (str, os.PathLike)) and is_transcript_folder(Path(answers)):
-        loaded = load_folder(answers, queries, strict=True)
+    in_files = isinstance(answers, (str, os.PathLike))
+    is_folder = in_files and is_transcript_folder(Path(answers))
+    for name, argument in (("memory", memory), ("resume", resume)):
+        if argument is not None and (is_folder or not in_files):
+            raise InvalidInput("requires a log in files; all else is audited in memory", name)
+    if is_folder:
+        # Loading is the first half of the work.
+        loaded = load_folder(
+            answers, queries, strict=True, progress=lambda done, n: report_progress(done, 2 * n)
+        )
         answers, files = loaded.answers, _files_read(loaded, filter)
     if isinstance(answers, Answers):
         plan = Plan(answers.domain, answers.queries, filter, effort)
         subject_rows = rows_of_answers(answers)
-        return Audit(
-            audit_subjects(
-                subject_rows, plan, lambda done: report_progress(done, len(subject_rows))
-            ),
-            filter,
-            files,
+        before, total = (len(subject_rows) if is_folder else 0), len(subject_rows)
+        frame = audit_subjects(
+            subject_rows, plan, lambda done: report_progress(before + done, before + total)
         )
+        return Audit(frame, filter, files)
     plan = _plan(queries, filter, effort)
-    if not isinstance(answers, (str, os.PathLike)):
+    if not in_files:
         return Audit(
             audit_frame(normalize_log(_read_frame(answers)), plan, report_progress), filter
         )
     log = LogFiles.at(Path(answers))
     files = FilesRead(len(log.files))
-    with at(os.fspath(answers), ": "):
-        if resume is not None:
-            return Audit(audit_log(log, plan, Path(resume), memory, report_progress), filter, files)
-        with tempfile.TemporaryDirectory(prefix="expost-") as folder:
-            return Audit(audit_log(log, plan, Path(folder), memory, report_progress), filter, files)
+    limit = MEMORY if memory is None else memory
+    with at(os.fspath(answers), ": "), tempfile.TemporaryDirectory(prefix="expost-") as temporary:
+        parts = Path(temporary if resume is None else resume)
+        return Audit(audit_log(log, plan, parts, limit, report_progress), filter, files)
 
 
 def audit_spark(
@@ -389,8 +396,8 @@ class Audit(ResultTable):
                 "budget": self.filter.budget.nearest,
                 "respected": self.respected,
                 "undecided": self.undecided,
-                "broken": self.broken_subjects(),
-                "broken_number": self.broken,
+                "broken": self.broken,
+                "broken_subjects": self.broken_subjects(),
                 "exhausted": self.exhausted,
                 "loss": {
                     "mean": _plain_number(frame["upper"].mean()),

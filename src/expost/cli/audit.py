@@ -15,7 +15,14 @@ from expost.audits._audit import Audit, FilesRead, audit, audit_files_on_spark, 
 from expost.audits._log import LogFiles
 from expost.audits._plan import filter_file_to_json, load_filter
 from expost.audits._polars_engine import Parts
-from expost.cli._options import out_option, page_date, path, queries_file, search_options
+from expost.cli._options import (
+    file_option,
+    out_option,
+    page_date,
+    path,
+    queries_file,
+    search_options,
+)
 from expost.cli._outputs import (
     Result,
     check_output,
@@ -45,14 +52,7 @@ _UNIT = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 @click.command("audit")
 @click.argument("answers", type=path, metavar="ANSWERS")
 @queries_file
-@click.option(
-    "--filter",
-    "filter_file",
-    type=path,
-    required=True,
-    metavar="FILTER",
-    help="The privacy filter that was promised (JSON).",
-)
+@file_option("--filter", "FILTER", "The privacy filter that was promised (JSON).", required=True)
 @out_option("OUT", "A folder for losses.parquet and audit.html.")
 @click.option(
     "--engine",
@@ -66,18 +66,23 @@ _UNIT = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
     metavar="N",
     help="The number of subjects; another number is bad input.",
 )
-@click.option("--memory", default="2G", metavar="SIZE", help="For rows: more is done in parts.")
+@click.option(
+    "--memory",
+    metavar="SIZE",
+    show_default="2G",
+    help="For the rows of a log: more is done in parts.",
+)
 @page_date
 @search_options(threads=False)
 @prints_result
 def command(
     answers: Path,
     queries: Path | None,
-    filter_file: Path,
+    filter: Path,
     out: Path | None,
     engine: str,
     expect: int | None,
-    memory: str,
+    memory: str | None,
     date: str | None,
     effort: Effort,
 ) -> Result:
@@ -89,9 +94,12 @@ def command(
     """
     if not answers.exists():
         raise InvalidInput("cannot be read: No such file or directory", os.fspath(answers))
-    if queries is None and not is_transcript_folder(answers):
+    is_log = not is_transcript_folder(answers)
+    if queries is None and is_log:
         raise InvalidInput("give --queries QUERIES too; only a folder of transcripts needs none")
-    filter_, limit = load_filter(filter_file), _parse_size(memory)
+    if memory is not None and (engine == "spark" or not is_log):
+        raise InvalidInput("leave it out: it is for a log and the engine polars", "--memory")
+    filter_, limit = load_filter(filter), None if memory is None else _parse_size(memory)
     if out is not None:
         _check_out(out, answers)
     if engine == "spark":
@@ -105,7 +113,7 @@ def command(
                 gap=effort.gap,
                 nodes=effort.nodes,
                 memory=limit,
-                resume=None if out is None else out / _PARTS,
+                resume=out / _PARTS if out is not None and is_log else None,
                 progress=lambda done, total: line.count(100 * done // total, 100, "%"),
             )
     if expect is not None:
