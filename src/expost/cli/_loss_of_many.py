@@ -37,10 +37,9 @@ def loss_of_many(
 ) -> Result:
     """Compute, save and draw the losses of all subjects."""
     filter_ = None if budget is None else _filter(budget)
-    if picture is not None:
-        check_picture(picture, data, queries)
+    check_picture(picture, data, queries)
+    check_output(out, LOSSES, data, queries)
     if out is not None:
-        check_output(out, LOSSES, data, queries)
         with at(str(out), ": "):
             table_format(out)  # before the work, not after it
     with progress_line() as line:

@@ -184,13 +184,23 @@ def _duration(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
 
 
-def check_output(out: Path, kind: str, *read: Path | None) -> None:
+def check_output(out: Path | None, kind: str, *read: Path | None) -> None:
     """Refuse an output file that the command also reads, or that has content of another kind.
 
     Call it before the work. A new file, an empty one, and one of the same kind may be written.
+
+    Args:
+        out: The output file; None if the command writes none.
+        kind: The kind of content that the command writes.
+        read: The files that the command reads.
+
+    Raises:
+        InvalidInput: The command must not write this file.
     """
     from expost.files.kinds import check_replaceable  # expost doctor runs without numpy
 
+    if out is None:
+        return
     check_not_input(out, *(path for path in read if path is not None))
     with at(str(out), ": "):
         check_replaceable(out, kind)
@@ -199,10 +209,12 @@ def check_output(out: Path, kind: str, *read: Path | None) -> None:
 _FORMATS = (".png", ".svg", ".pdf")
 
 
-def check_picture(picture: Path, *read: Path | None) -> None:
+def check_picture(picture: Path | None, *read: Path | None) -> None:
     """Refuse a name of no known format, in no folder, or of a file that must not be replaced."""
     from expost.files.kinds import PICTURE
 
+    if picture is None:
+        return
     check_output(picture, PICTURE, *read)
     if picture.suffix.lower() not in _FORMATS:
         raise InvalidInput("the name of a picture ends in .png, .svg or .pdf", str(picture))

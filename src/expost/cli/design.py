@@ -55,8 +55,7 @@ def command(
 
     STUDY says whom it is about, what for, and within which budget (JSON).
     """
-    if html is not None:
-        check_output(html, PAGE, study)
+    check_output(html, PAGE, study)
     with progress_line() as line:
         study_plan = load_study(study)
         if large := large_text("a budget of", Nats(study_plan.epsilon)):

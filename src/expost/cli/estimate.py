@@ -100,8 +100,7 @@ def command(
     of_query = key is not None and not likelihood
     if of_query and (about is not None or step is not None):
         raise InvalidInput("leave it out: a query says what its mean is about", "--about")
-    if out is not None:
-        check_picture(out, data, queries)
+    check_picture(out, data, queries)
     with progress_line() as line:
         study = read_answers(data, queries, line)
         answers = study.answers

@@ -51,8 +51,7 @@ def command(
     """
     if date is not None and html is None:
         raise InvalidInput("requires --html", "--date")
-    if html is not None:
-        check_output(html, PAGE, file, prior)
+    check_output(html, PAGE, file, prior)
     if (prior is None) != (statement is None):
         raise InvalidInput("give --prior PRIOR and --statement TEXT together")
     transcript = load_transcript(file)

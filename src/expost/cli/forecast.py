@@ -11,7 +11,7 @@ import click
 from expost.audits._answer_files import LoadedTranscripts
 from expost.audits._plan import load_filter
 from expost.cli._inputs import read_answers, read_query
-from expost.cli._options import file_option, next_query, path, queries_file
+from expost.cli._options import file_option, next_query, queries_file
 from expost.cli._outputs import Result, prints_result, progress_line
 from expost.cli.ledger._options import checkpoint_file, find_query
 from expost.designs import Forecast, forecast
@@ -30,13 +30,7 @@ _DATABASE = b"SQLite format 3\0"
 @click.command("forecast")
 @click.argument("data", metavar="DATA")
 @queries_file
-@click.option(
-    "--filter",
-    "filter_file",
-    type=path,
-    metavar="FILTER",
-    help="The privacy filter (JSON); transcripts name theirs.",
-)
+@file_option("--filter", "FILTER", "The privacy filter (JSON); transcripts name theirs.")
 @next_query
 @checkpoint_file
 @click.option("--rounds", type=int, default=5, help="How often it is asked.")
@@ -46,7 +40,7 @@ _DATABASE = b"SQLite format 3\0"
 def command(
     data: str,
     queries: Path | None,
-    filter_file: Path | None,
+    filter: Path | None,
     query: Path,
     checkpoint: Path | None,
     rounds: int,
@@ -61,14 +55,14 @@ def command(
     accepting: int | None = None
     with progress_line() as line:
         if is_database_url(data) or _is_ledger(Path(data)):
-            if filter_file is not None:
+            if filter is not None:
                 raise InvalidInput("a ledger has its own filter; leave --filter out")
             line.stage("reading the ledger")
             study, asked_next, accepting = _from_ledger(data, checkpoint, query)
         else:
             study = read_answers(Path(data), queries, line)
             asked_next = read_query(query, study.answers.domain)
-        filter_ = study.filter if filter_file is None else load_filter(filter_file)
+        filter_ = study.filter if filter is None else load_filter(filter)
         if filter_ is None:
             raise InvalidInput("give --filter FILTER too; DATA does not name one filter")
         result = forecast(

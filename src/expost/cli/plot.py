@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from expost.cli._options import composition_delta, path, search_options, transcript_file
+from expost.cli._options import composition_delta, out_option, search_options, transcript_file
 from expost.cli._outputs import Result, check_picture, prints_result, with_progress
 from expost.loss import Odometer
 from expost.report._comparison import costs_within_budget
@@ -20,12 +20,10 @@ __all__ = ["command"]
 
 @click.command("plot")
 @transcript_file
-@click.option(
-    "--out",
-    "-o",
-    type=path,
+@out_option(
+    "PATH",
+    "Where to save the picture; .png, .svg or .pdf. An existing picture is replaced.",
     default=Path("odometer.png"),
-    help="Where to save the picture; .png, .svg or .pdf. An existing picture is replaced.",
 )
 @composition_delta
 @search_options()

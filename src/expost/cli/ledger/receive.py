@@ -35,8 +35,7 @@ def command(open_: Open, file: Path, dry_run: bool, out: Path | None) -> Result:
     operator has looked: see expost ledger resolve. Exits with 1 if anything was quarantined. Stop
     other processes that write to the ledger first.
     """
-    if out is not None:
-        check_output(out, RECEIPTS, file)
+    check_output(out, RECEIPTS, file)
     messages = read_lines(file)
     with open_() as study, progress_line() as progress:
         progress.stage(f"receiving {len(messages):,} messages")

@@ -34,8 +34,7 @@ def command(location: str, checkpoint: Path | None, lost: bool) -> Result:
     again what the database has lost. Keep the checkpoint and its key as they are. Stop other
     processes that write to the ledger first.
     """
-    if checkpoint is not None:
-        check_output(checkpoint, CHECKPOINT)
+    check_output(checkpoint, CHECKPOINT)
     recovery = Ledger.recover(location, checkpoint=checkpoint, lost=lost)
     return Result(asdict(recovery), _lines(recovery))
 

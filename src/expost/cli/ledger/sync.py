@@ -30,8 +30,7 @@ def command(open_: Open, file: Path, out: Path | None) -> Result:
     same order. A line that is not a request gets a receipt instead. Exits with 1 if anything was
     quarantined. Stop other processes that write to the ledger first.
     """
-    if out is not None:
-        check_output(out, SYNC_ANSWERS, file)
+    check_output(out, SYNC_ANSWERS, file)
     requests = read_lines(file)
     with open_() as study, progress_line() as line:
         line.stage(f"answering {len(requests):,} sync requests")
