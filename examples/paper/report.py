@@ -9,7 +9,6 @@ from typing import Any
 from examples.paper.figures import Drawn, above, median
 from expost._format import format_percent
 from expost.report._page import (
-    Header,
     bullets,
     figure,
     note,
@@ -29,7 +28,18 @@ _ENOUGH_RUNS = 50
 
 def report(results: Tree, drawn: Mapping[str, Drawn], *, content_id: str, date: str) -> str:
     """The page for these results; ``content_id`` is the digest of their file."""
-    header = Header(
+    parts = [bullets(_summary(results)), paragraph(*_short(results))]
+    if "linear" in results:
+        parts.append(_linear(results["linear"], drawn))
+    if "logistic" in results:
+        parts.append(_logistic(results["logistic"], drawn))
+    if "health" in results:
+        parts.append(_health(results["health"], drawn))
+    if "examples" in results:
+        parts.append(_examples(results["examples"]))
+    return page(
+        *parts,
+        *_foot(results),
         about="“Actual Knowledge Gain as Privacy Loss in Local Privacy Accounting”, reproduced",
         summary=" ".join(
             [
@@ -44,16 +54,6 @@ def report(results: Tree, drawn: Mapping[str, Drawn], *, content_id: str, date: 
         content_id=content_id,
         budget=_budgets(results),
     )
-    parts = [bullets(_summary(results)), paragraph(*_short(results))]
-    if "linear" in results:
-        parts.append(_linear(results["linear"], drawn))
-    if "logistic" in results:
-        parts.append(_logistic(results["logistic"], drawn))
-    if "health" in results:
-        parts.append(_health(results["health"], drawn))
-    if "examples" in results:
-        parts.append(_examples(results["examples"]))
-    return page(header, *parts, *_foot(results))
 
 
 def _budgets(results: Tree) -> str:

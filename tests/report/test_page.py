@@ -5,13 +5,13 @@ from __future__ import annotations
 import base64
 import hashlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from browser.samples import SAMPLES
 from expost.report._chart import Axis, Chart, Dots
 from expost.report._page import (
-    Header,
     bullets,
     figure,
     note,
@@ -23,15 +23,15 @@ from expost.report._page import (
 )
 from support.page_checks import checked, parsed
 
-HEADER = Header(
-    about="What a page is about",
-    summary="In a few sentences.",
-    file="study.json",
-    date="2026-11-17",
-    content_id="0" * 64,
-    budget="2 (bayesian filter)",
-    facts=[("subjects", "12")],
-)
+HEAD: dict[str, Any] = {
+    "about": "What a page is about",
+    "summary": "In a few sentences.",
+    "file": "study.json",
+    "date": "2026-11-17",
+    "content_id": "0" * 64,
+    "budget": "2 (bayesian filter)",
+    "facts": [("subjects", "12")],
+}
 CHART = Chart(Axis("x", 0, 1), Axis("y", 0, 1), [Dots([(0, 1)], "realized", "a dot")])
 
 
@@ -41,7 +41,7 @@ def test_every_page_is_complete_and_needs_nothing_else(name: str, tmp_path: Path
 
 
 def test_a_page_starts_with_what_it_is_about() -> None:
-    parsed = checked(page(HEADER, paragraph("Body.")))
+    parsed = checked(page(paragraph("Body."), **HEAD))
     assert parsed.facts == {
         "file": "study.json",
         "date": "2026-11-17",
@@ -54,7 +54,7 @@ def test_a_page_starts_with_what_it_is_about() -> None:
 
 
 def test_the_policy_allows_the_style_sheet_and_nothing_else() -> None:
-    parsed = checked(page(HEADER))
+    parsed = checked(page(**HEAD))
     (style,) = parsed.all("style")
     digest = base64.b64encode(hashlib.sha256(style.text.encode()).digest()).decode()
     (policy,) = (m for m in parsed.all("meta") if "http-equiv" in m.attributes)
@@ -72,8 +72,8 @@ def test_text_is_never_part_of_the_page() -> None:
             figure(CHART, alt=hostile, caption=hostile, data_table=table(["a"], [[hostile]]))
         ),
     ]
-    header = Header(hostile, hostile, hostile, hostile, hostile, hostile, [(hostile, hostile)])
-    tree = parsed(page(header, *parts))
+    head: dict[str, Any] = {**dict.fromkeys(HEAD, hostile), "facts": [(hostile, hostile)]}
+    tree = parsed(page(*parts, **head))
     assert not tree.all("script")
     shown = hostile.replace("ε = ", "ε\xa0=\xa0").replace(" %", "\xa0%")
     for tag in ("h1", "h2", "p", "li", "td", "figcaption"):
@@ -85,7 +85,7 @@ def test_text_is_never_part_of_the_page() -> None:
 def test_a_figure_has_its_legend_words_and_numbers() -> None:
     alt_text = "One dot at the top of the left side."
     data = table(["x", "y"], [[0, 1]])
-    parsed = checked(page(HEADER, figure(CHART, alt=alt_text, caption="A dot.", data_table=data)))
+    parsed = checked(page(figure(CHART, alt=alt_text, caption="A dot.", data_table=data), **HEAD))
     (drawn,) = parsed.all("figure", "drawn")
     assert [item.text for item in drawn.all("li")] == ["a dot"]
     assert parsed.alts == [alt_text]
@@ -99,4 +99,4 @@ def test_a_figure_has_its_legend_words_and_numbers() -> None:
 )  # fmt: skip
 def test_a_page_with_a_fault_is_not_let_through(fault: str) -> None:
     with pytest.raises(AssertionError):
-        checked(page(HEADER, fault))
+        checked(page(fault, **HEAD))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -45,47 +46,38 @@ def command(pairs: Path, query: Path, domain: Path, confidence: str, permanent: 
     return Result(check.tree(), _lines(check), exit_code=check.refuted)
 
 
-def _lines(check: ClientCheck) -> list[tuple[str, str]]:
-    domain = check.domain
-    outcome = "refuted" if check.refuted else "not refuted"
-    lines = [
-        ("claim", outcome),
-        ("reports", f"{check.reports:,} of {check.inputs:,} inputs"),
-        ("claimed epsilon", format_amount(check.claimed.nearest)),
-    ]
-    if check.shown is None:
-        lines.append(("shown epsilon", "none"))
+def _lines(check: ClientCheck) -> Iterator[tuple[str, str]]:
+    domain, shown = check.domain, check.shown
+    yield "claim", "refuted" if check.refuted else "not refuted"
+    yield "reports", f"{check.reports:,} of {check.inputs:,} inputs"
+    yield "claimed epsilon", format_amount(check.claimed.nearest)
+    if shown is None:
+        yield "shown epsilon", "none"
     else:
-        hits, trials = check.shown.hits, check.shown.trials
-        likely, unlikely = (
-            value_text(value, domain) for value in (check.shown.likely, check.shown.unlikely)
-        )
-        lines += [
-            ("shown epsilon", f"at least {format_amount(check.shown.epsilon)}"),
-            ("  event", check.shown.event),
-            ("  likely for", f"{likely}  ({hits[0]:,} of {trials[0]:,})"),
-            ("  unlikely for", f"{unlikely}  ({hits[1]:,} of {trials[1]:,})"),
-        ]
+        yield "shown epsilon", f"at least {format_amount(shown.epsilon)}"
+        yield "  event", shown.event
+        values = {"likely": shown.likely, "unlikely": shown.unlikely}
+        for (name, value), hits, trials in zip(
+            values.items(), shown.hits, shown.trials, strict=True
+        ):
+            yield f"  {name} for", f"{value_text(value, domain)}  ({hits:,} of {trials:,})"
     if check.changed is not None:
-        lines.append(("not permanent", "rows {} and {} differ".format(*check.changed)))
+        yield "not permanent", "rows {} and {} differ".format(*check.changed)
     for contradiction in check.contradictions[:3]:
-        lines.append(("contradiction", _contradiction(contradiction, domain)))
+        yield "contradiction", _describe_contradiction(contradiction, domain)
     if len(check.contradictions) > 3:
-        lines.append(("", "and more (--json)"))
+        yield "", "and more (--json)"
     confidence = f"{float(100 * check.confidence):g} %"
-    lines.append(("confidence", f"{confidence}, all {check.intervals:,} intervals together"))
-    return lines
+    yield "confidence", f"{confidence}, all {check.intervals:,} intervals together"
 
 
-def _contradiction(contradiction: Contradiction, domain: Domain) -> str:
+def _describe_contradiction(contradiction: Contradiction, domain: Domain) -> str:
     claimed, lower, upper = map(
         format_amount, (float(contradiction.claimed), contradiction.lower, contradiction.upper)
     )
-    of = (
-        "all inputs"
-        if contradiction.input is None
-        else f"input {value_text(contradiction.input, domain)}"
-    )
+    of = "all inputs"
+    if contradiction.input is not None:
+        of = f"input {value_text(contradiction.input, domain)}"
     return (
         f"{contradiction.event}, {of}: {contradiction.hits:,} of {contradiction.trials:,}, "
         f"claimed {claimed}, is {lower} to {upper}"

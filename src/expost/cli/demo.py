@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
 import click
 import numpy as np
-from numpy.typing import NDArray
 
 from expost.cli._options import file_option
-from expost.cli._outputs import as_json, check_output, show_json, show_lines
+from expost.cli._outputs import Result, check_output, prints_result
 from expost.domains import FiniteSet
 from expost.files.kinds import PICTURE
 from expost.filters._basic import BasicFilter
@@ -39,11 +38,9 @@ BUDGET = Nats.budget(epsilon=2)
 EPSILON = "0.4"
 SUBJECTS = 40
 FACTS = ("smokes", "drinks", "exercises")
-VALUES = FiniteSet(
-    [dict(zip(FACTS, holds, strict=True)) for holds in itertools.product((0, 1), repeat=3)]
-)
 HOLDS = np.array(list(itertools.product((0, 1), repeat=3)))
 """Which facts hold, a row per value."""
+VALUES = FiniteSet([dict(zip(FACTS, holds, strict=True)) for holds in HOLDS.tolist()])
 SIGNS = 2 * HOLDS - 1
 LABELS = {
     "basic": "basic composition, epsilon 0.4 each",
@@ -51,15 +48,6 @@ LABELS = {
     "filter": "Bayesian filter, epsilon 0.4 each",
     "one_shot": "all three facts, once, epsilon 2",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class StrategyOutcome:
-    """The mean result of one design."""
-
-    answered: float
-    right: float
-    """How often the best guess about a fact is right, afterwards."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,29 +93,28 @@ def ratio_of(odometer: Odometer) -> Fraction:
 @click.command("demo")
 @file_option("--out", "PICTURE", "Where to save a picture; none by default.")
 @click.option("--seed", type=int, default=3, help="Seed of the simulated people.")
-@as_json
-def command(out: Path | None, seed: int, as_json: bool) -> None:
+@prints_result
+def command(out: Path | None, seed: int) -> Result:
     """Show the idea in a minute.
 
     First comes an example of the paper, then what a budget reveals in four designs."""
-    if out is not None:
-        check_output(out, PICTURE)
+    check_output(out, PICTURE)
     steps = running_example()
-    if not as_json:
-        show_lines(_example_lines(steps))
-    ways, odometer = _simulate_strategies(seed)
-    if not as_json:
-        show_lines(_strategy_lines(ways, odometer))
+    designs = _simulate_designs(seed)
+    measured = {name: _measure(odometers) for name, odometers in designs.items()}
+    guarded = designs["filter"][0]
+    lines = [*_example_lines(steps), *_design_lines(measured, guarded)]
     if out is not None:
-        chart = odometer_chart(odometer, odometer.history)
+        chart = odometer_chart(guarded, guarded.history)
         save_chart(chart, out, alt="The loss of one person after each response.")
-    if as_json:
-        measured = {name: asdict(way) for name, way in ways.items()}
-        accepted = [step.accepted for step in steps]
-        picture = None if out is None else str(out)
-        show_json({"example": accepted, "people": SUBJECTS, **measured, "picture": picture})
-    elif out is not None:
-        show_lines(["", f"The picture is in {out}."])
+        lines += ["", f"The picture is in {out}."]
+    tree = {
+        "example": [step.accepted for step in steps],
+        "people": SUBJECTS,
+        **measured,
+        "picture": None if out is None else str(out),
+    }
+    return Result(tree, lines)
 
 
 def _example_lines(steps: Sequence[ExampleStep]) -> Iterator[str]:
@@ -147,16 +134,16 @@ def _example_lines(steps: Sequence[ExampleStep]) -> Iterator[str]:
     yield ""
 
 
-def _simulate_strategies(seed: int) -> tuple[dict[str, StrategyOutcome], Odometer]:
-    """Simulate the four strategies; also return the odometer of one person under the filter."""
-    guarded = _simulate_subjects(BayesianFilter.of(BUDGET), EPSILON, seed)
-    ways = {
-        "basic": _measure(_simulate_subjects(BasicFilter.of(BUDGET), EPSILON, seed)),
-        "basic_at_best": _measure(_simulate_subjects(BasicFilter.of(BUDGET), "2", seed)),
-        "filter": _measure(guarded),
-        "one_shot": _ask_once(),
+def _simulate_designs(seed: int) -> dict[str, list[Odometer]]:
+    """Simulate the people of each design."""
+    # In the last one, by symmetry, every answer is equally telling.
+    once = Odometer(Transcript(VALUES)).add(randomized_response(epsilon="2"), VALUES.values[0])
+    return {
+        "basic": _simulate_subjects(BasicFilter.of(BUDGET), EPSILON, seed),
+        "basic_at_best": _simulate_subjects(BasicFilter.of(BUDGET), "2", seed),
+        "filter": _simulate_subjects(BayesianFilter.of(BUDGET), EPSILON, seed),
+        "one_shot": [once],
     }
-    return ways, guarded[0]
 
 
 def _simulate_subjects(filter_: Filter, epsilon: str, seed: int) -> list[Odometer]:
@@ -184,28 +171,17 @@ def _random_scores(generator: np.random.Generator, epsilon: str) -> Iterator[Que
         yield perturbation(scores, range=(-1, 1), epsilon=epsilon)
 
 
-def _measure(odometers: list[Odometer]) -> StrategyOutcome:
+def _measure(odometers: list[Odometer]) -> dict[str, float]:
+    """Count the answers, and how often the best guess about a fact is right afterwards."""
     uniform = Belief.uniform(VALUES)
-    after = [uniform.updated(odometer.transcript).probabilities for odometer in odometers]
-    answered = float(np.mean([len(odometer) for odometer in odometers]))
-    return StrategyOutcome(
-        answered, float(np.mean([_share_right(probabilities) for probabilities in after]))
-    )
+    holds = [uniform.updated(odometer.transcript).probabilities @ HOLDS for odometer in odometers]
+    return {
+        "answered": float(np.mean([len(odometer) for odometer in odometers])),
+        "right": float(np.mean([np.maximum(share, 1 - share).mean() for share in holds])),
+    }
 
 
-def _share_right(probabilities: NDArray[np.float64]) -> float:
-    holds = probabilities @ HOLDS
-    return float(np.maximum(holds, 1 - holds).mean())
-
-
-def _ask_once() -> StrategyOutcome:
-    """Ask about all three facts at once, by randomized response at the full budget."""
-    # By symmetry every answer is equally telling.
-    once = Odometer(Transcript(VALUES)).add(randomized_response(epsilon="2"), VALUES.values[0])
-    return _measure([once])
-
-
-def _strategy_lines(ways: dict[str, StrategyOutcome], odometer: Odometer) -> Iterator[str]:
+def _design_lines(measured: dict[str, dict[str, float]], odometer: Odometer) -> Iterator[str]:
     basic = basic_prefix(odometer, BUDGET)
     yield "2. Questions that were not known in advance"
     yield ""
@@ -220,8 +196,8 @@ def _strategy_lines(ways: dict[str, StrategyOutcome], odometer: Odometer) -> Ite
     yield ""
     yield f"{'':<37}  answered  right about a fact"
     for name, label in LABELS.items():
-        way = ways[name]
-        yield f"{label:<37}  {way.answered:>8.1f}  {100 * way.right:>16.1f} %"
+        answered, right = measured[name].values()
+        yield f"{label:<37}  {answered:>8.1f}  {100 * right:>16.1f} %"
     yield f"{'guessing':<37}  {0:>8.1f}  {50:>16.1f} %"
     yield ""
     yield "More answers are not more knowledge: basic composition does better with one"

@@ -28,7 +28,13 @@ from expost.files.kinds import PAGE
 from expost.filters._large_budgets import large_text
 from expost.numbers import Nats
 from expost.queries import LARGEST_EPSILON
-from expost.report._design_page import design_advice, design_page, design_reasons, error_text
+from expost.report._design_page import (
+    design_advice,
+    design_page,
+    design_reasons,
+    error_text,
+    prediction_cells,
+)
 
 __all__ = ["command"]
 
@@ -92,16 +98,12 @@ def _lines(design: Design) -> Iterator[str | tuple[str, ...]]:
     best = design.recommended
     yield "", "standard error", "answers", "possible"
     for prediction in design.predictions:
-        noise = prediction.accuracy.simulation_error
-        spread = f" ± {100 * noise / prediction.error:.1f} %" if noise else ""
-        verdict = "recommended" if prediction is best else "yes" if prediction.possible else "no"
-        error = f"{error_text(prediction.error)}{spread}"
-        yield prediction.name, error, f"{prediction.answers:.3g}", verdict
+        yield prediction_cells(design, prediction)
     yield ""
     yield "recommended", design_advice(design)
     for index, reason in enumerate(design_reasons(design)):
         yield "" if index else "why", reason
     if best is not None:
-        for index, goal in enumerate(design.study.goals):
-            error = error_text(best.accuracy.standard_errors[index])
-            yield "" if index else "goals", f"{goal.name}: standard error {error}"
+        goals = zip(design.study.goals, best.accuracy.standard_errors, strict=True)
+        for index, (goal, error) in enumerate(goals):
+            yield "" if index else "goals", f"{goal.name}: standard error {error_text(error)}"

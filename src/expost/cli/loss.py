@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -10,6 +11,7 @@ import click
 from expost.cli._options import file_option, out_option, path, search_options
 from expost.cli._outputs import Result, prints_result, with_progress
 from expost.errors import InvalidInput
+from expost.loss import Replay
 from expost.loss._odometer import peak_text
 from expost.loss._replay import replay_with_effort
 from expost.report._formatting import basic_text, budget_text, format_amount
@@ -76,27 +78,26 @@ def _loss_of_one(file: Path, effort: Effort) -> Result:
     transcript = _transcript(file)
     with with_progress(effort) as (watched_effort, line):
         replay = replay_with_effort(transcript, watched_effort, line.exchanges)
+    return Result(replay.tree(), _lines(replay, effort))
+
+
+def _lines(replay: Replay, effort: Effort) -> Iterator[tuple[str, str]]:
     loss, filter_, share = replay.loss, replay.filter, replay.share_of_basic
-    basic = basic_text(replay.basic.nearest, transcript)
-    lines = [
-        ("exchanges", str(len(transcript))),
-        ("realized loss", format_amount(loss)),
-        ("at its peak", peak_text(replay.peak, replay.loss)),
-        ("basic composition", basic),
-        ("share of basic", f"{100 * share.upper:.3g} %" if loss.lower < math.inf else "undefined"),
-    ]
+    transcript = replay.odometer.transcript
+    yield "exchanges", str(len(transcript))
+    yield "realized loss", format_amount(loss)
     if loss.width > effort.gap:
         narrower = "more nodes (--nodes), or less coarse grids of noise, may narrow it"
-        lines.insert(2, ("at least", f"{loss.lower:.6g}; {narrower}"))
+        yield "at least", f"{loss.lower:.6g}; {narrower}"
+    yield "at its peak", peak_text(replay.peak, loss)
+    yield "basic composition", basic_text(replay.basic.nearest, transcript)
+    yield "share of basic", f"{100 * share.upper:.3g} %" if loss.lower < math.inf else "undefined"
     if filter_ is None:
-        lines += [("budget", budget_text(filter_))]
+        yield "budget", budget_text(filter_)
     else:
-        lines += [
-            ("budget", filter_.limit),
-            ("budget respected", replay.respected_text),
-            ("remaining", filter_.remaining_text(replay.odometer)),
-        ]
-    return Result(replay.tree(), lines)
+        yield "budget", filter_.limit
+        yield "budget respected", replay.respected_text
+        yield "remaining", filter_.remaining_text(replay.odometer)
 
 
 def _transcript(file: Path) -> Transcript:

@@ -11,17 +11,8 @@ from expost.filters import Filter
 from expost.filters._outcomes import respected_cell
 from expost.numbers import Enclosure
 from expost.report._chart import Axis, Chart, Mark, VerticalBars, VerticalLine
-from expost.report._formatting import budget_text, format_amount
-from expost.report._page import (
-    Header,
-    bullets,
-    figure,
-    page,
-    paragraph,
-    section,
-    side_by_side,
-    table,
-)
+from expost.report._formatting import budget_text, format_amount, with_count
+from expost.report._page import bullets, figure, page, paragraph, section, side_by_side, table
 
 __all__ = [
     "audit_page",
@@ -42,28 +33,25 @@ def audit_page(audit: Audit, *, name: str, date: str, content_id: str) -> str:
 
     ``name`` is the name of the log, ``content_id`` the digest of all audited files.
     """
-    header = Header(
+    return page(
+        section("What the budget promises", *promise_paragraphs(audit.filter)),
+        section("How much was given away", _draw_losses(audit)),
+        *_describe_breaches(audit),
+        section("Who is nearest to the limit, or over it", _list_worst(audit)),
+        section("What was checked, and what was not", bullets(_list_checks(audit))),
         about=f"Audit of {name}",
         summary=verdict(audit),
         file=name,
         date=date,
         content_id=content_id,
         budget=budget_text(audit.filter),
-        facts=list(_facts(audit)),
-    )
-    return page(
-        header,
-        section("What the budget promises", *promise_paragraphs(audit.filter)),
-        section("How much was given away", _losses(audit)),
-        *_broken(audit),
-        section("Who is nearest to the limit, or over it", _worst(audit)),
-        section("What was checked, and what was not", bullets(_scope(audit))),
+        facts=_list_facts(audit),
     )
 
 
 def format_people(count: int) -> str:
     """Format a count of people."""
-    return f"{count:,} {'person' if count == 1 else 'people'}"
+    return with_count(count, "person", "people")
 
 
 def verdict(audit: Audit) -> str:
@@ -75,10 +63,8 @@ def verdict(audit: Audit) -> str:
         return f"{budgets} respected, at every question that was answered."
     parts = []
     if audit.broken:
-        was = "person's budget was" if audit.broken == 1 else "people's budgets were"
-        parts.append(
-            f"{audit.broken:,} {was} not respected: a question was answered that had to be refused."
-        )
+        budgets = with_count(audit.broken, "person's budget was", "people's budgets were")
+        parts.append(f"{budgets} not respected: a question was answered that had to be refused.")
     if audit.undecided:
         parts.append(f"For {format_people(audit.undecided)} it could not be decided.")
     parts.append(
@@ -108,7 +94,7 @@ def scope_notes(audit: Audit | None) -> Iterator[str]:
         )
 
 
-def _facts(audit: Audit) -> Iterator[tuple[str, str]]:
+def _list_facts(audit: Audit) -> Iterator[tuple[str, str]]:
     frame = audit.frame
     if audit.files is not None:
         yield "files read", f"{audit.files.count:,}"
@@ -154,7 +140,7 @@ def promise_paragraphs(filter_: Filter) -> Iterator[str]:
     )
 
 
-def _losses(audit: Audit) -> str:
+def _draw_losses(audit: Audit) -> str:
     return side_by_side(
         histogram(
             audit,
@@ -203,7 +189,7 @@ def histogram(
     )
 
 
-def _broken(audit: Audit) -> list[str]:
+def _describe_breaches(audit: Audit) -> list[str]:
     if not audit.broken:
         return []
     parts = [
@@ -237,7 +223,7 @@ def _broken(audit: Audit) -> list[str]:
     listed = audit.frame.filter(~audit.frame["budget_respected"]).head(_LISTED)
     unlisted = audit.broken - len(listed)
     caption = f"The first {len(listed):,}; {unlisted:,} more are in the table of losses."
-    broken_rows = [_row(row) for row in listed.iter_rows(named=True)]
+    broken_rows = [_format_row(row) for row in listed.iter_rows(named=True)]
     listing = table(_HEAD, broken_rows, caption=caption if unlisted else "")
     return [section("Budgets that were not respected", *parts, listing)]
 
@@ -245,7 +231,7 @@ def _broken(audit: Audit) -> list[str]:
 _HEAD = ["person", "answers", "loss now", "largest", "basic", "respected", "remaining"]
 
 
-def _row(row: dict[str, Any]) -> tuple[str, ...]:
+def _format_row(row: dict[str, Any]) -> tuple[str, ...]:
     # The remaining budget is rounded down: 0 if negligible, a dash if it was broken.
     remaining = format_amount(row["remaining"]) if row["remaining"] > _NOTHING else "0"
     return (
@@ -259,8 +245,8 @@ def _row(row: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
-def _files(read: FilesRead) -> Iterator[str]:
-    files = f"{read.count:,} {'file was' if read.count == 1 else 'files were'} read"
+def _describe_files(read: FilesRead) -> Iterator[str]:
+    files = with_count(read.count, "file was read", "files were read")
     without = f", {read.unasked:,} of them without any answer" if read.unasked else ""
     yield f"{files}{without}. Compare this with the number that you expect."
     if read.identical:
@@ -271,11 +257,14 @@ def _files(read: FilesRead) -> Iterator[str]:
             "People who answer few questions can agree by chance. A copied file looks the same."
         )
     if read.other_filters:
-        count = len(read.other_filters)
-        have = "has a transcript that names" if count == 1 else "have transcripts that name"
+        people = with_count(
+            len(read.other_filters),
+            "person has a transcript that names",
+            "people have transcripts that name",
+        )
         other_filters = _list_names(list(map(other_filter, read.other_filters)))
         yield (
-            f"{format_people(count)} {have} another filter than this audit: {other_filters}. "
+            f"{people} another filter than this audit: {other_filters}. "
             "Their answers were audited by the filter of this audit all the same."
         )
 
@@ -291,21 +280,20 @@ def _list_names(names: list[str]) -> str:
     return ", ".join(names[:_NAMED]) + unlisted
 
 
-def _worst(audit: Audit) -> str:
-    rows = [_row(row) for row in audit.worst()]
+def _list_worst(audit: Audit) -> str:
+    rows = [_format_row(row) for row in audit.worst()]
     caption = f"The {len(rows):,} with the largest losses on the way. All amounts are in nats."
     return table(_HEAD, rows, caption=caption)
 
 
-def _scope(audit: Audit) -> Iterator[str]:
+def _list_checks(audit: Audit) -> Iterator[str]:
     yield (
         "Every answer of the log was decided again by this filter, given all answers "
         "of the same person before it. No secret is needed for that, and none was used."
     )
-    yield "All numbers are bounds: losses are rounded up, and remaining budgets are rounded down."
     yield "An answer that is not in the log cannot be audited. So it has to be complete."
     if audit.files is not None:
-        yield from _files(audit.files)
+        yield from _describe_files(audit.files)
     yield (
         "The audit takes for granted that devices drew their answers with the probabilities that "
         "the queries state. Whether a client does so is checked by expost check-client."

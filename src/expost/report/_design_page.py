@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from expost.designs import Arrival, Design, Prediction
 from expost.report._chart import Axis, Chart, Dots, HorizontalBars, Mark, Polyline, VerticalLine
 from expost.report._formatting import domain_in_words
-from expost.report._page import Header, bullets, figure, page, paragraph, section, table
+from expost.report._page import bullets, figure, page, paragraph, section, table
 
-__all__ = ["design_advice", "design_page", "design_reasons", "error_text"]
+__all__ = ["design_advice", "design_page", "design_reasons", "error_text", "prediction_cells"]
 
 _ONE_SHOT = ("one sampled question", "full-value report", "joint report", "single question")
 
@@ -43,7 +43,7 @@ def design_advice(design: Design) -> str:
     if any(target.scale != 1 for target in design.study.model.targets):
         unit = f", {means} relative to the range of a score"
     return (
-        f"{_capital(best.name)}: {best.strategy.description} {subject} a standard error of "
+        f"{_capitalize(best.name)}: {best.strategy.description} {subject} a standard error of "
         f"{error_text(best.error)}{unit}."
     )
 
@@ -74,11 +74,11 @@ def design_reasons(design: Design) -> Iterator[str]:
     for subject, families in _ALTERNATIVES.items():
         other = design.best_of(*families)
         if other is not None and other is not best and other not in alike:
-            yield f"{subject} {_against(design, other, best)}"
+            yield f"{subject} {_compare_errors(design, other, best)}"
     for prediction in design.predictions:
         better = prediction.error < best.error and not prediction.is_tied_with(best)
         if better and not prediction.possible:
-            name, error = _capital(prediction.name), error_text(prediction.error)
+            name, error = _capitalize(prediction.name), error_text(prediction.error)
             yield f"{name} would have {error}, but {_why_not(design)}."
             break
     if best.strategy.family in _ONE_SHOT and design.study.arrival is Arrival.UP_FRONT:
@@ -95,18 +95,18 @@ def _at_the_stronger_guarantee(design: Design, best: Prediction) -> Iterator[str
             yield (
                 "This is the weaker guarantee, with a delta. Of those that have the stronger one "
                 f"“{prediction.name}” is the most accurate. It has "
-                f"{_against(design, prediction, best)}"
+                f"{_compare_errors(design, prediction, best)}"
             )
             return
 
 
-def _against(design: Design, other: Prediction, best: Prediction) -> str:
+def _compare_errors(design: Design, other: Prediction, best: Prediction) -> str:
     """Describe the error of another design, and the subjects that would make up for it."""
     ratio = other.error / best.error
     text = f"{error_text(other.error)}, {ratio:.2f} times as much"
     if not _as_in_the_limit(design, other):
         return f"{text}."
-    return f"{text}: it would take {_subjects(design, ratio)} subjects for the same accuracy."
+    return f"{text}: it would take {_scale_subjects(design, ratio)} subjects for the same accuracy."
 
 
 def _as_in_the_limit(design: Design, prediction: Prediction) -> bool:
@@ -117,7 +117,7 @@ def _as_in_the_limit(design: Design, prediction: Prediction) -> bool:
     return limit <= _NEAR * prediction.error
 
 
-def _subjects(design: Design, ratio: float) -> str:
+def _scale_subjects(design: Design, ratio: float) -> str:
     subjects = design.study.subjects * ratio**2
     digits = max(0, int(math.log10(subjects)) - 1)
     return f"about {round(subjects, -digits):,.0f}"
@@ -129,9 +129,28 @@ def _why_not(design: Design) -> str:
     return "it needs to know all questions beforehand"
 
 
-def _capital(sentence: str) -> str:
+def _capitalize(sentence: str) -> str:
     return sentence[:1].upper() + sentence[1:]
 
+
+_ARRIVALS = {
+    Arrival.UP_FRONT: "all before the first answer",
+    Arrival.SEQUENTIAL: "one after the other; their number is known",
+    Arrival.OPEN_ENDED: "one after the other; nobody knows how many there will be",
+}
+
+_METHOD = (
+    "Estimates are by maximum likelihood, from all answers together. An error is the root "
+    "of the mean squared error, which includes that these people are a sample of the "
+    "population; that of a mean is relative to the range of its score. Together it is the "
+    "root of the mean square over goals.",
+    "The population is the one that the study assumes. If it is another one, errors are "
+    "somewhat different; which study design is best changes less.",
+    "Every study design gives each person the same guarantee within the budget, except "
+    "those with a delta in their name: theirs is weaker.",
+    "Where a person shows one of few kinds of outcomes, probabilities are exact; otherwise "
+    "people were simulated from a seed. Repeating it gives the same numbers.",
+)
 
 _LOOKS = (
     ("realized", ""),
@@ -149,7 +168,16 @@ def design_page(design: Design, *, name: str, date: str, content_id: str) -> str
     """Write a design as a page."""
     study = design.study
     delta = f", delta {float(study.delta):g}" if study.delta else ""
-    header = Header(
+    parts = [
+        section("Why", bullets(design_reasons(design))),
+        section("How accurate each goal will be", _list_goals(design)),
+        section("All designs", _draw_errors(design), _list_designs(design)),
+    ]
+    if design.curve:
+        parts.insert(1, section("Accuracy and budget", _draw_curve(design)))
+    return page(
+        *parts,
+        section("How this was worked out", bullets(_METHOD)),
         about=f"Design of {name}",
         summary=design_advice(design),
         file=name,
@@ -159,28 +187,12 @@ def design_page(design: Design, *, name: str, date: str, content_id: str) -> str
         facts=[
             ("people", f"{study.subjects:,}"),
             ("domain", domain_in_words(study.domain)),
-            ("goals", f"{len(study.goals)}, known {_arrival_text(design)}"),
+            ("goals", f"{len(study.goals)}, known {_ARRIVALS[study.arrival]}"),
         ],
     )
-    parts = [
-        section("Why", bullets(design_reasons(design))),
-        section("How accurate each goal will be", _goals(design)),
-        section("All designs", _compared(design), _table(design)),
-    ]
-    if design.curve:
-        parts.insert(1, section("Accuracy and budget", _curve(design)))
-    return page(header, *parts, section("How this was worked out", _method(design)))
 
 
-def _arrival_text(design: Design) -> str:
-    return {
-        "up front": "all before the first answer",
-        "sequential": "one after the other; their number is known",
-        "open-ended": "one after the other; nobody knows how many there will be",
-    }[design.study.arrival.value]
-
-
-def _goals(design: Design) -> str:
+def _list_goals(design: Design) -> str:
     best = design.recommended
     if best is None:
         return paragraph("No study design determines all of them.")
@@ -195,14 +207,13 @@ def _goals(design: Design) -> str:
     )
 
 
-def _compared(design: Design) -> str:
+def _draw_errors(design: Design) -> str:
     shown = [
         prediction for prediction in reversed(design.predictions) if math.isfinite(prediction.error)
     ]
-    best = design.recommended
     looks = [
         ("realized", "recommended")
-        if prediction is best
+        if prediction is design.recommended
         else ("allowed", "possible")
         if prediction.possible
         else ("grey", "not possible in this study")
@@ -228,23 +239,11 @@ def _compared(design: Design) -> str:
     )
 
 
-def _table(design: Design) -> str:
-    best = design.recommended
+def _list_designs(design: Design) -> str:
     rows = []
     for index, prediction in enumerate(design.predictions, start=1):
-        noise = prediction.accuracy.simulation_error
-        spread = f" ± {100 * noise / prediction.error:.1f} %" if noise else ""
-        verdict = "recommended" if prediction is best else "yes" if prediction.possible else "no"
-        rows.append(
-            (
-                f"{index}",
-                prediction.name,
-                f"{error_text(prediction.error)}{spread}",
-                f"{prediction.answers:.3g}",
-                _answering(prediction.answering),
-                verdict,
-            )
-        )
+        *cells, verdict = prediction_cells(design, prediction)
+        rows.append((f"{index}", *cells, _answering_text(prediction.answering), verdict))
     return table(
         ["", "design", "standard error", "answers", "who answers, by round", "possible"],
         rows,
@@ -254,7 +253,17 @@ def _table(design: Design) -> str:
     )
 
 
-def _answering(shares: tuple[float, ...]) -> str:
+def prediction_cells(design: Design, prediction: Prediction) -> tuple[str, str, str, str]:
+    """Return the name of a design, its error, its answers, and whether it is possible."""
+    noise = prediction.accuracy.simulation_error
+    spread = f" ± {100 * noise / prediction.error:.1f} %" if noise else ""
+    error = f"{error_text(prediction.error)}{spread}"
+    recommended = prediction is design.recommended
+    verdict = "recommended" if recommended else "yes" if prediction.possible else "no"
+    return prediction.name, error, f"{prediction.answers:.3g}", verdict
+
+
+def _answering_text(shares: tuple[float, ...]) -> str:
     if len(set(shares)) == 1:
         return f"{100 * shares[0]:.0f} %" if len(shares) == 1 else f"{100 * shares[0]:.0f} % each"
     shown = [f"{100 * share:.0f}" for share in shares[:_MOST_ROUNDS]]
@@ -262,7 +271,7 @@ def _answering(shares: tuple[float, ...]) -> str:
     return f"{', '.join(shown)}{ellipsis} %"
 
 
-def _curve(design: Design) -> str:
+def _draw_curve(design: Design) -> str:
     finite = [point for point in design.curve if math.isfinite(point.error)]
     families = list(dict.fromkeys(point.family for point in finite))
     marks: list[Mark] = []
@@ -303,20 +312,3 @@ def _round_errors(low: float, high: float) -> list[tuple[float, str]]:
         for factor in (1, 2, 5)
     ]
     return [(math.log10(x), f"{x:.3g}") for x in errors if low <= math.log10(x) <= high]
-
-
-def _method(design: Design) -> str:
-    return bullets(
-        [
-            "Estimates are by maximum likelihood, from all answers together. An error is the root "
-            "of the mean squared error, which includes that these people are a sample of the "
-            "population; that of a mean is relative to the range of its score. Together it is the "
-            "root of the mean square over goals.",
-            "The population is the one that the study assumes. If it is another one, errors are "
-            "somewhat different; which study design is best changes less.",
-            "Every study design gives each person the same guarantee within the budget, except "
-            "those with a delta in their name: theirs is weaker.",
-            "Where a person shows one of few kinds of outcomes, probabilities are exact; otherwise "
-            "people were simulated from a seed. Repeating it gives the same numbers.",
-        ]
-    )

@@ -37,6 +37,7 @@ __all__ = [
     "response_text",
     "value_label",
     "value_text",
+    "with_count",
     "with_unit",
 ]
 
@@ -49,6 +50,15 @@ def format_amount(amount: Enclosure | float) -> str:
 def with_unit(amount: str) -> str:
     """Add the unit to an amount in nats."""
     return f"{amount} {'nat' if amount == '1' else 'nats'}"
+
+
+def with_count(count: int, singular: str, plural: str) -> str:
+    """Put a count before words that agree with it.
+
+    >>> with_count(1, "person is", "people are"), with_count(2000, "person is", "people are")
+    ('1 person is', '2,000 people are')
+    """
+    return f"{count:,} {singular if count == 1 else plural}"
 
 
 def basic_text(basic: float, transcript: Transcript) -> str:

@@ -12,7 +12,7 @@ from expost.loss import Replay
 from expost.numbers import NEGLIGIBLE
 from expost.report._figures import confidence_chart
 from expost.report._formatting import budget_text, format_amount, with_unit
-from expost.report._page import Header, figure, page, paragraph, table
+from expost.report._page import figure, page, paragraph, table
 from expost.report._sentences import NOISY, breach_sentences, factor_text
 
 __all__ = ["learned_page", "learned_sentences"]
@@ -21,11 +21,11 @@ __all__ = ["learned_page", "learned_sentences"]
 def learned_sentences(learned: ConfidenceChange, replay: Replay) -> Iterator[str]:
     """Yield sentences about the confidence before and after, and its range; a breach first."""
     yield from breach_sentences(replay)
-    yield _sentence(learned)
-    yield from _reasons(learned)
+    yield _compare_confidence(learned)
+    yield from _explain_change(learned)
 
 
-def _sentence(learned: ConfidenceChange) -> str:
+def _compare_confidence(learned: ConfidenceChange) -> str:
     floor, ceiling = format_percent(learned.allowed.lower), format_percent(learned.allowed.upper)
     allowance = {
         "respected": "The budget allows",
@@ -43,7 +43,7 @@ def _sentence(learned: ConfidenceChange) -> str:
     )
 
 
-def _reasons(learned: ConfidenceChange) -> Iterator[str]:
+def _explain_change(learned: ConfidenceChange) -> Iterator[str]:
     if learned.gain is None:
         yield "The prior rules the statement out, and no answer changes that."
     elif learned.gain == -math.inf:
@@ -51,7 +51,7 @@ def _reasons(learned: ConfidenceChange) -> Iterator[str]:
     else:
         error = learned.standard_error
         about = "" if error is None else f" (standard error {error:.2g}, from the samples)"
-        yield f"The knowledge gain is {_signed(learned.gain)}{about}.{_odds(learned)}"
+        yield f"The knowledge gain is {_format_gain(learned.gain)}{about}.{_describe_odds(learned)}"
     loss = learned.loss.upper
     if loss < math.inf:
         yield (
@@ -68,7 +68,7 @@ def _reasons(learned: ConfidenceChange) -> Iterator[str]:
         yield make_printable(learned.assumed)
 
 
-def _signed(gain: float) -> str:
+def _format_gain(gain: float) -> str:
     """Format a gain in nats, and the factor that it means."""
     gain = 0.0 if abs(gain) < NEGLIGIBLE else gain
     if abs(gain) > 700:
@@ -78,7 +78,7 @@ def _signed(gain: float) -> str:
     return f"{amount}: {'' if factor == '1' else f'{factor} times '}as sure as before"
 
 
-def _odds(learned: ConfidenceChange) -> str:
+def _describe_odds(learned: ConfidenceChange) -> str:
     """Describe the factor by which the odds changed, which a loss limits."""
     before, after = float(learned.before), learned.after
     if not (0 < before < 1 and 0 < after < 1):
@@ -96,22 +96,6 @@ def learned_page(
     ``name`` is that of the transcript's file, and ``prior`` says where the prior comes from.
     """
     transcript, filter_ = replay.odometer.transcript, replay.filter
-    header = Header(
-        about=f"How sure is somebody of this: {learned.statement}",
-        summary=_sentence(learned),
-        first=list(breach_sentences(replay)),
-        file=name,
-        date=date,
-        content_id=transcript.content_id,
-        budget=budget_text(filter_),
-        facts=[
-            *([] if filter_ is None else [("budget respected", replay.respected_text)]),
-            ("prior", prior),
-            ("realized loss", format_amount(learned.loss)),
-            ("at its peak", format_amount(learned.peak)),
-            ("queries answered", f"{len(transcript):,}"),
-        ],
-    )
     # Only a budget that was respected allows anything.
     between = {"respected": "allowed", "not respected": "with the loss at its peak"}.get(
         learned.state, "with such a loss"
@@ -131,4 +115,22 @@ def learned_page(
         caption="How sure somebody is, from 0 to 100 %.",
         data_table=table(["", "how sure"], rows),
     )
-    return page(header, drawn, *map(paragraph, _reasons(learned)), paragraph(NOISY))
+    return page(
+        drawn,
+        *map(paragraph, _explain_change(learned)),
+        paragraph(NOISY),
+        about=f"How sure is somebody of this: {learned.statement}",
+        summary=_compare_confidence(learned),
+        first=breach_sentences(replay),
+        file=name,
+        date=date,
+        content_id=transcript.content_id,
+        budget=budget_text(filter_),
+        facts=[
+            *([] if filter_ is None else [("budget respected", replay.respected_text)]),
+            ("prior", prior),
+            ("realized loss", format_amount(learned.loss)),
+            ("at its peak", format_amount(learned.peak)),
+            ("queries answered", f"{len(transcript):,}"),
+        ],
+    )

@@ -21,16 +21,8 @@ from expost.report._audit_page import (
     verdict_facts,
 )
 from expost.report._explanation import Explanation, closing_sentences
-from expost.report._formatting import budget_text
-from expost.report._page import (
-    Header,
-    bullets,
-    page,
-    paragraph,
-    section,
-    side_by_side,
-    table,
-)
+from expost.report._formatting import budget_text, with_count
+from expost.report._page import bullets, page, paragraph, section, side_by_side, table
 from expost.report._sentences import NOISY, breach_sentences
 from expost.report._study import (
     OUTCOMES,
@@ -63,45 +55,46 @@ def ledger_page(
 
     ``name`` is the name of the ledger, and ``date`` the day that the page describes.
     """
-    header = Header(
+    sections = [
+        *_describe_recoveries(study.audit),
+        section("What the budget promises", *promise_paragraphs(study.filter)),
+    ]
+    if study.people:
+        sections = [
+            section("Remaining budgets", budgets_figure(budget_shares(study))),
+            section("What was asked", *_query_tables(study)),
+            *([] if study.audit.audit is None else [_draw_losses(study.audit.audit)]),
+            *([] if subject is None else [_describe_subject(subject)]),
+            section("Quarantined messages", *_describe_messages(study.audit)),
+            *sections,
+            section("What was checked, and what was not", bullets(_list_checks(study))),
+        ]
+    return page(
+        *sections,
         about=f"The study {study.title}" if study.title else name,
-        summary=_summary(study),
+        summary=_summarize(study),
         file=name,
         date=date,
         content_id=study.root,
         budget=budget_text(study.filter),
-        facts=list(_facts(study)),
-        first=list(_alarms(study)),
-    )
-    promised = section("What the budget promises", *promise_paragraphs(study.filter))
-    happened = [*_happened(study.audit)]
-    if not study.people:
-        return page(header, *happened, promised)
-    return page(
-        header,
-        section("Remaining budgets", budgets_figure(budget_shares(study))),
-        section("What was asked", *_query_tables(study)),
-        *([] if study.audit.audit is None else [_losses(study.audit.audit)]),
-        *([] if subject is None else [_subject(subject)]),
-        section("Quarantined messages", *_quarantined(study.audit)),
-        *happened,
-        promised,
-        section("What was checked, and what was not", bullets(_scope(study))),
+        facts=_list_facts(study),
+        first=_list_alarms(study),
     )
 
 
-def _alarms(study: StudySummary) -> Iterator[str]:
+def _list_alarms(study: StudySummary) -> Iterator[str]:
     audit, lost = study.audit.audit, study.audit.lost_imports
     if audit is not None and audit.broken:
         yield verdict(audit)
     if lost:
+        lost_text = with_count(lost, "imported answer is lost", "imported answers are lost")
         yield (
-            f"{lost:,} imported {'answer is' if lost == 1 else 'answers are'} lost: a restored "
-            "backup does not have them. The losses on this page are without them."
+            f"{lost_text}: a restored backup does not have them. "
+            "The losses on this page are without them."
         )
 
 
-def _summary(study: StudySummary) -> str:
+def _summarize(study: StudySummary) -> str:
     audit, over = study.audit.audit, "The study has ended." if study.ended else "The study is open."
     if not study.people:
         return f"No one is registered so far. {over}"
@@ -114,22 +107,21 @@ def _summary(study: StudySummary) -> str:
         parts.append(verdict(audit))
     used_up = budget_shares(study).used_up
     if used_up:
-        have = "has used up the" if used_up == 1 else "have used up their"
-        parts.append(f"{format_people(used_up)} {have} budget.")
+        people = with_count(used_up, "person has used up the", "people have used up their")
+        parts.append(f"{people} budget.")
     return " ".join([*parts, *_unconfirmed(study), over])
 
 
 def _unconfirmed(study: StudySummary) -> Iterator[str]:
     count = len(study.audit.unconfirmed)
     if count:
-        are = "is" if count == 1 else "are"
         yield (
-            f"{format_people(count)} {are} unconfirmed: their devices have to "
+            f"{with_count(count, 'person is', 'people are')} unconfirmed: their devices have to "
             "sync before anything else is asked, and may have answers that this ledger lacks."
         )
 
 
-def _facts(study: StudySummary) -> Iterator[tuple[str, str]]:
+def _list_facts(study: StudySummary) -> Iterator[tuple[str, str]]:
     yield "policy", study.policy_id
     yield "commits", f"{study.commits:,}"
     yield "people", f"{study.people:,}"
@@ -170,7 +162,7 @@ def _query_tables(study: StudySummary) -> Iterator[str]:
     )
 
 
-def _losses(audit: Audit) -> str:
+def _draw_losses(audit: Audit) -> str:
     drawn = side_by_side(
         histogram(
             audit,
@@ -190,7 +182,7 @@ def _losses(audit: Audit) -> str:
     return section("How much was revealed", drawn)
 
 
-def _subject(subject: OneSubject) -> str:
+def _describe_subject(subject: OneSubject) -> str:
     explanation = subject.explanation
     if not explanation.exchanges:
         body = [paragraph("Nothing was answered so far.")]
@@ -205,7 +197,7 @@ def _subject(subject: OneSubject) -> str:
     return section(f"One person: {subject.name}", *body)
 
 
-def _quarantined(audit: StudyAudit) -> Iterator[str]:
+def _describe_messages(audit: StudyAudit) -> Iterator[str]:
     messages, suspended, extras = len(audit.quarantined), len(audit.suspended), len(audit.extras)
     if not messages and not suspended:
         yield paragraph("None: every message fit, and no one is suspended.")
@@ -213,23 +205,22 @@ def _quarantined(audit: StudyAudit) -> Iterator[str]:
     sentences = []
     if messages:
         sentences.append(
-            f"{messages:,} {'message was' if messages == 1 else 'messages were'} quarantined. "
+            f"{with_count(messages, 'message was', 'messages were')} quarantined. "
             "They did not fit, and are stored apart from the answers."
         )
     sentences.append(
-        f"{format_people(suspended)} {'is' if suspended == 1 else 'are'} suspended: nothing more "
+        f"{with_count(suspended, 'person is', 'people are')} suspended: nothing more "
         "is asked unless an operator can resolve it. Earlier answers still count."
     )
     held = len({entry.subject for entry in audit.quarantined if entry.held} - {*audit.suspended})
     if held:
-        wait = "waits" if held == 1 else "wait"
-        sentences.append(f"{format_people(held)} {wait} for an operator.")
+        people = with_count(held, "person waits", "people wait")
+        sentences.append(f"{people} for an operator.")
     yield paragraph(*sentences)
     if extras:
-        were = "1 response was" if extras == 1 else f"{extras:,} responses were"
         yield paragraph(
-            f"{were} revealed by these messages alone. Such extras count as answers in every loss "
-            "and verdict on this page."
+            f"{with_count(extras, 'response was', 'responses were')} revealed by these messages "
+            "alone. Such extras count as answers in every loss and verdict on this page."
         )
     if messages:
         reasons = Counter(entry.reason for entry in audit.quarantined)
@@ -237,20 +228,20 @@ def _quarantined(audit: StudyAudit) -> Iterator[str]:
         yield table(["reason", "messages"], rows)
 
 
-def _happened(audit: StudyAudit) -> Iterator[str]:
+def _describe_recoveries(audit: StudyAudit) -> Iterator[str]:
     """Yield a section about recoveries and rollbacks, if there were any."""
     lines, count = list(audit.marks), len(audit.two_outcomes)
     if count:
-        have = "key has" if count == 1 else "keys have"
         lines.append(
-            f"{count:,} {have} two outcomes for a person, because a restored backup "
-            "had forgotten the first one. Leave these people out of estimates from refusals."
+            f"{with_count(count, 'key has', 'keys have')} two outcomes for a person, because a "
+            "restored backup had forgotten the first one. Leave these people out of estimates "
+            "from refusals."
         )
     if lines:
         yield section("What happened", bullets(lines))
 
 
-def _scope(study: StudySummary) -> Iterator[str]:
+def _list_checks(study: StudySummary) -> Iterator[str]:
     yield (
         "The filter of the policy decided about every answer again, given all answers of the same "
         "person before it. That needs no secret."

@@ -11,7 +11,6 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 
 from expost.errors import make_printable
@@ -20,7 +19,6 @@ from expost.report._palette import DARK, LIGHT
 
 __all__ = [
     "STYLE",
-    "Header",
     "bullets",
     "figure",
     "note",
@@ -107,33 +105,32 @@ _POLICY = "; ".join(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
-    """The head of a page, as text."""
+def page(
+    *body: str,
+    about: str,
+    summary: str,
+    file: str,
+    date: str,
+    content_id: str,
+    budget: str,
+    facts: Iterable[tuple[str, str]] = (),
+    first: Iterable[str] = (),
+) -> str:
+    """Write a page.
 
-    about: str
-    summary: str
-    """The most important findings, in a few sentences."""
-    file: str
-    """The name of the file that the page describes."""
-    date: str
-    content_id: str
-    budget: str
-    facts: Sequence[tuple[str, str]] = ()
-    """Other facts, by name."""
-    first: Sequence[str] = ()
-    """Sentences before everything else, such as that a budget was not respected."""
-
-
-def page(header: Header, *body: str) -> str:
-    """Write a page with this header; the body is HTML."""
-    facts = [
-        ("file", header.file),
-        ("date", header.date),
-        ("content id", header.content_id),
-        ("budget", header.budget),
-        *header.facts,
-    ]
+    Args:
+        body: The sections below the head, as HTML; all other arguments are text.
+        about: The title.
+        summary: The most important results, in a few sentences.
+        file: The name of the file that the page describes.
+        date: The date of the page.
+        content_id: The content id of what the page describes.
+        budget: The budget, in words.
+        facts: Other facts, by name.
+        first: Sentences before everything else, such as that a budget was not respected.
+    """
+    source = [("file", file), ("date", date), ("content id", content_id), ("budget", budget)]
+    breach = text(" ".join(first))
     content = "\n".join(body)
     return f"""<!DOCTYPE html>
 <html lang="en">
@@ -142,15 +139,15 @@ def page(header: Header, *body: str) -> str:
 <meta http-equiv="Content-Security-Policy" content="{_POLICY}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<title>{_plain(header.about)}</title>
+<title>{_plain(about)}</title>
 <style>{STYLE}</style>
 </head>
 <body>
 <header>
-<h1>{text(header.about)}</h1>
-{f'<p class="breach" role="note">{text(" ".join(header.first))}</p>' if header.first else ""}
-<p class="first">{text(header.summary)}</p>
-{_facts(facts)}
+<h1>{text(about)}</h1>
+{f'<p class="breach" role="note">{breach}</p>' if breach else ""}
+<p class="first">{text(summary)}</p>
+{_fact_table([*source, *facts])}
 </header>
 <main>
 {content}
@@ -238,7 +235,7 @@ def _plain(content: object) -> str:
     return escape(make_printable(str(content)))
 
 
-def _facts(pairs: Iterable[tuple[str, str]]) -> str:
+def _fact_table(pairs: Iterable[tuple[str, str]]) -> str:
     """Write facts by name in two columns; a long word is broken where the screen ends."""
     rows = (
         f'<tr><th scope="row">{text(name)}</th><td>{text(fact)}</td></tr>' for name, fact in pairs

@@ -8,7 +8,7 @@ from expost.numbers import Enclosure
 from expost.report._explanation import Explanation, closing_sentences, exchange_row
 from expost.report._figures import odometer_chart
 from expost.report._formatting import basic_text, budget_text, format_amount, response_text
-from expost.report._page import Header, bullets, figure, page, paragraph, section, table
+from expost.report._page import bullets, figure, page, paragraph, section, table
 from expost.report._sentences import NOISY, breach_sentences, viewer_losses
 
 __all__ = ["learned_table", "odometer_figure", "peak_text", "transcript_page"]
@@ -31,27 +31,27 @@ def transcript_page(
     ``losses`` are those at the start and after each exchange, ``name`` is that of the file, and
     ``date`` says when it was as it is told here.
     """
-    header = Header(
+    sections = []
+    if explanation.exchanges:
+        sections = [
+            odometer_figure(explanation, losses),
+            section("What was asked", paragraph(NOISY), _exchange_table(explanation)),
+            section("Who has learned what", learned_table(explanation), bullets(_NOT_COVERED)),
+        ]
+    return page(
+        *sections,
         about=f"What was asked of the subject of {name}",
         summary=" ".join(closing_sentences(explanation)),
-        first=list(breach_sentences(explanation.replay)),
+        first=breach_sentences(explanation.replay),
         file=name,
         date=date,
         content_id=explanation.replay.odometer.transcript.content_id,
         budget=budget_text(explanation.filter),
-        facts=list(_facts(explanation, losses)),
-    )
-    if not explanation.exchanges:
-        return page(header)
-    return page(
-        header,
-        odometer_figure(explanation, losses),
-        section("What was asked", paragraph(NOISY), _exchange_table(explanation)),
-        section("Who has learned what", learned_table(explanation), bullets(_NOT_COVERED)),
+        facts=_list_facts(explanation, losses),
     )
 
 
-def _facts(explanation: Explanation, losses: Sequence[Enclosure]) -> Iterator[tuple[str, str]]:
+def _list_facts(explanation: Explanation, losses: Sequence[Enclosure]) -> Iterator[tuple[str, str]]:
     odometer, filter_ = explanation.replay.odometer, explanation.filter
     if filter_ is not None:
         yield "budget respected", explanation.replay.respected_text
