@@ -51,6 +51,7 @@ __all__ = [
     "audit_files_on_spark",
     "audit_spark",
     "is_transcript_folder",
+    "is_used_up",
 ]
 
 
@@ -242,6 +243,11 @@ _EDGE_TOLERANCE = 1e-9
 _NOTHING = 1e-9
 
 
+def is_used_up(remaining: Any, filter_: Filter) -> Any:
+    """Return for each amount of a column whether less than a thousandth of the budget remains."""
+    return remaining < filter_.budget.nearest / 1000
+
+
 @dataclass(frozen=True, slots=True)
 class Histogram:
     """The number of subjects between each edge and the next."""
@@ -341,7 +347,7 @@ class Audit(ResultTable):
     @cached_property
     def exhausted(self) -> int:
         """The number of respected budgets of which less than a thousandth remains."""
-        used_up = self.frame["remaining"] < self.filter.budget.nearest / 1000
+        used_up = is_used_up(self.frame["remaining"], self.filter)
         return int((used_up & self.frame["budget_respected"].fill_null(False)).sum())
 
     def broken_subjects(self, most: int = _MOST_LISTED) -> list[Any]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from expost._format import format_list
-from expost.cli._inputs import read_domain
+from expost.cli._inputs import option_names, read_domain
 from expost.cli._options import file_option
 from expost.cli._outputs import warn
 from expost.cli._parsing import parse_definition, parse_side, parse_values
@@ -26,16 +27,12 @@ from expost.filters import (
 )
 from expost.filters._large_budgets import large_text
 
-__all__ = ["ReadDomainAndFilter", "domain_options"]
+__all__ = ["DomainOptions", "domain_options"]
 
 _FILTERS: dict[str, type[Filter]] = {
     class_.kind: class_ for class_ in (BayesianFilter, SimplifiedFilter, BasicFilter)
 }
-_OPTIONS = {"epsilon": "--budget", "delta": "--delta"}
 _EXAMPLE = "age=10..100, sex=integers:0..1 or region=north,south"
-
-ReadDomainAndFilter = Callable[..., tuple[Domain, Filter, str]]
-"""Gives a domain, a filter, and what to say about how the domain was read, if anything."""
 
 Command = TypeVar("Command", bound=Callable[..., None])
 T = TypeVar("T")
@@ -64,57 +61,74 @@ _CHOICES = [
 ]
 
 
-def domain_options(command: Command) -> Callable[..., None]:
-    """Add options for a domain and a budget; the command gets ``read_domain_and_filter``.
+@dataclass(frozen=True, slots=True)
+class DomainOptions:
+    """The options for a domain and a budget."""
 
-    It reads the options and prompts for missing ones. Its argument is the domain to use if
-    no option names one.
-    """
+    values: str | None
+    coordinates: Sequence[str]
+    domain: Path | None
+    budget: str | None
+    kind: str
+    delta: str | None
+
+    def read(self, otherwise: Domain | None = None) -> tuple[Domain, Filter, str]:
+        """Read the options, and prompt for missing ones.
+
+        Args:
+            otherwise: The domain if no option names one.
+
+        Returns:
+            The domain, the filter, and a note on values that were read as numbers, or nothing.
+        """
+        if sum(map(bool, (self.values, self.coordinates, self.domain))) > 1:
+            raise InvalidInput("give one of --values, --coordinate and --domain")
+        domain = self._read_domain() or otherwise or _prompt(_DOMAIN_PROMPT, _domain_from_text)
+        filter_ = self._read_filter()
+        if large := large_text("a budget of", filter_.budget):
+            warn(large)
+        from_text = self.domain is None and otherwise is None
+        return domain, filter_, _number_note(domain) if from_text else ""
+
+    def _read_domain(self) -> Domain | None:
+        """Return the domain that options name; None if none does."""
+        if self.values is not None:
+            with at("--values"):
+                return _finite_domain(self.values)
+        if self.coordinates:
+            with at("--coordinate"):
+                return _box_domain(self.coordinates)
+        if self.domain is not None:
+            with at(str(self.domain), ": "):
+                return read_domain(self.domain)
+        return None
+
+    def _read_filter(self) -> Filter:
+        if self.delta is not None and self.kind != BayesianFilter.kind:
+            raise InvalidInput("requires the filter bayesian", "--delta")
+        if self.budget is None:
+            return _prompt("Budget, in nats, such as 1: ", self._make_filter)
+        with option_names({"epsilon": "--budget", "delta": "--delta"}):
+            return self._make_filter(self.budget)
+
+    def _make_filter(self, budget: str) -> Filter:
+        if self.delta is not None:
+            return ApproximateFilter(budget, self.delta)
+        return _FILTERS[self.kind](budget)
+
+
+def domain_options(command: Command) -> Callable[..., None]:
+    """Add options for a domain and a budget; the command gets ``domain_options``."""
 
     @functools.wraps(command)
-    def called(
-        values: str | None,
-        coordinates: Sequence[str],
-        domain: Path | None,
-        budget: str | None,
-        kind: str,
-        delta: str | None,
-        **options: Any,
-    ) -> None:
-        def read_domain_and_filter(otherwise: Domain | None = None) -> tuple[Domain, Filter, str]:
-            if sum(map(bool, (values, coordinates, domain))) > 1:
-                raise InvalidInput("give one of --values, --coordinate and --domain")
-            domain_in_options = _domain_from_options(values, coordinates, domain)
-            chosen_domain = (
-                domain_in_options or otherwise or _prompt(_DOMAIN_PROMPT, _domain_from_text)
-            )
-            from_text = domain is None and otherwise is None
-            filter_ = _read_filter(budget, kind, delta)
-            if large := large_text("a budget of", filter_.budget):
-                warn(large)
-            return chosen_domain, filter_, _number_note(chosen_domain) if from_text else ""
-
-        command(read_domain_and_filter=read_domain_and_filter, **options)
+    def called(**options: Any) -> None:
+        names = [field.name for field in fields(DomainOptions)]
+        chosen = DomainOptions(**{name: options.pop(name) for name in names})
+        command(domain_options=chosen, **options)
 
     for option in reversed(_CHOICES):
         called = option(called)
     return called
-
-
-def _domain_from_options(
-    values: str | None, coordinates: Sequence[str], file: Path | None
-) -> Domain | None:
-    """Return the domain that options name; None if none does."""
-    if values is not None:
-        with at("--values"):
-            return _finite_domain(values)
-    if coordinates:
-        with at("--coordinate"):
-            return _box_domain(coordinates)
-    if file is not None:
-        with at(str(file), ": "):
-            return read_domain(file)
-    return None
 
 
 def _finite_domain(text: str) -> Domain:
@@ -164,23 +178,6 @@ def _domain_from_text(text: str) -> Domain:
         return _box_domain(shlex.split(text))
     except ValueError:
         raise InvalidInput("a quotation mark has no other") from None
-
-
-def _read_filter(budget: str | None, kind: str, delta: str | None) -> Filter:
-    if delta is not None and kind != BayesianFilter.kind:
-        raise InvalidInput("requires the filter bayesian", "--delta")
-
-    def read(text: str) -> Filter:
-        if delta is not None:
-            return ApproximateFilter(text, delta)
-        return _FILTERS[kind](text)
-
-    if budget is None:
-        return _prompt("Budget, in nats, such as 1: ", read)
-    try:
-        return read(budget)
-    except InvalidInput as error:
-        raise InvalidInput(error.reason, _OPTIONS.get(error.location, error.location)) from None
 
 
 def _prompt(question: str, read: Callable[[str], T]) -> T:

@@ -6,7 +6,7 @@ import getpass
 import os
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from expost.errors import InvalidInput, at, did_you_mean
 from expost.files.kinds import QUERY, explain_wrong_kind
 from expost.files.reading import has_duplicate_key, members, parse
 from expost.files.regular import open_for_reading, others_may_read, read_contents, read_text
+from expost.files.tables import read_table
 from expost.queries import About, Query
 from expost.session import HistoryFile
 
@@ -26,13 +27,15 @@ if TYPE_CHECKING:
     from expost.audits._answer_files import LoadedTranscripts
 
 __all__ = [
-    "about_options",
+    "ABOUT_OPTIONS",
     "check_name",
     "find_attributes",
     "open_history",
+    "option_names",
     "read_answers",
     "read_attributes",
     "read_changes",
+    "read_columns",
     "read_domain",
     "read_query",
     "read_record",
@@ -78,6 +81,15 @@ def read_answers(data: Path, queries: Path | None, line: Line) -> LoadedTranscri
         with at(str(data), ": "), open_for_reading(data, most=sys.maxsize):
             raise InvalidInput("a table needs --queries QUERIES too")
     return LoadedTranscripts(load_answers(data, queries), 0, (None,))
+
+
+def read_columns(file: Path, names: Sequence[str]) -> Any:
+    """Read columns of a table by name; raise an error if one is missing."""
+    table = read_table(file, names)
+    for name in names:
+        if name not in table:
+            raise InvalidInput(f"has no column {name!r}")
+    return table
 
 
 def read_value(file: Path | None) -> Any:
@@ -157,9 +169,6 @@ def _prompt_secret(description: str, option: str) -> str:
         raise InvalidInput(f"stdin is not a terminal; use --{option} FILE") from None
 
 
-_ABOUT_OPTIONS = {"about": "--about", "at": "--at"}
-
-
 def read_attributes(text: str) -> tuple[str, ...]:
     """Parse the attributes after ``--about``."""
     with at("--about"):
@@ -187,15 +196,17 @@ def find_attributes(
     return names, _find_step(queries_about, names, key) if step is None else step
 
 
+ABOUT_OPTIONS = {"about": "--about", "at": "--at"}
+"""The options for the arguments of ``about``."""
+
+
 @contextmanager
-def about_options() -> Iterator[None]:
+def option_names(options: Mapping[str, str]) -> Iterator[None]:
     """Replace the names of arguments in errors by those of the options."""
     try:
         yield
     except InvalidInput as error:
-        raise InvalidInput(
-            error.reason, _ABOUT_OPTIONS.get(error.location, error.location)
-        ) from None
+        raise InvalidInput(error.reason, options.get(error.location, error.location)) from None
 
 
 def _find_names(

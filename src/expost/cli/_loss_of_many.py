@@ -12,7 +12,7 @@ from expost._format import format_count
 from expost.answers import Answers
 from expost.audits._answer_files import save_losses
 from expost.audits._losses import AgainstBudget, Losses, against_budget, losses_within
-from expost.cli._inputs import read_answers
+from expost.cli._inputs import option_names, read_answers
 from expost.cli._outputs import Result, check_output, check_picture, progress_line
 from expost.errors import InvalidInput, at
 from expost.files.kinds import LOSSES
@@ -36,7 +36,10 @@ def loss_of_many(
     effort: Effort,
 ) -> Result:
     """Compute, save and draw the losses of all subjects."""
-    filter_ = None if budget is None else _filter(budget)
+    filter_: Filter | None = None
+    if budget is not None:
+        with option_names({"epsilon": "--budget"}):
+            filter_ = BayesianFilter(epsilon=budget)
     check_picture(picture, data, queries)
     check_output(out, LOSSES, data, queries)
     if out is not None:
@@ -59,14 +62,15 @@ def loss_of_many(
         save_losses(result, out)
     if picture is not None:
         _draw(losses, picture)
+    unasked = f", and {study.unasked:,} who were asked nothing" if study.unasked else ""
     exchanges = int(losses.exchanges.sum())
     lines: list[str | tuple[str, str]] = [
-        ("subjects", f"{len(losses):,}{_unasked(study.unasked)}"),
+        ("subjects", f"{len(losses):,}{unasked}"),
         ("exchanges", f"{exchanges:,}"),
         ("mean loss", format_amount(losses.upper.mean())),
         ("median loss", format_amount(np.median(losses.upper))),
         ("largest loss", format_amount(losses.upper.max())),
-        ("basic composition", _range(losses.basic)),
+        ("basic composition", _format_range(losses.basic)),
     ]
     infinite = int(np.isinf(losses.upper).sum())
     if infinite:
@@ -75,7 +79,7 @@ def loss_of_many(
     if wide:
         lines.append(("wider than the gap", f"{wide:,} subjects; more nodes may narrow that"))
     if against is not None:
-        lines += _budget(against)
+        lines += _compare_with_budget(against)
     elif any(study.filters):
         lines.append(("budget", "the transcripts name different ones; --budget gives one for all"))
     if picture is not None:
@@ -100,18 +104,7 @@ def _check_work(answers: Answers, data: Path, megabytes: float) -> None:
         raise InvalidInput(reason, str(data))
 
 
-def _filter(budget: str) -> Filter:
-    try:
-        return BayesianFilter(epsilon=budget)
-    except InvalidInput as error:
-        raise InvalidInput(error.reason, "--budget") from None
-
-
-def _unasked(count: int) -> str:
-    return f", and {count:,} who were asked nothing" if count else ""
-
-
-def _budget(against: AgainstBudget) -> Iterator[tuple[str, str]]:
+def _compare_with_budget(against: AgainstBudget) -> Iterator[tuple[str, str]]:
     """Yield the verdict about the end, which says nothing about the exchanges before."""
     yield "budget", budget_text(against.filter)
     yield "over it at the end", format_count(against.over_budget, "subject")
@@ -120,7 +113,7 @@ def _budget(against: AgainstBudget) -> Iterator[tuple[str, str]]:
     yield "budget respected", "not looked at here; for each transcript, expost loss FILE says it"
 
 
-def _range(losses: Any) -> str:
+def _format_range(losses: Any) -> str:
     least, most = format_amount(losses.min()), format_amount(losses.max())
     return least if least == most else f"{least} to {most}"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -31,6 +31,7 @@ __all__ = [
     "as_json",
     "check_output",
     "check_picture",
+    "count_lines",
     "modification_date",
     "prints_result",
     "progress_line",
@@ -92,6 +93,11 @@ def show_lines(lines: Iterable[str | tuple[str, ...]]) -> None:
     for is_table, group in groupby(lines, key=lambda line: isinstance(line, tuple)):
         for line in align_columns(list(group)) if is_table else map(str, group):
             click.echo(make_printable(line))
+
+
+def count_lines(counts: Mapping[str, int]) -> list[tuple[str, str]]:
+    """Return a line for each count; its label is the name in JSON, with spaces."""
+    return [(name.replace("_", " "), f"{count:,}") for name, count in counts.items()]
 
 
 _PATIENCE = 1.0

@@ -90,16 +90,10 @@ def parse_entries(text: str) -> list[Any]:
     ['str', 'NumberText', 'str', 'str']
     """
     cells = _split_cells(text)
-    looks_numeric = [not quoted and _DECIMAL.fullmatch(cell) is not None for cell, quoted in cells]
-    number_cells = [
-        cell for (cell, _), is_number in zip(cells, looks_numeric, strict=True) if is_number
-    ]
-    if not all(map(_prints_back, number_cells)):
+    numbers = {cell for cell, quoted in cells if not quoted and _DECIMAL.fullmatch(cell)}
+    if not all(map(_prints_back, numbers)):
         return [cell for cell, _ in cells]
-    return [
-        NumberText(cell) if is_number else cell
-        for (cell, _), is_number in zip(cells, looks_numeric, strict=True)
-    ]
+    return [NumberText(cell) if cell in numbers and not quoted else cell for cell, quoted in cells]
 
 
 def parse_numbers(text: str) -> list[NumberText]:

@@ -11,7 +11,7 @@ import re
 import shlex
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,7 @@ _EXTRA = re.compile(r"extra == '(?P<extra>[\w-]+)'")
 class Problem:
     """Something that does not work, or is not safe, and what to do about it."""
 
-    description: str
+    problem: str
     fix: str
 
 
@@ -222,7 +222,7 @@ def _tree(
         "packages": _versions(installed, None),
         "extras": {extra: _versions(installed, extra) for extra in EXTRAS},
         "kernels": kernels,
-        "problems": [{"problem": problem.description, "fix": problem.fix} for problem in problems],
+        "problems": [asdict(problem) for problem in problems],
     }
 
 
@@ -244,7 +244,7 @@ def _lines(
         text = ", ".join(versions) or f"not installed: pip install 'expost[{extra}]'"
         yield f"extra {extra}", f"{text} (for {purpose})"
     for problem in problems:
-        yield "problem", problem.description
+        yield "problem", problem.problem
         yield "fix", problem.fix
     if not problems:
         yield "problems", "none"

@@ -11,7 +11,7 @@ import click
 
 from expost._format import format_count
 from expost.answers import Answers
-from expost.cli._inputs import about_options, find_attributes, read_answers
+from expost.cli._inputs import ABOUT_OPTIONS, find_attributes, option_names, read_answers
 from expost.cli._options import about, file_option, out_option, path, queries_file, step
 from expost.cli._outputs import Result, check_picture, prints_result, progress_line
 from expost.errors import InvalidInput
@@ -109,7 +109,7 @@ def command(
         options: dict[str, Any] = {"confidence": confidence, "repetitions": repetitions}
         options |= {"seed": seed, "progress": line.counts("repetitions")}
         target = None if of_query else find_attributes(answers, about, step, key=key)
-        with about_options():
+        with option_names(ABOUT_OPTIONS):
             if key is not None and not likelihood:
                 result = report_mean(answers, key, confidence=confidence)
             elif key is not None and support is not None:

@@ -25,11 +25,13 @@ _TABLES = (".csv", ".jsonl", ".parquet")
 
 @click.command("loss")
 @click.argument("file", type=path, metavar="[FILE]", required=False)
-@file_option(
+@click.option(
     "--many",
-    "DATA",
-    "Answers of many subjects (CSV, JSONL, Parquet), all about one value of each; or a folder of "
-    "their transcripts.",
+    "data",
+    type=path,
+    metavar="DATA",
+    help="Answers of many subjects (CSV, JSONL, Parquet), all about one value of each; or a "
+    "folder of their transcripts.",
 )
 @file_option(
     "--queries",
@@ -53,7 +55,7 @@ _TABLES = (".csv", ".jsonl", ".parquet")
 @prints_result
 def command(
     file: Path | None,
-    many: Path | None,
+    data: Path | None,
     queries: Path | None,
     budget: str | None,
     out: Path | None,
@@ -65,12 +67,12 @@ def command(
     It bounds what anyone who sees all responses of a subject can have learned. FILE is a transcript
     (JSON).
     """
-    if file is not None and many is None and (queries or budget or out or plot) is None:
+    if file is not None and data is None and (queries or budget or out or plot) is None:
         return _loss_of_one(file, effort)
-    if file is None and many is not None and (queries is not None or many.is_dir()):
+    if file is None and data is not None and (queries is not None or data.is_dir()):
         from expost.cli._loss_of_many import loss_of_many  # one subject needs none of it
 
-        return loss_of_many(many, queries, budget, out, plot, effort)
+        return loss_of_many(data, queries, budget, out, plot, effort)
     raise InvalidInput("give either FILE, or --many DATA with --queries QUERIES")
 
 

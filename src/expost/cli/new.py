@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from expost.cli._domain_options import ReadDomainAndFilter, domain_options
+from expost.cli._domain_options import DomainOptions, domain_options
 from expost.cli._options import path
 from expost.cli._outputs import Result, prints_result
 from expost.errors import InvalidInput, at
@@ -21,7 +21,7 @@ __all__ = ["command"]
 @click.argument("file", type=path, metavar="FILE")
 @domain_options
 @prints_result
-def command(file: Path, read_domain_and_filter: ReadDomainAndFilter) -> Result:
+def command(file: Path, domain_options: DomainOptions) -> Result:
     """Create a transcript for a subject.
 
     It has a domain and a budget, and nothing was asked so far. What no option says is asked for.
@@ -30,7 +30,7 @@ def command(file: Path, read_domain_and_filter: ReadDomainAndFilter) -> Result:
     """
     if file.exists() or file.is_symlink():
         raise InvalidInput("already exists; not overwritten", str(file))
-    domain, filter_, number_note = read_domain_and_filter()
+    domain, filter_, number_note = domain_options.read()
     transcript = Transcript(domain, filter_)
     with at(str(file), ": "):
         create(file, transcript.to_json())

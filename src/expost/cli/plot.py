@@ -35,16 +35,14 @@ def command(file: Path, out: Path, delta: str | None, effort: Effort) -> Result:
     """
     check_picture(out, file)
     transcript = load_transcript(file)
-    answered, filter_ = len(transcript), transcript.filter
-    rules = None
+    answered = len(transcript)
     with with_progress(effort) as (watched_effort, line):
         odometer = Odometer(transcript, effort=watched_effort)
-        if delta is not None or (filter_ is not None and not filter_.pure):
-            rules = costs_within_budget(
-                odometer,
-                delta,
-                lambda count, total: line.stage(f"composition after {count:,} of {total:,}"),
-            )
+        rules = costs_within_budget(
+            odometer,
+            delta,
+            lambda count, total: line.stage(f"composition after {count:,} of {total:,}"),
+        )
         losses = line.losses_along(odometer)
         chart = odometer_chart(odometer, losses, costs=rules)
         save_chart(chart, out, alt=f"The loss after each of {answered:,} responses.")

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from expost import queries
-from expost.cli._inputs import about_options, read_attributes, read_domain
+from expost.cli._inputs import ABOUT_OPTIONS, option_names, read_attributes, read_domain
 from expost.cli._options import about, out_option, path, step
 from expost.cli._outputs import Result, prints_result, warn
 from expost.cli._parsing import (
@@ -171,7 +171,7 @@ def _check_fits(query: Query, domain: Domain) -> None:
         raise InvalidInput(
             f"say about which attribute, of {join_names(domain.names or ())}", "--about"
         )
-    with about_options():
+    with option_names(ABOUT_OPTIONS):
         query.on(domain)
 
 

@@ -11,7 +11,7 @@ from expost.filters import Filter
 from expost.filters._outcomes import respected_cell
 from expost.numbers import Enclosure
 from expost.report._chart import Axis, Chart, Mark, VerticalBars, VerticalLine
-from expost.report._formatting import budget_text, format_amount, with_count
+from expost.report._formatting import budget_text, format_amount, format_remaining, with_count
 from expost.report._page import bullets, figure, page, paragraph, section, side_by_side, table
 
 __all__ = [
@@ -25,7 +25,6 @@ __all__ = [
 
 _LISTED = 100
 _NAMED = 20
-_NOTHING = 1e-9
 
 
 def audit_page(audit: Audit, *, name: str, date: str, content_id: str) -> str:
@@ -233,7 +232,6 @@ _HEAD = ["person", "answers", "loss now", "largest", "basic", "respected", "rema
 
 def _format_row(row: dict[str, Any]) -> tuple[str, ...]:
     # The remaining budget is rounded down: 0 if negligible, a dash if it was broken.
-    remaining = format_amount(row["remaining"]) if row["remaining"] > _NOTHING else "0"
     return (
         str(row["subject"]),
         f"{row['exchanges']:,}",
@@ -241,7 +239,7 @@ def _format_row(row: dict[str, Any]) -> tuple[str, ...]:
         format_amount(row["peak"]),
         format_amount(row["basic"]),
         respected_cell(row["budget_respected"], row["first_refused"], noun="question"),
-        "–" if row["budget_respected"] is False else remaining,
+        "–" if row["budget_respected"] is False else format_remaining(row["remaining"]),
     )
 
 

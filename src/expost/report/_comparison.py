@@ -292,11 +292,20 @@ def costs_within_budget(
     odometer: Odometer,
     delta: ExactLike | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> dict[str, list[float]]:
+) -> dict[str, list[float]] | None:
     """Compute the costs of composition rules after each response, while within the budget.
 
-    By name, for figures; ``progress`` is called with how many responses were gone through, and all.
+    Args:
+        odometer: The odometer of a transcript.
+        delta: The delta of the rules, by default that of the transcript's filter.
+        progress: Called with the number of responses that are done, and of all.
+
+    Returns:
+        The costs by the names of the rules; None if there is no delta.
     """
+    filter_ = odometer.transcript.filter
+    if delta is None and (filter_ is None or filter_.pure):
+        return None
     budget, spared = budget_and_delta(odometer.transcript, None, delta)
     filters, _ = composition_filters(odometer.transcript, budget, spared)
     drawn: dict[str, list[float]] = {name: [] for name in _DRAWN if name in filters}

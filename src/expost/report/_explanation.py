@@ -37,7 +37,7 @@ __all__ = [
     "ExplainedExchange",
     "Explanation",
     "closing_sentences",
-    "exchange_row",
+    "exchange_rows",
     "explain",
     "explanation_sentences",
 ]
@@ -117,7 +117,7 @@ class Explanation:
             facts,
             columns=("", "asked", "response", "loss", ""),
             items=self.steps,
-            row=lambda _index, step: exchange_row(step, domain),
+            row=lambda _index, step: (f"{step.index}.", *_exchange_cells(step, domain)),
             every=True,
         )
         first, last = (
@@ -199,7 +199,7 @@ def explain(history: object) -> Explanation:
                 transcript.exchanges[exchange - 1],
                 losses[exchange - 1],
                 losses[exchange],
-                _change(odometer, exchange, losses[exchange - 1], losses[exchange]),
+                _compare_losses(odometer, exchange, losses[exchange - 1], losses[exchange]),
                 exchange - previous - 1,
             )
             for previous, exchange in pairwise([0, *shown_exchanges])
@@ -214,7 +214,9 @@ def explain(history: object) -> Explanation:
     )
 
 
-def _change(odometer: Odometer, exchange: int, before: Enclosure, after: Enclosure) -> Change:
+def _compare_losses(
+    odometer: Odometer, exchange: int, before: Enclosure, after: Enclosure
+) -> Change:
     """Find the direction of the true change of the loss at an exchange."""
     if after.lower > before.upper:
         return "up"
@@ -232,7 +234,7 @@ _CHANGES = {"up": "up", "down": "down", "same": "as before", "unknown": "not tol
 
 def explanation_sentences(explanation: Explanation) -> Iterator[str]:
     """Yield the lines of an explanation; a breach comes first."""
-    n, domain = explanation.exchanges, explanation.replay.odometer.domain
+    n = explanation.exchanges
     if broken := list(breach_sentences(explanation.replay)):
         yield from (*broken, "")
     yield f"The subject's value is {explanation.domain}."
@@ -241,7 +243,8 @@ def explanation_sentences(explanation: Explanation) -> Iterator[str]:
     else:
         yield f"{n:,} quer{'ies were' if n > 1 else 'y was'} answered, with noise:"
         yield ""
-        yield from _table(explanation, domain)
+        head = ("", "asked", "response", "loss", "")
+        yield from align_columns([head, *exchange_rows(explanation)])
         yield ""
     yield from closing_sentences(explanation)
 
@@ -267,32 +270,36 @@ def closing_sentences(explanation: Explanation) -> Iterator[str]:
             if higher:
                 first = f"at most {format_amount(peak)}, the peak"
                 yield f"Somebody who saw only the first ones has learned {first}."
-        yield from _parts(explanation)
-    yield from _budget(explanation)
+        yield from _list_parts(explanation)
+    yield from _describe_budget(explanation)
     if n:
-        yield from _most_different_text(explanation, domain)
+        yield from _compare_extremes(explanation, domain)
 
 
-def _table(explanation: Explanation, domain: Domain) -> list[str]:
-    """Write a line per exchange, in columns, with a gap where some are left out."""
-    rows = [("", "asked", "response", "loss", "")]
+def exchange_rows(
+    explanation: Explanation, number: str = "{}."
+) -> Iterator[tuple[str, str, str, str, str]]:
+    """Yield the cells of the exchanges that are shown, with a row for each gap between them.
+
+    ``number`` is the format of the number of an exchange.
+    """
+    domain = explanation.replay.odometer.domain
     for step in explanation.steps:
         if step.skipped:
-            rows.append(("…", f"{step.skipped:,} more", "", "", ""))
-        rows.append(exchange_row(step, domain))
-    return align_columns(rows)
+            yield "…", f"{step.skipped:,} more", "", "", ""
+        yield number.format(step.index), *_exchange_cells(step, domain)
 
 
-def exchange_row(step: ExplainedExchange, domain: Domain) -> tuple[str, str, str, str, str]:
-    """Write the cells of an exchange: its index, question, response, loss and change."""
+def _exchange_cells(step: ExplainedExchange, domain: Domain) -> tuple[str, str, str, str]:
+    """Write the cells of an exchange: its question, its response, the loss and its change."""
     response = response_text(step.exchange.response, step.exchange.query, domain)
     before, loss = format_amount(step.before), format_amount(step.loss)
     hidden = step.change in ("up", "down") and before == loss
     change = _CHANGES[step.change] + (", by less than is shown" if hidden else "")
-    return f"{step.index}.", step.question, response, loss, change
+    return step.question, response, loss, change
 
 
-def _parts(explanation: Explanation) -> Iterator[str]:
+def _list_parts(explanation: Explanation) -> Iterator[str]:
     if len(explanation.parts) > 1:
         largest = sorted(explanation.parts, key=lambda part: part.loss.upper, reverse=True)
         losses = [f"{' with '.join(part.names)} {format_amount(part.loss)}" for part in largest]
@@ -302,7 +309,7 @@ def _parts(explanation: Explanation) -> Iterator[str]:
         )
 
 
-def _budget(explanation: Explanation) -> Iterator[str]:
+def _describe_budget(explanation: Explanation) -> Iterator[str]:
     filter_ = explanation.filter
     if filter_ is None or explanation.used is None:
         yield "The transcript names no filter, so there is no budget."
@@ -321,7 +328,7 @@ def _budget(explanation: Explanation) -> Iterator[str]:
         yield f"may tell (--nodes). At the end {used} is held against it."
 
 
-def _most_different_text(explanation: Explanation, domain: Domain) -> Iterator[str]:
+def _compare_extremes(explanation: Explanation, domain: Domain) -> Iterator[str]:
     extremes = explanation.most_different
     if extremes is None:
         if explanation.loss.lower < math.inf:
@@ -332,29 +339,28 @@ def _most_different_text(explanation: Explanation, domain: Domain) -> Iterator[s
     if isinstance(extremes.likeliest, dict) and isinstance(extremes.unlikeliest, dict):
         above, below = records_text(extremes.likeliest, extremes.unlikeliest)
     else:
-        above = _value(extremes.likeliest, domain, extremes.tied_values and extremes.tied_values[0])
-        below = _value(
-            extremes.unlikeliest, domain, extremes.tied_values and extremes.tied_values[1]
-        )
+        ties_above, ties_below = extremes.tied_values or (0, 0)
+        above = _describe_value(extremes.likeliest, domain, ties_above)
+        below = _describe_value(extremes.unlikeliest, domain, ties_below)
     if extremes.difference == math.inf:
         yield f"The responses are likeliest for {above}, and impossible for {below}."
     elif extremes.example:
-        yield f"For example, the responses are {_times(extremes)} as likely at {above}"
+        yield f"For example, the responses are {_format_ratio(extremes)} as likely at {above}"
         yield f"as at {below}."
     else:
         yield (
-            f"The responses are {_times(extremes)} as likely for {above} as for {below}; "
+            f"The responses are {_format_ratio(extremes)} as likely for {above} as for {below}; "
             "no two values are further apart."
         )
 
 
-def _value(value: Value | Record, domain: Domain, others_alike: int | None) -> str:
+def _describe_value(value: Value | Record, domain: Domain, others_alike: int) -> str:
     assert not isinstance(value, dict), "of records there are two"
     alike = f" (and {format_count(others_alike, 'other value')} alike)" if others_alike else ""
     return f"{value_text(value, domain)}{alike}"
 
 
-def _times(extremes: ExtremePair) -> str:
+def _format_ratio(extremes: ExtremePair) -> str:
     if extremes.difference > 700:
         return f"e^{extremes.difference:.6g} times"
     return f"{math.exp(extremes.difference):.4g} times"

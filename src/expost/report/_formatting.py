@@ -31,6 +31,7 @@ __all__ = [
     "budget_text",
     "domain_in_words",
     "format_amount",
+    "format_remaining",
     "query_in_words",
     "record_in_words",
     "records_text",
@@ -42,9 +43,17 @@ __all__ = [
 ]
 
 
+_NOTHING = 1e-9
+
+
 def format_amount(amount: Enclosure | float) -> str:
     """Format a number; for an enclosure its upper end, or 0 if it is negligible."""
     return amount.shown() if isinstance(amount, Enclosure) else f"{amount:.6g}"
+
+
+def format_remaining(nats: float) -> str:
+    """Format what remains of a budget; as 0 what is left only because a weight was rounded."""
+    return format_amount(nats) if nats > _NOTHING else "0"
 
 
 def with_unit(amount: str) -> str:

@@ -92,9 +92,7 @@ def plot(result: object, ax: Axes | None = None, *, delta: ExactLike | None = No
         chart = comparison_chart(result)
     else:
         odometer = _odometer(result)
-        filter_ = odometer.transcript.filter
-        with_rules = delta is not None or (filter_ is not None and not filter_.pure)
-        costs = costs_within_budget(odometer, delta) if with_rules else None
+        costs = costs_within_budget(odometer, delta)
         chart = odometer_chart(odometer, odometer.history, costs=costs)
     axes = _new_axes(chart) if ax is None else ax
     _draw_chart(axes, chart)

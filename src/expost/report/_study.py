@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from expost._format import format_count, format_percent, shorten
+from expost.audits._audit import is_used_up
 from expost.filters import Filter
 from expost.ledger import Ledger, Round, StudyAudit
 from expost.report._audit_page import format_people
@@ -123,7 +124,7 @@ def budget_shares(study: StudySummary) -> BudgetShares:
         remaining = frame["remaining"].to_numpy()[np.array(counted, dtype=np.bool_)]
     unconfirmed -= suspended
     untouched = study.people - len(answered | suspended | unconfirmed)
-    used_up = int((remaining < budget / 1000).sum())
+    used_up = int(is_used_up(remaining, study.filter).sum())
     total = max(1, study.people)
     share = (float((remaining / budget).clip(0, 1).sum()) + untouched) / total
     return BudgetShares(

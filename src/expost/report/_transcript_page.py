@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from expost.numbers import Enclosure
-from expost.report._explanation import Explanation, closing_sentences, exchange_row
+from expost.report._explanation import Explanation, closing_sentences, exchange_rows
 from expost.report._figures import odometer_chart
 from expost.report._formatting import basic_text, budget_text, format_amount, response_text
 from expost.report._page import bullets, figure, page, paragraph, section, table
@@ -132,15 +132,9 @@ def learned_table(explanation: Explanation) -> str:
 
 
 def _exchange_table(explanation: Explanation) -> str:
-    domain = explanation.replay.odometer.domain
-    rows: list[tuple[str, ...]] = []
-    for step in explanation.steps:
-        if step.skipped:
-            rows.append(("…", f"{step.skipped:,} more", "", "", ""))
-        rows.append((f"{step.index:,}", *exchange_row(step, domain)[1:]))
     caption = (
         "Losses are in nats, natural logarithms of factors of odds, for somebody who sees all "
         "responses up to there. A number in brackets after a name is its weight in the score."
     )
     head = ["", "asked", "response", "loss", "change"]
-    return table(head, rows, caption=caption, of_text=True)
+    return table(head, [*exchange_rows(explanation, "{:,}")], caption=caption, of_text=True)

@@ -12,11 +12,10 @@ from typing import Any, NamedTuple, TypeVar
 import click
 
 from expost.answers import Subject
-from expost.cli._inputs import read_query
+from expost.cli._inputs import read_columns, read_query
 from expost.cli._options import file_option
 from expost.errors import InvalidInput, at, did_you_mean
 from expost.files.regular import LARGEST_TABLE, open_for_reading, read_text
-from expost.files.tables import read_table
 from expost.ledger import Ledger
 from expost.queries import Query
 
@@ -149,10 +148,7 @@ def _read_subjects(file: Path) -> list[Subject]:
         if file.suffix.lower() not in _TABLES:
             names = [line.strip() for line in read_text(file).splitlines()]
             return [name for name in names if name]
-        table = read_table(file, ["subject"])
-        if "subject" not in table:
-            raise InvalidInput("has no column 'subject'")
-        return list(table["subject"])
+        return list(read_columns(file, ["subject"])["subject"])
 
 
 def read_lines(file: Path) -> list[bytes]:

@@ -8,7 +8,7 @@ import click
 
 from expost.audits._answer_files import save_answers, save_queries
 from expost.cli._options import file_option, out_option
-from expost.cli._outputs import Result, check_output, prints_result
+from expost.cli._outputs import Result, check_output, count_lines, prints_result
 from expost.cli.ledger._options import Open, ledger
 from expost.errors import InvalidInput, at
 from expost.files.kinds import QUERIES
@@ -42,8 +42,5 @@ def command(open_: Open, out: Path, queries: Path) -> Result:
         answers = study.answers()
     save_queries(answers.domain, answers.queries, queries)
     save_answers(answers, out)
-    count = len(answers.codes)
-    return Result(
-        {"answers": count, "subjects": len(answers)},
-        [("answers", f"{count:,}"), ("subjects", f"{len(answers):,}")],
-    )
+    counts = {"answers": len(answers.codes), "subjects": len(answers)}
+    return Result(counts, count_lines(counts))

@@ -10,7 +10,7 @@ from typing import Any, assert_never
 import click
 
 from expost.answers import Subject
-from expost.cli._inputs import check_name
+from expost.cli._inputs import check_name, read_columns
 from expost.cli._options import file_option
 from expost.cli._outputs import Result, prints_result, progress_line, warn
 from expost.cli.ledger._options import (
@@ -23,7 +23,6 @@ from expost.cli.ledger._options import (
 from expost.domains import Attributes, Box, Categories, Domain, FiniteSet
 from expost.errors import InvalidInput, at
 from expost.files.regular import others_may_read
-from expost.files.tables import read_table
 from expost.session._secret import NotCopyable
 
 __all__ = ["command"]
@@ -56,10 +55,7 @@ def read_values(file: Path, domain: Domain) -> tuple[list[Subject], SecretRows]:
         warn(f"others may read {file}; chmod 600 leaves it to its owner")
     cells, changing = _columns_of(domain)
     with at(os.fspath(file), ": "):
-        table = read_table(file, [_SUBJECT, *cells])
-        for name in (_SUBJECT, *cells):
-            if name not in table:
-                raise InvalidInput(f"has no column {name!r}")
+        table = read_columns(file, [_SUBJECT, *cells])
         texts = file.suffix.lower() == ".csv"
         columns = [
             [read(cell) for cell in table[name]] if texts else list(table[name])

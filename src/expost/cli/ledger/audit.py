@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 import click
@@ -30,10 +31,10 @@ def command(open_: Open) -> Result:
     """
     with open_() as study:
         result = study.audit()
-    return Result(_tree(result), _lines(result), exit_code=not result.good)
+    return Result(_to_tree(result), _lines(result), exit_code=not result.good)
 
 
-def _tree(result: StudyAudit) -> dict[str, Any]:
+def _to_tree(result: StudyAudit) -> dict[str, Any]:
     summary = {} if result.audit is None else result.audit.summary()
     return {
         **summary,
@@ -41,12 +42,7 @@ def _tree(result: StudyAudit) -> dict[str, Any]:
         "unconfirmed": result.unconfirmed,
         "reserved": result.reserved,
         "quarantined": [
-            {
-                "subject": message.subject,
-                "reason": message.reason,
-                "held": message.held,
-                "message": message.message.decode(errors="replace"),
-            }
+            asdict(message) | {"message": message.message.decode(errors="replace")}
             for message in result.quarantined
         ],
         "extras": [

@@ -8,7 +8,7 @@ import click
 
 from expost._format import format_list
 from expost.answers import queries_from_json
-from expost.cli._domain_options import ReadDomainAndFilter, domain_options
+from expost.cli._domain_options import DomainOptions, domain_options
 from expost.cli._options import file_option
 from expost.cli._outputs import Result, prints_result
 from expost.cli.ledger._options import checkpoint_file
@@ -39,7 +39,7 @@ def command(
     study: str,
     queries: Path | None,
     policy: Path | None,
-    read_domain_and_filter: ReadDomainAndFilter,
+    domain_options: DomainOptions,
     checkpoint: Path | None,
 ) -> Result:
     """Create a ledger with a domain and a budget, which never change.
@@ -55,7 +55,7 @@ def command(
             domain_of_queries, named_queries = queries_from_json(read_text(queries))
     if policy is not None and policy.exists():
         raise InvalidInput("already exists; not overwritten", str(policy))
-    domain, filter_, number_note = read_domain_and_filter(domain_of_queries)
+    domain, filter_, number_note = domain_options.read(domain_of_queries)
     if domain_of_queries is not None and domain_of_queries != domain:
         raise InvalidInput("its domain differs from the one in the options", f"{queries}")
     with Ledger.create(

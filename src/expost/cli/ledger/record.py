@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
+from expost.cli._inputs import read_columns
 from expost.cli._options import path
-from expost.cli._outputs import Result, prints_result, progress_line
+from expost.cli._outputs import Result, count_lines, prints_result, progress_line
 from expost.cli.ledger._options import Open, find_query, ledger, round_query
-from expost.errors import InvalidInput, at
-from expost.files.tables import read_table
+from expost.errors import at
 
 __all__ = ["command"]
 
@@ -37,16 +37,11 @@ def command(open_: Open, table: Path, query: str, key: str) -> Result:
     with open_() as study, progress_line() as line:
         wanted = find_query(study, query)
         with at(str(table), ": "):
-            columns = read_table(table, ["subject", "response"])
-            for name in ("subject", "response"):
-                if name not in columns:
-                    raise InvalidInput(f"has no column {name!r}")
+            columns = read_columns(table, ["subject", "response"])
             subjects, responses = columns["subject"], columns["response"]
             progress = line.counts("subjects")
             accepted = study.record(wanted, responses, subjects, key=key, progress=progress)
     over = int((~accepted).sum())
-    lines = [("recorded", f"{len(accepted):,}")]
-    if over:
-        lines.append(("not within budget", f"{over:,}"))
-    tree = {"recorded": len(accepted), "not_within_budget": over}
-    return Result(tree, lines, exit_code=over > 0)
+    counts = {"recorded": len(accepted), "not_within_budget": over}
+    lines = count_lines(counts)
+    return Result(counts, lines if over else lines[:1], exit_code=over > 0)

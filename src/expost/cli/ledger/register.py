@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from expost.cli._options import path
-from expost.cli._outputs import Result, prints_result, progress_line
+from expost.cli._outputs import Result, count_lines, prints_result, progress_line
 from expost.cli.ledger._options import Open, SubjectOptions, ledger, some_subjects
 from expost.errors import InvalidInput
 
@@ -43,7 +43,5 @@ def command(open_: Open, file: Path | None, options: SubjectOptions, kind: str) 
         for start in range(0, len(names), _TOGETHER):
             new += study.register(names[start : start + _TOGETHER], kind=kind)
             line.count(min(start + _TOGETHER, len(names)), len(names), "subjects")
-        total = len(study)
-    return Result(
-        {"new": new, "subjects": total}, [("new", f"{new:,}"), ("subjects", f"{total:,}")]
-    )
+        counts = {"new": new, "subjects": len(study)}
+    return Result(counts, count_lines(counts))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from expost.cli._outputs import Result, prints_result, progress_line
+from expost.cli._outputs import Result, count_lines, prints_result, progress_line
 from expost.cli.ledger._options import Open, ledger
 
 __all__ = ["command"]
@@ -21,22 +21,14 @@ def command(open_: Open) -> Result:
     """
     with open_() as study, progress_line() as line:
         result = study.verify(progress=line.counts("subjects"))
-    return Result(
-        {
-            "verified": result.good,
-            "subjects": result.subjects,
-            "exchanges": result.exchanges,
-            "commits": result.commits,
-            "undecided": result.undecided,
-            "problems": list(result.problems),
-        },
-        [
-            ("verified", "yes" if result.good else "NO"),
-            ("subjects", f"{result.subjects:,}"),
-            ("exchanges", f"{result.exchanges:,}"),
-            ("commits", f"{result.commits:,}"),
-            *([("undecided", f"{result.undecided:,}")] if result.undecided else []),
-            *(("problem", problem) for problem in result.problems),
-        ],
-        exit_code=not result.good,
-    )
+    names = ("subjects", "exchanges", "commits", "undecided")
+    counts = {name: getattr(result, name) for name in names}
+    tree = {"verified": result.good, **counts, "problems": list(result.problems)}
+    if not result.undecided:
+        del counts["undecided"]
+    lines = [
+        ("verified", "yes" if result.good else "NO"),
+        *count_lines(counts),
+        *(("problem", problem) for problem in result.problems),
+    ]
+    return Result(tree, lines, exit_code=not result.good)
