@@ -277,17 +277,17 @@ def closing_sentences(explanation: Explanation) -> Iterator[str]:
 
 
 def exchange_rows(
-    explanation: Explanation, number: str = "{}."
+    explanation: Explanation, index_format: str = "{}."
 ) -> Iterator[tuple[str, str, str, str, str]]:
     """Yield the cells of the exchanges that are shown, with a row for each gap between them.
 
-    ``number`` is the format of the number of an exchange.
+    ``index_format`` is the format of the index of an exchange.
     """
     domain = explanation.replay.odometer.domain
     for step in explanation.steps:
         if step.skipped:
             yield "…", f"{step.skipped:,} more", "", "", ""
-        yield number.format(step.index), *_exchange_cells(step, domain)
+        yield index_format.format(step.index), *_exchange_cells(step, domain)
 
 
 def _exchange_cells(step: ExplainedExchange, domain: Domain) -> tuple[str, str, str, str]:
