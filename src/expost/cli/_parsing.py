@@ -32,7 +32,7 @@ def parse_values(text: str) -> dict[str, Any]:
     """Parse a finite domain into its JSON shape.
 
     >>> parse_values("no, yes"), parse_values("1..3")
-    ({'values': ['no', 'yes']}, {'values': ['1', '2', '3']})
+    ({'values': ['no', 'yes']}, {'values': [1, 2, 3]})
     """
     if ".." not in text:
         return {"values": parse_entries(text)}
@@ -48,7 +48,7 @@ def parse_side(text: str) -> Any:
     """Parse a side of a box into its JSON shape: real numbers, integers or categories.
 
     >>> parse_side("10..100"), parse_side("integers:0..1"), parse_side("n,s")
-    (['10', '100'], {'integers': ['0', '1']}, {'categories': ['n', 's']})
+    ([10, 100], {'integers': [0, 1]}, {'categories': ['n', 's']})
     """
     if text.startswith(_INTEGERS):
         return {"integers": parse_range(text.removeprefix(_INTEGERS))}
@@ -85,7 +85,7 @@ def parse_entries(text: str) -> list[Any]:
     they are versions.
 
     >>> parse_entries("never, 1, 2.5"), parse_entries('"1", 2')
-    (['never', '1', '2.5'], ['1', '2'])
+    (['never', 1, 2.5], ['1', 2])
     >>> [type(each).__name__ for each in (*parse_entries('"1", 2'), *parse_entries("1.9, 1.10"))]
     ['str', 'NumberText', 'str', 'str']
     """
