@@ -10,7 +10,6 @@ from fractions import Fraction
 from typing import Any
 
 import expost as xp
-from conformance.drawing import Tree
 from conformance.sync_model import Bytes, policy_id, read, requests
 from expost.domains import domain_from_json, freeze
 from expost.errors import ExpostError
@@ -18,6 +17,7 @@ from expost.files.canonical import canonical_bytes, readable_tree, value_tree
 from expost.filters import filter_from_json
 from expost.queries import FiniteLikelihood, query_from_json
 from expost.sampling import draw
+from support.random_documents import Tree
 
 __all__ = ["CHECKS", "Bytes", "answer", "read"]
 

@@ -9,19 +9,23 @@ from typing import Any
 
 import expost as xp
 from conformance.by_library import answer, read, transcript_of
-from conformance.drawing import (
-    Tree,
-    a_domain,
-    a_query,
-    a_subject,
-    a_value,
-    an_attribute_domain,
-    of_pairs,
-)
 from expost.domains import domain_from_json
 from expost.files.canonical import readable_tree, value_tree
 from expost.queries import query_from_json
 from expost.sampling import InsecureSource, draw
+from support.random_documents import (
+    DEVICE_FAMILIES,
+    Domain,
+    Part,
+    Tree,
+    choose,
+    draw_attributes,
+    draw_finite_domain,
+    draw_query,
+    draw_query_on_values,
+    draw_subject,
+    draw_value,
+)
 
 __all__ = [
     "chains",
@@ -42,59 +46,77 @@ __all__ = [
 ]
 
 FILTERS = ("basic", "simplified", "bayesian")
+FAMILIES_OF_PAIRS = (
+    "randomized_response", "local_hashing", "unary_encoding", "hadamard_response",
+    "subset_selection",
+)  # fmt: skip
+"""Families that tell two values apart fully or not at all."""
 
 
 def with_answers(check: str, given: Tree) -> Tree:
-    """A case, with what the library says about it."""
+    """Make a case, with what the library says about it."""
     case = {"check": check, "given": given}
     return {**case, "expected": answer(case)}
 
 
-def exchanges_on(rng: Random, domain: Tree, count: int, query: Tree | None = None) -> list[Tree]:
-    """Some queries, and responses of a subject to them."""
-    on, value = domain_from_json(read(domain)), a_value(rng, domain)
-    menu = [query] if query else [a_query(rng, domain) for _ in range(rng.randint(1, 3))]
-    found = []
+def draw_query_of_pairs(rng: Random, size: int) -> Tree:
+    """Draw a query that tells values apart fully or not at all."""
+    query = draw_query_on_values(rng, Part(tuple(range(size))), FAMILIES_OF_PAIRS)
+    return {**query.tree, "epsilon": rng.choice(["0.1", "1", "2.5"])}
+
+
+def draw_study(rng: Random, steps: int = 3) -> tuple[Domain, Tree]:
+    """Draw a domain and a query, each family as often as any other."""
+    family = choose(rng.getrandbits(64), DEVICE_FAMILIES)
+    domain = draw_finite_domain(rng, family)
+    return domain, draw_query(rng, domain, [family], steps=steps).tree
+
+
+def draw_exchanges(
+    rng: Random, domain: Domain, count: int, query: Tree | None = None
+) -> list[Tree]:
+    """Draw some queries, and responses of a subject to them."""
+    library_domain, value = domain_from_json(read(domain.tree)), draw_value(rng, domain)
+    menu = [query] if query else [draw_query(rng, domain).tree for _ in range(rng.randint(1, 3))]
+    exchanges = []
     for _ in range(count):
         tree = rng.choice(menu)
-        likelihood = query_from_json(read(tree)).on(on)
-        position = draw(likelihood.pmf(on.locate(value)), InsecureSource(rng.getrandbits(64)))
+        likelihood = query_from_json(read(tree)).on(library_domain)
+        source = InsecureSource(rng.getrandbits(64))
+        position = draw(likelihood.pmf(library_domain.locate(value)), source)
         response = readable_tree(value_tree(likelihood.responses[position]))
-        found.append({"query": tree, "response": response})
-    return found
+        exchanges.append({"query": tree, "response": response})
+    return exchanges
 
 
 def decisions(rng: Random, longest: int = 6) -> Tree:
-    """A decision. The budget is often what the question takes at worst, or just beside that."""
-    return _decision(rng, a_domain(rng), longest)
+    """Draw a decision. The budget is often the worst case of the query, or just beside that."""
+    return _decision(rng, draw_finite_domain(rng), longest)
 
 
 def decisions_about_changes(rng: Random) -> Tree:
-    """The same where a value may change, and steps are asked about in any order."""
-    while "changing" not in str(domain := an_attribute_domain(rng)):
-        pass
-    return _decision(rng, domain, longest=8)
+    """Draw a decision where a value may change, after queries about steps in any order."""
+    return _decision(rng, draw_attributes(rng, changing=True), longest=8)
 
 
 def decisions_about_distances(rng: Random) -> Tree:
-    """The same where a number may change by so much from step to step, about steps far apart."""
+    """Draw a decision where a number changes by little from step to step, about steps far apart."""
     values = rng.sample([0, 1, 2, 3, 0.5], rng.randint(3, 4))
     changing = {"changing": values, "max_step": rng.choice(["1", "0.5"])}
-    domain: Tree = {"attributes": {"x": changing, "region": ["n", "s"]}}
-    menu = [{**of_pairs(rng, len(values)), "about": ["x"], "at": step} for step in (1, 4, 4)]
-    given: Tree = {
-        "domain": domain,
-        "filter": {"kind": "bayesian", "epsilon": "1"},
-        "exchanges": [each for tree in menu for each in exchanges_on(rng, domain, 1, tree)],
-        "query": rng.choice(menu),
-    }
-    return {**given, "filter": _budget(rng, given)}
+    domain = Domain({"attributes": {"x": changing, "region": ["n", "s"]}})
+    queries = [
+        {**draw_query_of_pairs(rng, len(values)), "about": ["x"], "at": step} for step in (1, 4, 4)
+    ]
+    exchanges = [
+        exchange for query in queries for exchange in draw_exchanges(rng, domain, 1, query)
+    ]
+    return _with_budget(rng, domain, "bayesian", exchanges, rng.choice(queries))
 
 
 def decisions_with_noise(rng: Random) -> Tree:
-    """The same about integers with noise: either end of the range may be the worst response."""
-    domain: Tree = {"values": list(range(rng.randint(2, 4)))}
-    width = len(domain["values"])
+    """Draw a decision about noisy integers: either end of the range may be the worst response."""
+    width = rng.randint(2, 4)
+    domain = Domain({"values": list(range(width))})
     query = {
         "kind": "geometric",
         "range": [rng.randint(-1, 0), width - rng.randint(0, 1)],
@@ -105,39 +127,43 @@ def decisions_with_noise(rng: Random) -> Tree:
 
 
 def decisions_in_one_place(rng: Random) -> Tree:
-    """Those in which what was said is most and least likely in one place that the question sees.
+    """Draw a decision where responses are most and least likely at one value of the query.
 
-    Then the loss and the epsilon do not simply add up, and the question may add nothing.
+    Then the loss and the epsilon do not simply add up, and the query may add nothing.
     """
     first = rng.sample(["a", "b", "c"], rng.randint(2, 3))
-    domain: Tree = {"attributes": {"x": first, "y": ["no", "yes"]}}
+    domain = Domain({"attributes": {"x": first, "y": ["no", "yes"]}})
     rows = [["0.8", "0.2"], ["0.1", "0.9"]]
     rows += [[f"0.{p}", f"0.{10 - p}"] for p in (rng.randint(2, 7) for _ in range(2 * len(first)))]
-    said: Tree = {
+    channel: Tree = {
         "kind": "channel",
         "responses": ["yes", "no"],
         "probabilities": rows[: 2 * len(first)],
         "about": ["x", "y"],
     }
+    exchanges = [{"query": channel, "response": "yes"}] * rng.randint(1, 2)
+    query = {**draw_query_of_pairs(rng, len(first)), "about": ["x"]}
+    return _with_budget(rng, domain, "bayesian", exchanges, query)
+
+
+def _decision(rng: Random, domain: Domain, longest: int, query: Tree | None = None) -> Tree:
+    kind = rng.choice(FILTERS)
+    exchanges = draw_exchanges(rng, domain, rng.randint(0, longest), query)
+    again = exchanges and rng.random() < 0.5
+    following = exchanges[-1]["query"] if again else query or draw_query(rng, domain).tree
+    return _with_budget(rng, domain, kind, exchanges, following)
+
+
+def _with_budget(
+    rng: Random, domain: Domain, kind: str, exchanges: list[Tree], query: Tree
+) -> Tree:
     given: Tree = {
-        "domain": domain,
-        "filter": {"kind": "bayesian", "epsilon": "1"},
-        "exchanges": [{"query": said, "response": "yes"}] * rng.randint(1, 2),
-        "query": {**of_pairs(rng, len(first)), "about": ["x"]},
+        "domain": domain.tree,
+        "filter": {"kind": kind, "epsilon": "1"},
+        "exchanges": exchanges,
+        "query": query,
     }
     return {**given, "filter": _budget(rng, given)}
-
-
-def _decision(rng: Random, domain: Tree, longest: int, query: Tree | None = None) -> Tree:
-    given: Tree = {
-        "domain": domain,
-        "filter": {"kind": rng.choice(FILTERS), "epsilon": "1"},
-        "exchanges": exchanges_on(rng, domain, rng.randint(0, longest), query),
-    }
-    again = given["exchanges"] and rng.random() < 0.5
-    given["query"] = given["exchanges"][-1]["query"] if again else query or a_query(rng, domain)
-    given["filter"] = _budget(rng, given)
-    return given
 
 
 def _budget(rng: Random, given: Tree) -> Tree:
@@ -167,39 +193,40 @@ def _budget(rng: Random, given: Tree) -> Tree:
 
 
 def weights_of_scores(rng: Random) -> Tree:
-    """The same where it matters in which order doubles are added."""
+    """Draw scores where it matters in which order doubles are added."""
     names = rng.sample(["age", "sex", "größe", "b"], 3)
     rows = [[rng.choice([1, 0.1, 0.7, -3]) for _ in names] for _ in range(3)]
     rows = [row for k, row in enumerate(rows) if row not in rows[:k]]
-    query = {
-        "kind": rng.choice(["linear", "logistic"]),
+    kind = rng.choice(["linear", "logistic"])
+    fields = {
         "weights": {name: rng.choice([0.1, 0.2, 0.3, -0.7]) for name in names},
         "intercept": 0.1,
         "epsilon": "30.5",
     }
-    more = {"range": [-3, 3], "clip": True} if query["kind"] == "linear" else {}
-    responses = [-3, 3] if more else [0, 1]
-    domain = {"points": {"names": names, "rows": rows}}
-    return {"domain": domain, "query": {**query, **more}, "responses": responses}
+    clipped = {"range": [-3, 3], "clip": True} if kind == "linear" else {}
+    return {
+        "domain": {"points": {"names": names, "rows": rows}},
+        "query": {"kind": kind, **fields, **clipped},
+        "responses": [-3, 3] if clipped else [0, 1],
+    }
 
 
 def weights(rng: Random) -> Tree:
-    """The weights of some responses."""
-    domain = a_domain(rng)
-    query = a_query(rng, domain)
-    likelihood = query_from_json(read(query)).on(domain_from_json(read(domain)))
+    """Draw some responses, of which the weights are asked."""
+    domain, query = draw_study(rng)
+    likelihood = query_from_json(read(query)).on(domain_from_json(read(domain.tree)))
     size = min(len(likelihood.responses), 1 << 20)
-    some = {rng.randrange(size) for _ in range(3)} | {0, size - 1}
-    responses = [readable_tree(value_tree(likelihood.responses[k])) for k in sorted(some)]
-    return {"domain": domain, "query": query, "responses": responses}
+    positions = {rng.randrange(size) for _ in range(3)} | {0, size - 1}
+    responses = [readable_tree(value_tree(likelihood.responses[k])) for k in sorted(positions)]
+    return {"domain": domain.tree, "query": query, "responses": responses}
 
 
 def draws(rng: Random) -> Tree:
-    """A draw from given bytes: any, or those of the numbers next to where responses change."""
-    domain = a_domain(rng)
-    query, value = a_query(rng, domain, steps=1), a_value(rng, domain)
-    on = domain_from_json(read(domain))
-    pmf = query_from_json(read(query)).on(on).pmf(on.locate(value))
+    """Choose the bytes of a draw: any, or those of the integers next to where responses change."""
+    domain, query = draw_study(rng, steps=1)
+    value = draw_value(rng, domain)
+    library_domain = domain_from_json(read(domain.tree))
+    pmf = query_from_json(read(query)).on(library_domain).pmf(library_domain.locate(value))
     bits = pmf.total.bit_length()
     count = -(-bits // 8)
     uniform = rng.choice([0, pmf.total - 1, rng.randrange(pmf.total), _edge(rng, pmf)])
@@ -209,11 +236,11 @@ def draws(rng: Random) -> Tree:
         bytes_of = b"\xff" * count + bytes_of
     spare = rng.randrange(1 << (8 * count - bits))
     last = (int.from_bytes(bytes_of, "big") | spare).to_bytes(len(bytes_of), "big")
-    return {"domain": domain, "query": query, "value": value, "bytes": last.hex()}
+    return {"domain": domain.tree, "query": query, "value": value, "bytes": last.hex()}
 
 
 def _edge(rng: Random, pmf: Any) -> int:
-    """A number at which the response changes, or the one before it."""
+    """Find an integer at which the response changes, or the one before it."""
     low, high = 0, int(pmf.total) - 1
     if pmf.pick(low) == pmf.pick(high):
         return low
@@ -227,7 +254,7 @@ def _edge(rng: Random, pmf: Any) -> int:
 
 
 def ids(rng: Random) -> Tree:
-    return {"query": a_query(rng, a_domain(rng))}
+    return {"query": draw_study(rng)[1]}
 
 
 def policies(rng: Random) -> Tree:
@@ -237,7 +264,7 @@ def policies(rng: Random) -> Tree:
             "version": 1,
             "study": rng.choice(["Smoking in the north", "", "größer"]),
             "nonce": rng.randbytes(16).hex(),
-            "domain": a_domain(rng),
+            "domain": draw_finite_domain(rng).tree,
             "filter": {"kind": rng.choice(FILTERS), **budget},
         }
     }
@@ -264,22 +291,24 @@ def policies_beyond_the_basic_plane(rng: Random) -> Tree:
 
 
 def chains(rng: Random) -> Tree:
-    domain = a_domain(rng)
     exchanges = [
-        [query_from_json(read(each["query"])).content_id, each["response"]]
-        for each in exchanges_on(rng, domain, rng.randint(0, 4))
+        [query_from_json(read(exchange["query"])).content_id, exchange["response"]]
+        for exchange in draw_exchanges(rng, draw_finite_domain(rng), rng.randint(0, 4))
     ]
     policy = rng.randbytes(32).hex()
-    return {"policy": policy, "subject": a_subject(rng), "exchanges": exchanges}
+    return {"policy": policy, "subject": draw_subject(rng), "exchanges": exchanges}
 
 
 def frozen(rng: Random) -> Tree:
-    domain = an_attribute_domain(rng)
-    first = a_value(rng, domain)
+    domain = draw_attributes(rng, changing=rng.random() < 0.9)
+    first = draw_value(rng, domain)
+    changing = [
+        name
+        for name, tree in (domain.attributes or {}).items()
+        if isinstance(tree, dict) and "changing" in tree
+    ]
     records = [first]
     for _ in range(rng.randint(1, 5)):
-        new = a_value(rng, domain)
-        attributes = domain["attributes"].items()
-        changing = [name for name, x in attributes if isinstance(x, dict) and "changing" in x]
+        new = draw_value(rng, domain)
         records.append({**first, **{name: new[name] for name in changing}})
-    return {"domain": domain, "records": records}
+    return {"domain": domain.tree, "records": records}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.drawing import Tree
+from support.random_documents import Tree
 
 __all__ = ["REFUSALS"]
 

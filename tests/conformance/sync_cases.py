@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from conformance.drawing import Tree, a_subject
 from conformance.sync_model import Bytes, Model
+from support.random_documents import Tree, draw_subject
 
 __all__ = ["CONVERSATIONS", "conversation", "conversations", "tickets"]
 
@@ -25,7 +25,7 @@ def tickets(rng: Random) -> Tree:
     return {
         "ticket_key": rng.randbytes(32).hex(),
         "ledger": rng.randbytes(32).hex(),
-        "subject": a_subject(rng),
+        "subject": draw_subject(rng),
         "sequence": rng.choice([1, 2, 41, 10**6]),
         "previous": rng.randbytes(32).hex(),
         "query": rng.randbytes(32).hex(),
@@ -49,7 +49,7 @@ class Ledger:
                 "domain": domain,
                 "filter": {"kind": kind, "epsilon": "10"},
             },
-            "subject": a_subject(rng),
+            "subject": draw_subject(rng),
             "value": value or {"\uff5a": "b", "\U0001d54f": 2, "region": "n"},
             "bytes": rng.randbytes(400).hex(),
             "exchanges": [],

@@ -10,7 +10,6 @@ import json
 from typing import Any
 
 import expost as xp
-from conformance.drawing import Tree
 from expost.domains import domain_from_json
 from expost.errors import ExpostError
 from expost.files.canonical import canonical_bytes, readable_tree, value_tree
@@ -18,6 +17,7 @@ from expost.files.reading import parse
 from expost.filters import filter_from_json
 from expost.queries import query_from_json
 from expost.sampling import draw
+from support.random_documents import Tree
 
 __all__ = ["Bytes", "policy_id", "read", "requests"]
 

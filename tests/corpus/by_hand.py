@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from corpus.cases import Case, Command
-from corpus.drawing import RULES, Tree, document
+from support.random_documents import RULES, Tree, as_text
 
 __all__ = ["cases_by_hand"]
 
@@ -68,9 +68,9 @@ def _randomized(epsilon: str) -> Tree:
 
 
 def _case(name: str, tree: Any, *commands: Command, query: Any = None, **files: Any) -> Case:
-    texts = {_FILE: tree if isinstance(tree, str) else document(tree)}
+    texts = {_FILE: tree if isinstance(tree, str) else as_text(tree)}
     if query is not None:
-        texts[_QUERY] = query if isinstance(query, str) else document(query)
+        texts[_QUERY] = query if isinstance(query, str) else as_text(query)
     texts |= {name.replace("_", "."): text for name, text in files.items()}
     on_box = isinstance(tree, dict) and "box" in tree["domain"]
     return Case(name, texts, commands, on_box=on_box)
@@ -233,7 +233,7 @@ def _proofs() -> Iterator[Case]:
     """Proofs of another transcript, and files that are no proofs."""
     half = _randomized("0.5")
     tree = _tree(_ANSWERS, [(half, "no")], _budget("bayesian", "1"))
-    longer = document(_tree(_ANSWERS, [(half, "no")] * 2, _budget("bayesian", "1")))
+    longer = as_text(_tree(_ANSWERS, [(half, "no")] * 2, _budget("bayesian", "1")))
     other = ("expost", "verify", "other.json", "proof.json")
     yield _case("a proof of less", tree, _CERTIFY, other, (*other, "--json"), other_json=longer)
     for name, text in {"empty": "", "a list": "[]", "an object": "{}", "no JSON": "{"}.items():
@@ -266,7 +266,7 @@ def _commands() -> Iterator[Case]:
 
 
 def _bad_transcripts() -> Iterator[Case]:
-    half = document(_randomized("0.5"))
+    half = as_text(_randomized("0.5"))
     start = '{"version": 1, "domain": {"values": ["no", "yes"]}'
     exchange = f'{{"query": {half}, "response": "no"}}'
     documents = {
@@ -419,7 +419,7 @@ def _bad_queries() -> Iterator[Case]:
 
 
 def _bad_tables() -> Iterator[Case]:
-    study = document({"version": 1, "domain": _ANSWERS, "queries": {"q": _randomized("1")}})
+    study = as_text({"version": 1, "domain": _ANSWERS, "queries": {"q": _randomized("1")}})
     many: Command = ("expost", "loss", "--many", "data.csv", "--queries", "queries.json")
     head = "subject,query,response\n"
     tables = {
@@ -460,7 +460,7 @@ def _bad_tables() -> Iterator[Case]:
     prior = "value,count\n20,1\n40,2\n60,1\n"
     commands = [(*_EXPLAIN, "--prior", "prior.csv", "--statement", text) for text in statements]
     yield _case("statements", ages, *commands, prior_csv=prior)
-    claim = {"claim.json": document(_randomized("1")), "domain.json": document(_ANSWERS)}
+    claim = {"claim.json": as_text(_randomized("1")), "domain.json": as_text(_ANSWERS)}
     check: Command = ("expost", "check-client", "pairs.csv", "--query", "claim.json")
     check = (*check, "--domain", "domain.json")
     for name, text in {

@@ -1,4 +1,4 @@
-"""What a case is, and how the corpus is kept in a file."""
+"""Cases and their outcomes, and the files that keep them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Case", "Command", "Found", "Kept", "kept_from", "kept_tree", "load", "save"]
+__all__ = ["Case", "Command", "Outcome", "Record", "load", "read_record", "record_tree", "save"]
 
 _HERE = Path(__file__).parent
 
@@ -27,12 +27,12 @@ class Case:
     on_box: bool = False
     gap: float = 0.01
     within: Mapping[str, str] = field(default_factory=dict)
-    """Files of the same names that have points of the box in its place: a loss that is not less."""
+    """Files of these names with points of the box instead of it: their loss is not larger."""
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What came of a command."""
+class Outcome:
+    """The exit code of a command, its output and the files that it wrote."""
 
     code: int
     out: str
@@ -41,17 +41,17 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """A case and what came of each of its commands."""
+class Record:
+    """A case and the outcome of each of its commands."""
 
     case: Case
-    found: tuple[Found, ...]
+    outcomes: tuple[Outcome, ...]
     at_least: float | None = None
-    """On a box: what the loss is at some of its points, rounded down. No bound may be below."""
+    """On a box: the loss at some of its points, rounded down. No bound may be below."""
 
 
 def save(name: str, content: Any) -> int:
-    """Write a part of the corpus, the same bytes for the same content; how many there are."""
+    """Write a part of the corpus, equal bytes for equal content; return how many."""
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
     packed = gzip.compress(text.encode(), compresslevel=9, mtime=0)
     (_HERE / name).write_bytes(packed)
@@ -59,15 +59,17 @@ def save(name: str, content: Any) -> int:
 
 
 def load(name: str) -> Any:
-    """A part of the corpus."""
+    """Read a part of the corpus."""
     return json.loads(gzip.decompress((_HERE / name).read_bytes()))
 
 
-def kept_tree(kept: Kept) -> dict[str, Any]:
-    return asdict(kept)
+def record_tree(record: Record) -> dict[str, Any]:
+    """Write a record as a tree."""
+    return asdict(record)
 
 
-def kept_from(tree: dict[str, Any]) -> Kept:
+def read_record(tree: dict[str, Any]) -> Record:
+    """Read a record from its tree."""
     case = {**tree["case"], "commands": tuple(map(tuple, tree["case"]["commands"]))}
-    found = tuple(Found(**each) for each in tree["found"])
-    return Kept(Case(**case), found, tree["at_least"])
+    outcomes = tuple(Outcome(**outcome) for outcome in tree["outcomes"])
+    return Record(Case(**case), outcomes, tree["at_least"])

@@ -1,209 +1,229 @@
-"""The cases, drawn from a seed and written by hand."""
+"""The cases, drawn by their names and written by hand."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import csv
+import io
+from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Any
 
 from corpus.by_hand import cases_by_hand
 from corpus.cases import Case, Command
-from corpus.drawing import (
-    Place,
+from support.random_documents import (
+    BOX_SHAPES,
+    FAMILIES,
+    FAMILIES_WITH_DELTA,
+    SET_SHAPES,
+    Domain,
     Tree,
-    a_box,
-    a_finite_set,
-    a_query,
-    document,
-    filters,
-    inside,
-    kinds_on,
-    transcript,
+    as_text,
+    choose,
+    decides,
+    draw_domain,
+    draw_query,
+    draw_transcript,
+    families_on,
+    list_filters,
+    points_inside,
 )
 
 __all__ = ["all_cases"]
 
-_SHAPES = ("labels", "integers", "points", "numbers")
-_BOXES = ("integers", "reals", "mixed", "plain")
 _FILE, _QUERY, _PROOF = "subject.json", "query.json", "proof.json"
-_GAUSSIAN = ("gaussian", "channel with a delta")
 
 
 def all_cases() -> Iterator[Case]:
-    """Every case of the corpus, in order."""
+    """Yield every case of the corpus, in order."""
     yield from cases_by_hand()
-    yield from _on_sets(Random(1), 96)
-    yield from _on_boxes(Random(2), 40)
-    yield from _many(Random(3), 12)
-    yield from _priors(Random(4), 16)
-    yield from _clients(Random(5), 20)
-    yield from _of_classes(Random(6), 8)
+    yield from _families_on_sets()
+    yield from _families_on_boxes()
+    yield from _filters_on_boxes()
+    yield from _tables()
+    yield from _priors()
+    yield from _clients()
 
 
-def _on_sets(random: Random, number: int) -> Iterator[Case]:
-    guards = filters()
-    for index in range(number):
-        shape, guard = _SHAPES[index % 4], guards[index % len(guards)]
-        place = a_finite_set(random, shape)
-        tree, query = _drawn(random, place, guard, index)
-        commands = _commands(random, index, tree)
-        files = {_FILE: document(tree), _QUERY: document(query)}
-        yield Case(f"set {index}, of {shape}", files, commands)
+def _possible_families(shape: str) -> list[str]:
+    """List the families of which there are queries on some domains of a shape."""
+    domains = [draw_domain(Random(f"{shape} {index}"), shape) for index in range(40)]
+    possible = {family for domain in domains for family in families_on(domain)}
+    return [family for family in FAMILIES if family in possible]
 
 
-def _of_classes(random: Random, number: int) -> Iterator[Case]:
-    """Channels with a row for each class of values."""
-    guards = filters()
-    for index in range(number):
-        shape, guard = _SHAPES[index % 4], guards[index % len(guards)]
-        place, kind = a_finite_set(random, shape), "channel of classes"
-        tree = transcript(random, place, [kind, "channel"], guard, index % 4)
-        files = {_FILE: document(tree), _QUERY: document(a_query(random, place, kind)[0])}
-        yield Case(f"classes {index}, of {shape}", files, _commands(random, index, tree))
+def _filters_for(family: str) -> list[Tree | None]:
+    return [guard for guard in list_filters() if decides(guard, family)]
 
 
-def _on_boxes(random: Random, number: int) -> Iterator[Case]:
-    guards = filters()
-    for index in range(number):
-        shape, guard = _BOXES[index % 4], guards[index % len(guards)]
-        place = a_box(random, shape)
-        tree, query = _drawn(random, place, guard, index)
-        commands = _commands(random, index, tree)
-        if index > 20:  # it may take many searches
-            commands = tuple(command for command in commands if command[1] != "compare")
-        files = {_FILE: document(tree), _QUERY: document(query)}
-        points = inside(random, place)
-        within = {} if points is None else {_FILE: document({**tree, "domain": points})}
-        yield Case(f"box {index}, {shape}", files, commands, on_box=True, within=within)
+def _families_on_sets() -> Iterator[Case]:
+    for shape in SET_SHAPES:
+        for family in _possible_families(shape):
+            name = f"{shape}, {family}"
+            random, guard = Random(name), choose(name, _filters_for(family))
+            domain = draw_domain(random, shape, family)
+            tree, query = _draw_files(random, domain, family, guard, (0, 1, 2, 3, 4, 6))
+            files = {_FILE: as_text(tree), _QUERY: as_text(query)}
+            yield Case(name, files, _commands(name, tree))
 
 
-def _drawn(random: Random, place: Place, guard: Tree | None, index: int) -> tuple[Tree, Tree]:
-    """A transcript that has each family in turn, and a next query."""
-    kinds = kinds_on(place)
-    if guard is not None and "delta" in guard:
-        kinds = kinds if place.on_box else [*kinds, "channel with a delta"]
-    elif guard is not None:
-        kinds = [kind for kind in kinds if kind not in _GAUSSIAN]
-    first = kinds[(index // 4) % len(kinds)]
-    others = random.sample(kinds, min(len(kinds), random.randint(0, 2)))
-    length = random.choice((0, 1, 2, 3, 4, 6)) if not place.on_box else random.choice((1, 2, 3, 4))
-    tree = transcript(random, place, [first, *others], guard, length)
-    query, _ = a_query(random, place, random.choice([first, *kinds]))
-    return tree, query
+def _families_on_boxes() -> Iterator[Case]:
+    for shape in BOX_SHAPES:
+        for family in _possible_families(shape):
+            name = f"{shape}, {family}"
+            yield _case_on_box(name, shape, family, choose(name, _filters_for(family)))
 
 
-def _commands(random: Random, index: int, tree: Tree) -> tuple[Command, ...]:
-    """The loss always, and some of the other commands, in turn."""
-    found: list[Command] = [("expost", "loss", _FILE, "--json")]
-    asked = [exchange["query"]["kind"] for exchange in tree["exchanges"]]
-    some: list[list[Command]] = [[("expost", "loss", _FILE)]]
-    some.append([("expost", "explain", _FILE)])
-    some.append([("expost", "explain", _FILE, "--json")])
+def _filters_on_boxes() -> Iterator[Case]:
+    for guard in list_filters():
+        name = f"a box under {as_text(guard)}"
+        shape = choose(name, BOX_SHAPES)
+        families = [family for family in _possible_families(shape) if decides(guard, family)]
+        yield _case_on_box(name, shape, choose(name, families), guard)
+
+
+def _case_on_box(name: str, shape: str, family: str, guard: Tree | None) -> Case:
+    random = Random(name)
+    domain = draw_domain(random, shape)
+    tree, query = _draw_files(random, domain, family, guard, (1, 2, 3, 4))
+    files = {_FILE: as_text(tree), _QUERY: as_text(query)}
+    points = points_inside(random, domain)
+    within = {} if points is None else {_FILE: as_text({**tree, "domain": points})}
+    return Case(name, files, _commands(name, tree), on_box=True, within=within)
+
+
+def _draw_files(
+    random: Random, domain: Domain, family: str, guard: Tree | None, lengths: Sequence[int]
+) -> tuple[Tree, Tree]:
+    """Draw a transcript of a family and perhaps of two more, and a next query."""
+    families = [name for name in families_on(domain) if decides(guard, name)]
+    queries = [draw_query(random, domain, [family])]
+    queries += [draw_query(random, domain, families) for _ in range(random.randint(0, 2))]
+    tree = draw_transcript(random, domain, queries, guard, random.choice(lengths))
+    following = draw_query(random, domain, random.choice(([family], families)))
+    return tree, following.tree
+
+
+def _commands(name: str, tree: Tree) -> tuple[Command, ...]:
+    """List the loss always, and two groups of other commands."""
+    kinds = [exchange["query"]["kind"] for exchange in tree["exchanges"]]
+    groups: list[list[Command]] = [[("expost", "loss", _FILE)]]
+    groups.append([("expost", "explain", _FILE)])
+    groups.append([("expost", "explain", _FILE, "--json")])
     proof: list[Command] = [("expost", "certify", _FILE, "-o", _PROOF)]
-    if "gaussian" not in asked:
+    if "gaussian" not in kinds:
         proof.append(("expost", "verify", _FILE, _PROOF))
         proof.append(("verify.py", _FILE, _PROOF))
-    some.append([(*command, "--json") for command in proof[:2]])
-    some.append(proof)
+    groups.append([(*command, "--json") for command in proof[:2]])
+    groups.append(proof)
     budget = () if "filter" in tree else ("--epsilon-budget", "3", "--delta", "1e-6")
     delta = () if "delta" in tree.get("filter", {"delta": ""}) else ("--delta", "1e-5")
-    if asked:
-        some.append([("expost", "compare", _FILE, *budget, *delta)])
-        some.append([("expost", "compare", _FILE, "--json", *budget, *delta)])
+    if kinds:
+        groups.append([("expost", "compare", _FILE, *budget, *delta)])
+        groups.append([("expost", "compare", _FILE, "--json", *budget, *delta)])
+    commands: list[Command] = [("expost", "loss", _FILE, "--json")]
     if "filter" in tree:
-        found.append(("expost", "decide", _FILE, "--query", _QUERY, "--json"))
-        some.append([("expost", "decide", _FILE, "--query", _QUERY)])
-    for group in random.sample(some, 2):
-        found += group
-    return tuple(found)
+        commands.append(("expost", "decide", _FILE, "--query", _QUERY, "--json"))
+        groups.append([("expost", "decide", _FILE, "--query", _QUERY)])
+    for group in Random(f"commands of {name}").sample(groups, 2):
+        commands += group
+    return tuple(commands)
 
 
-def _many(random: Random, number: int) -> Iterator[Case]:
-    """Tables of what several subjects answered."""
-    for index in range(number):
-        on_box = index % 4 == 3
-        place = a_box(random, "integers") if on_box else a_finite_set(random, _SHAPES[index % 4])
-        kinds = random.sample(kinds_on(place), 3)
-        queries = {f"q{i}": a_query(random, place, kind) for i, kind in enumerate(kinds)}
-        rows: list[tuple[str, str, Any]] = []
-        for subject in ("ann", "bob", "zoë", "12"):
-            for _ in range(random.randint(1, 4)):
-                name = random.choice(list(queries))
-                rows.append((subject, name, random.choice(queries[name][1])))
-        study = {"version": 1, "domain": place.tree}
-        asked = {name: query for name, (query, _) in queries.items()}
-        lines = [
-            document(dict(zip(("subject", "query", "response"), r, strict=True))) for r in rows
-        ]
-        files = {
-            "queries.json": document({**study, "queries": asked}),
-            "answers.jsonl": "".join(f"{line}\n" for line in lines),
-        }
-        many: Command = ("expost", "loss", "--many", "answers.jsonl", "--queries", "queries.json")
-        commands: list[Command] = [many, (*many, "--json"), (*many, "-o", "losses.csv")]
-        commands.append((*many, "-o", "losses.jsonl", "--json"))
-        yield Case(f"many {index}", files, tuple(commands), on_box=on_box)
+def _tables() -> Iterator[Case]:
+    """Tables of several subjects' responses."""
+    for shape in (*SET_SHAPES, "integer box"):
+        for index in range(2):
+            name = f"table {index} of {shape}"
+            random = Random(name)
+            domain = draw_domain(random, shape)
+            families = families_on(domain)
+            queries = {f"q{i}": draw_query(random, domain, families) for i in range(3)}
+            lines = []
+            for subject in ("ann", "bob", "zoë", "12"):
+                for _ in range(random.randint(1, 4)):
+                    query = random.choice(list(queries))
+                    response = random.choice(queries[query].responses)
+                    row = {"subject": subject, "query": query, "response": response}
+                    lines.append(f"{as_text(row)}\n")
+            trees = {query_id: query.tree for query_id, query in queries.items()}
+            study = {"version": 1, "domain": domain.tree, "queries": trees}
+            files = {"queries.json": as_text(study), "answers.jsonl": "".join(lines)}
+            many: Command = (
+                "expost", "loss", "--many", "answers.jsonl", "--queries", "queries.json",
+            )  # fmt: skip
+            commands: list[Command] = [many, (*many, "--json"), (*many, "-o", "losses.csv")]
+            commands.append((*many, "-o", "losses.jsonl", "--json"))
+            yield Case(name, files, tuple(commands), on_box=domain.on_box)
 
 
-def _priors(random: Random, number: int) -> Iterator[Case]:
-    """What the answers did to somebody's confidence."""
-    guards = filters()
-    for index in range(number):
-        guard = guards[index % 4]
-        place = a_finite_set(random, "points")
-        kinds = [kind for kind in kinds_on(place) if kind not in _GAUSSIAN]
-        tree = transcript(random, place, random.sample(kinds, 2), guard, random.randint(0, 4))
-        names = [side.name for side in place.sides]
-        column = random.choice(("count", "probability"))
-        weights = [random.randint(0, 4) for _ in place.values]
-        weights[0] += 1
-        shown = [f"{w}/{sum(weights)}" if column == "probability" else str(w) for w in weights]
-        rows = zip(place.values, shown, strict=True)
-        table = [",".join([*map(str, value), weight]) for value, weight in rows]
-        prior = "\n".join([",".join([*names, column]), *table, ""])
-        side = random.choice(place.sides)
-        middle = (side.low + side.high) // 2
-        name = f"`{side.name}`" if " " in side.name else side.name
-        statement = random.choice(
-            (
-                f"{name} >= {middle}",
-                f"not {name} == {side.low}",
-                f"2 * {name} - 1 < {middle} or {name} == 8",
+def _priors() -> Iterator[Case]:
+    """What the responses did to somebody's confidence."""
+    filters = [guard for guard in list_filters() if guard is None or "delta" not in guard]
+    for guard in filters:
+        for index in range(4):
+            name = f"prior {index} under {as_text(guard)}"
+            random = Random(name)
+            domain = draw_domain(random, "points")
+            families = [name for name in families_on(domain) if name not in FAMILIES_WITH_DELTA]
+            queries = [draw_query(random, domain, families) for _ in range(2)]
+            tree = draw_transcript(random, domain, queries, guard, random.randint(0, 4))
+            part = domain.part()
+            column = random.choice(("count", "probability"))
+            weights = [random.randint(0, 4) for _ in part.values]
+            weights[0] += 1
+            shares = [f"{w}/{sum(weights)}" if column == "probability" else w for w in weights]
+            rows = [[*point, share] for point, share in zip(part.values, shares, strict=True)]
+            prior = _as_csv([side.name for side in part.sides] + [column], rows)
+            side = random.choice(part.sides)
+            middle = (side.low + side.high) // 2
+            coordinate = f"`{side.name}`" if " " in side.name else side.name
+            statement = random.choice(
+                (
+                    f"{coordinate} >= {middle}",
+                    f"not {coordinate} == {side.low}",
+                    f"2 * {coordinate} - 1 < {middle} or {coordinate} == 8",
+                )
             )
-        )
-        base: Command = ("expost", "explain", _FILE, "--prior", "prior.csv")
-        base = (*base, "--statement", statement)
-        page: Command = (*base, "--html", "page.html", "--date", "2026-11-17")
-        commands = (base, (*base, "--json"), page)
-        yield Case(f"prior {index}", {_FILE: document(tree), "prior.csv": prior}, commands)
+            base: Command = ("expost", "explain", _FILE, "--prior", "prior.csv")
+            base = (*base, "--statement", statement)
+            page: Command = (*base, "--html", "page.html", "--date", "2026-11-17")
+            files = {_FILE: as_text(tree), "prior.csv": prior}
+            yield Case(name, files, (base, (*base, "--json"), page))
 
 
-def _clients(random: Random, number: int) -> Iterator[Case]:
-    """Clients that answer anything, or what is asked for."""
-    for index in range(number):
-        place = a_finite_set(random, _SHAPES[index % 4])
-        # Of all that Laplace noise can be, a probability each is worked out: that takes minutes.
-        kinds = [kind for kind in kinds_on(place) if kind not in ("gaussian", "laplace")]
-        query, responses = a_query(random, place, kinds[index % len(kinds)])
-        names = [side.name for side in place.sides] if "points" in place.tree else ["input"]
-        table = [",".join([*names, "output", "subject"])]
-        for row in range(random.choice((6, 40))):
-            value = random.choice(place.values)
-            cells = value if isinstance(value, list) else [value]
-            output = random.choice(responses)
-            table.append(",".join(map(_cell, [*cells, output, f"s{row // 2}"])))
-        files = {
-            "pairs.csv": "\n".join([*table, ""]),
-            "claim.json": document(query),
-            "domain.json": document(place.tree),
-        }
-        base: Command = ("expost", "check-client", "pairs.csv", "--query", "claim.json")
-        base = (*base, "--domain", "domain.json")
-        further = random.choice(((), ("--permanent",), ("--confidence", "0.5")))
-        yield Case(f"client {index}", files, (base, (*base, *further, "--json")))
+def _clients() -> Iterator[Case]:
+    """Clients that answer with any possible response."""
+    for shape in ("labels", "mixed", "integers", "numbers", "points"):
+        # Each possible result of Laplace or Gaussian noise gets a probability: that takes minutes.
+        families = [x for x in _possible_families(shape) if x not in ("gaussian", "laplace")]
+        for index in range(5):
+            name = f"client {index} on {shape}"
+            random = Random(name)
+            domain = draw_domain(random, shape)
+            query = draw_query(random, domain, families)
+            part = domain.part()
+            names = [side.name for side in part.sides] if shape == "points" else ["input"]
+            rows = []
+            for row in range(random.choice((6, 40))):
+                value = random.choice(part.values)
+                cells = value if isinstance(value, list) else [value]
+                rows.append([*cells, random.choice(query.responses), f"s{row // 2}"])
+            files = {
+                "pairs.csv": _as_csv([*names, "output", "subject"], rows),
+                "claim.json": as_text(query.tree),
+                "domain.json": as_text(domain.tree),
+            }
+            check: Command = ("expost", "check-client", "pairs.csv", "--query", "claim.json")
+            check = (*check, "--domain", "domain.json")
+            options = random.choice(((), ("--permanent",), ("--confidence", "0.5")))
+            yield Case(name, files, (check, (*check, *options, "--json")))
 
 
-def _cell(value: Any) -> str:
-    """As in a table: a list is JSON, and what has a comma is quoted."""
-    text = document(value) if isinstance(value, list) else str(value)
-    return '"' + text.replace('"', '""') + '"' if "," in text or '"' in text else text
+def _as_csv(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """Write a table, in which a list is JSON."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    for row in rows:
+        writer.writerow([as_text(cell) if isinstance(cell, list) else cell for cell in row])
+    return text.getvalue()

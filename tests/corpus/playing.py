@@ -1,65 +1,71 @@
-"""Subjects with a seed who are asked until nothing is left: what they answer, and what is decided.
+"""Seeded subjects who are asked several queries: their decisions, responses and losses.
 
-Their randomness is fixed, so that not only losses are what they were, but every draw.
+Their randomness is fixed, so each draw is kept and not only each loss.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from hashlib import sha256
 from random import Random
-from typing import Any
 
-from corpus.drawing import Place, Tree, a_box, a_finite_set, a_query, document, filters, kinds_on
-
-# All that is known of the package: a session goes on from the text of a file, and of that text's
-# one exchange the query is taken.
+# The only names of the package that this module uses: a session resumes from the text of a file,
+# and each query is read as the one exchange of such a text.
 from expost import Session, Transcript
 from expost.sampling import InsecureSource
+from support.random_documents import (
+    Tree,
+    as_text,
+    choose,
+    decides,
+    draw_domain,
+    draw_query,
+    draw_value,
+    families_on,
+    list_filters,
+)
 
-__all__ = ["all_plays", "kept_play"]
+__all__ = ["all_plays", "play"]
 
-_SHAPES = ("labels", "integers", "points", "numbers")
-_BOXES = ("integers", "reals")
-_QUESTIONS = 6
+_SHAPES = (
+    "labels", "mixed", "integers", "numbers", "points", "attributes", "integer box", "real box",
+)  # fmt: skip
+_QUERIES = 6
 
 
 def all_plays() -> Iterator[Tree]:
-    """What is played: an empty transcript, the subject's value, a seed, and the queries."""
-    random, guards = Random(6), filters()
-    for index in range(48):
-        guard = guards[1 + index % (len(guards) - 1)]
-        on_box = index % 8 == 7
-        place = (
-            a_box(random, _BOXES[index % 2]) if on_box else a_finite_set(random, _SHAPES[index % 4])
-        )
-        kinds = kinds_on(place)
-        if guard is not None and "delta" not in guard:
-            kinds = [kind for kind in kinds if kind != "gaussian"]
-        asked = [a_query(random, place, random.choice(kinds)) for _ in range(_QUESTIONS)]
-        budget = random.choice(("1", "2", "4"))
-        start = {"version": 1, "domain": place.tree, "filter": {**(guard or {}), "epsilon": budget}}
-        yield {
-            "start": start,
-            "value": _value(random, place),
-            "seed": index,
-            "asked": [{"query": query, "response": some[0]} for query, some in asked],
-        }
+    """Yield what is played: an empty transcript, the subject's value, and the queries."""
+    for guard in list_filters():
+        if guard is None:
+            continue
+        for index in range(4):
+            name = f"play {index} under {as_text(guard)}"
+            random = Random(name)
+            domain = draw_domain(random, choose(name, _SHAPES))
+            families = [name for name in families_on(domain) if decides(guard, name)]
+            queries = [draw_query(random, domain, families) for _ in range(_QUERIES)]
+            budget = random.choice(("1", "2", "4"))
+            yield {
+                "name": name,
+                "start": {
+                    "version": 1,
+                    "domain": domain.tree,
+                    "filter": {**guard, "epsilon": budget},
+                },
+                "value": draw_value(random, domain),
+                "asked": [{"query": q.tree, "response": q.responses[0]} for q in queries],
+            }
 
 
-def _value(random: Random, place: Place) -> Any:
-    if not place.on_box:
-        return random.choice(place.values)
-    return {side.name: random.randint(int(side.low), int(side.high)) for side in place.sides}
-
-
-def kept_play(play: Tree) -> Tree:
-    """A play and how it went."""
-    transcript = Transcript.from_json(document({**play["start"], "exchanges": []}))
-    session = Session.resume(transcript, play["value"], source=InsecureSource(play["seed"]))
+def play(script: Tree) -> Tree:
+    """Ask the queries of a script one after the other, and add what happened."""
+    transcript = Transcript.from_json(as_text({**script["start"], "exchanges": []}))
+    seed = int.from_bytes(sha256(script["name"].encode()).digest()[:8], "big")
+    session = Session.resume(transcript, script["value"], source=InsecureSource(seed))
     steps: list[Tree] = []
-    for exchange in play["asked"]:
-        one = Transcript.from_json(document({**play["start"], "exchanges": [exchange]}))
-        query = one.exchanges[0].query
+    for exchange in script["asked"]:
+        single = Transcript.from_json(as_text({**script["start"], "exchanges": [exchange]}))
+        query = single.exchanges[0].query
         decision = session.decide(query)
         step: Tree = {"accepted": decision.accepted, "undecided": decision.undecided}
         if decision.accepted:
@@ -70,4 +76,4 @@ def kept_play(play: Tree) -> Tree:
             step["largest_epsilon"] = None if largest is None else str(largest)
         step["loss"] = {"lower": session.loss.lower, "upper": session.loss.upper}
         steps.append(step)
-    return {**play, "steps": steps, "content_id": session.transcript.content_id}
+    return {**script, "steps": steps, "content_id": session.transcript.content_id}

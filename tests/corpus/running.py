@@ -16,13 +16,13 @@ from importlib import import_module
 from pathlib import Path
 from unittest.mock import patch
 
-from corpus.cases import Case, Command, Found
+from corpus.cases import Case, Command, Outcome
 
 # All that is known of the package: its checker, which is a program of its own. The command line is
 # whatever pyproject.toml says that it is.
 from expost.proof.verify import main as checker
 
-__all__ = ["results"]
+__all__ = ["outcomes"]
 
 _PROJECT = Path(__file__).parents[2] / "pyproject.toml"
 _LONGEST = 4000
@@ -30,9 +30,9 @@ _PICTURES = (".png", ".svg", ".pdf")
 _HEAD = re.compile(rb"<head>.*</head>", re.DOTALL)
 
 
-def results(case: Case) -> Iterator[tuple[Command, Found]]:
+def outcomes(case: Case) -> Iterator[tuple[Command, Outcome]]:
     """Run the commands of a case one after the other, on its files."""
-    with tempfile.TemporaryDirectory() as place, contextlib.chdir(place):
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         for name, text in case.files.items():
             path = Path(name)
             path.write_text(text, encoding="utf-8", newline="")
@@ -45,7 +45,8 @@ def results(case: Case) -> Iterator[tuple[Command, Found]]:
                 for name, content in _files().items()
                 if before.get(name) != content and name not in case.files
             }
-            yield command, Found(code, out, _ours(err), {n: _kept(n, changed[n]) for n in changed})
+            wrote = {name: _shorten(name, content) for name, content in changed.items()}
+            yield command, Outcome(code, out, _without_progress(err), wrote)
 
 
 def _check(arguments: Sequence[str]) -> None:
@@ -84,18 +85,18 @@ def _command_line() -> Callable[[], object]:
 
 def _files() -> dict[str, bytes]:
     """What is there; hidden files, such as locks, are nobody's result."""
-    found = sorted(path for path in Path().iterdir() if not path.name.startswith("."))
-    return {path.name: path.read_bytes() for path in found}
+    paths = sorted(path for path in Path().iterdir() if not path.name.startswith("."))
+    return {path.name: path.read_bytes() for path in paths}
 
 
-def _ours(err: str) -> str:
+def _without_progress(err: str) -> str:
     """Standard error without progress, which depends on how fast the machine is."""
     return "".join(
         line for line in err.splitlines(keepends=True) if line.startswith(("expost:", "verify:"))
     )
 
 
-def _kept(name: str, content: bytes) -> str:
+def _shorten(name: str, content: bytes) -> str:
     """A file as it is kept: short ones whole, long ones by digest, of pictures that they exist.
 
     A page is kept without its head: what it says, and not how that looks.

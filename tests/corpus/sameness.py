@@ -27,9 +27,14 @@ from typing import Any
 
 import numpy as np
 
-from corpus.cases import Command, Found, Kept
+from corpus.cases import Command, Outcome, Record
 
-__all__ = ["differences", "roundings", "tree_differences"]
+__all__ = ["HOW_TO_CHANGE", "differences", "roundings", "tree_differences"]
+
+HOW_TO_CHANGE = (
+    "If this is on purpose, run `PYTHONPATH=src:tests python -m corpus.make` and say why in the"
+    " commit."
+)
 
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?( %)?")
 _ENDS = ("floor", "ceiling", "largest", "loss", "mean", "median", "remaining")
@@ -47,7 +52,7 @@ def roundings() -> str:
 
 
 def differences(
-    kept: Kept, command: Command, old: Found, new: Found, *, exact: bool = True
+    kept: Record, command: Command, old: Outcome, new: Outcome, *, exact: bool = True
 ) -> Iterator[str]:
     """What is not as it was, in lines. ``exact`` is whether roundings are the same."""
     if old.code != new.code:

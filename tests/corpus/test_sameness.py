@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from corpus.cases import Case, Found, Kept
+from corpus.cases import Case, Outcome, Record
 from corpus.sameness import differences
 
 OLD = {"loss": {"lower": 1.0, "upper": 1.008}, "exchanges": 2, "largest_epsilon": "2.5"}
@@ -19,8 +19,8 @@ budget respected   yes, at every exchange
 
 def same(old: str, new: str, *options: str, on_box: bool = True, code: int = 0) -> bool:
     command = ("expost", "loss", "subject.json", *options)
-    kept = Kept(Case("a case", {}, (command,), on_box=on_box), (), at_least=1.004)
-    return not list(differences(kept, command, Found(0, old, "", {}), Found(code, new, "", {})))
+    kept = Record(Case("a case", {}, (command,), on_box=on_box), (), at_least=1.004)
+    return not list(differences(kept, command, Outcome(0, old, "", {}), Outcome(code, new, "", {})))
 
 
 def same_trees(**changed: Any) -> bool:

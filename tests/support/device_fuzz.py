@@ -21,9 +21,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from conformance.drawing import a_domain, a_query, a_subject, a_value
 from expost.device import device
 from expost.device.device import Device, Refused
+from support.random_documents import draw_finite_domain, draw_query, draw_subject, draw_value
 
 __all__ = ["Violation", "fuzz_in_process", "fuzz_program", "hunt", "mutated"]
 
@@ -152,15 +152,13 @@ class Study:
     """A random policy and subject, and answers for a device under them."""
 
     def __init__(self, rng: random.Random) -> None:
-        self.rng, self.domain = rng, a_domain(rng)
+        self.rng, self.domain = rng, draw_finite_domain(rng)
         budget = rng.choice([{"epsilon": "1"}, {"epsilon": "40"}, {"ratio": "9/4"}])
         kind = rng.choice(["basic", "simplified", "bayesian"])
         self.policy = {"version": 1, "study": "Smoking", "nonce": "00" * 16}
-        self.policy |= {"domain": self.domain, "filter": {"kind": kind, **budget}}
-        self.value, self.subject = a_value(rng, self.domain), a_subject(rng)
-        attributes = self.domain.get("attributes", {}).values()
-        changing = any(isinstance(x, dict) and "changing" in x for x in attributes)
-        self.steps = rng.randint(1, 3) if changing else 1
+        self.policy |= {"domain": self.domain.tree, "filter": {"kind": kind, **budget}}
+        self.value, self.subject = draw_value(rng, self.domain), draw_subject(rng)
+        self.steps = rng.randint(1, 3) if self.domain.changes else 1
 
     def create(self, path: Path) -> None:
         """Create a store, at the last step."""
@@ -179,7 +177,7 @@ class Study:
             "sequence": len(heads),
             "previous": heads[-1],
             "key": f"key {self.rng.getrandbits(64)}",
-            "query": a_query(self.rng, self.domain, self.steps),
+            "query": draw_query(self.rng, self.domain, steps=self.steps).tree,
             "ticket": self.rng.randbytes(32).hex(),
         }
 
