@@ -30,7 +30,7 @@ GUARDS: list[Filter] = [
 
 def loaded(kernel: Kernel, state: State) -> State:
     """The same answers from their tallies."""
-    again = kernel.start(state.count, track_peaks=False)
+    again = kernel.start(state.count)
     rows = [
         (question.index, position, place)
         for place in range(state.count)
@@ -39,9 +39,10 @@ def loaded(kernel: Kernel, state: State) -> State:
     distinct = sorted({row[:2] for row in rows})
     counts = Counter((row[2], distinct.index(row[:2])) for row in rows)
     owners, responses = np.array(sorted(counts)).T
+    starts = np.searchsorted(owners, np.arange(state.count + 1))
     numbers, positions = zip(*distinct, strict=True)
     times = np.array([counts[key] for key in sorted(counts)])
-    again.load(np.array(numbers), np.array(positions, dtype=object), responses, owners, times)
+    again.load(np.array(numbers), np.array(positions, dtype=object), responses, starts, times)
     return again
 
 
@@ -77,11 +78,11 @@ def test_ties_on_the_budget_are_decided_exactly() -> None:
     query = xp.randomized_response(epsilon="0.1")
     kernel = Kernel(values, xp.BayesianFilter(epsilon="0.3"))
     number = kernel.query_index(query)
-    state = kernel.start(3, track_peaks=False)
+    state = kernel.start(3)
     # Two, three and four more of one response than of each other: 0.2, 0.3, 0.4 in nats.
     counts = np.array([[1002, 1003, 1004], [1000, 1000, 1000], [1000, 1000, 1000]])
-    responses, owners = np.tile(np.arange(3), 3), np.repeat(np.arange(3), 3)
-    state.load(np.full(3, number), np.arange(3), responses, owners, counts.T.ravel())
+    responses, starts = np.tile(np.arange(3), 3), np.arange(0, 10, 3)
+    state.load(np.full(3, number), np.arange(3), responses, starts, counts.T.ravel())
     assert kernel.decide(state, number).accepted.tolist() == [True, False, False]
     within = kernel.losses(state).against(kernel.filter.budget).within
     assert within.tolist() == [True, True, False]
@@ -90,9 +91,9 @@ def test_ties_on_the_budget_are_decided_exactly() -> None:
 def test_a_tally_has_no_peak() -> None:
     kernel = Kernel(xp.FiniteSet(range(3)), xp.BayesianFilter(epsilon=1))
     query = kernel.query_index(xp.randomized_response(epsilon="0.1"))
-    state = kernel.start(1, track_peaks=False)
-    owners = np.zeros(2, dtype=np.intp)
-    state.load(np.full(2, query), np.arange(2), np.arange(2), owners, np.array([3, 1]))
+    state = kernel.start(1)
+    starts = np.array([0, 2])
+    state.load(np.full(2, query), np.arange(2), np.arange(2), starts, np.array([3, 1]))
     with pytest.raises(AssertionError, match="no order"):
         state.peaks(Selection(1))
     assert len(list(state.exact_exchanges(0))) == 4

@@ -192,18 +192,12 @@ def _in_blocks(answers: Answers) -> Iterator[_Block]:
         registry = QueryRegistry(domain)
         for key in sizes:
             registry.of(answers.queries[key])
-    cells_until = np.append(0, np.cumsum(cells[answers.codes]))[starts]
+    cells_until = np.append(0, np.cumsum(np.add.reduceat(cells.take(answers.codes), starts[:-1])))
     first = 0
     while first < len(answers):
-        end = min(first + block_limit, len(answers))
-        if registry is None:
-            fitting = np.searchsorted(
-                cells_until, cells_until[first] + _LARGEST_TABLE, side="right"
-            )
-            end = min(end, max(first + 1, int(fitting) - 1))
-        if (
-            registry is None and cells_until[end] - cells_until[first] > _LARGEST_TABLE
-        ):  # of one subject
+        fitting = int(np.searchsorted(cells_until, cells_until[first] + _LARGEST_TABLE, "right"))
+        end = min(first + block_limit, max(first + 1, fitting - 1), len(answers))
+        if cells_until[end] - cells_until[first] > _LARGEST_TABLE:  # of one subject
             transcript = answers.transcript_of(answers.codes[starts[first] : starts[end]])
             loss, spent = realized_loss(transcript), basic_loss(transcript).enclosure.upper
             bounds = np.array([loss.lower]), np.array([loss.upper])
@@ -244,7 +238,6 @@ def _state(
     """Return the state of some subjects after their answers."""
     starts = answers.starts[subjects.start : subjects.stop + 1]
     codes = answers.codes[starts[0] : starts[-1]]
-    counts = np.diff(starts)
     occurring, responses = distinct_integers(codes)
     responses_given = [answers.responses[code] for code in occurring.tolist()]
     query_indices = np.array(
@@ -252,9 +245,9 @@ def _state(
     )
     positions = [position for _, position in responses_given]
     wide = any(position >= 1 << 63 for position in positions)
-    state = start_state(registry, len(counts), track_peaks=False, search=search)
-    owners = np.repeat(np.arange(len(counts)), counts)
-    state.load(query_indices, np.array(positions, object if wide else np.int64), responses, owners)
+    state = start_state(registry, len(starts) - 1, search=search)
+    columns = np.array(positions, object if wide else np.int64), responses, starts - starts[0]
+    state.load(query_indices, *columns)
     return state
 
 

@@ -69,16 +69,15 @@ class Decider:
 
     def state(self, tallies: Sequence[bytes]) -> State:
         """Return the state of subjects with these tallies."""
-        state = self._kernel.start(len(tallies), track_peaks=False)
-        sizes = np.array([len(tally) // 8 for tally in tallies], dtype=np.int64)
+        state = self._kernel.start(len(tallies))
+        starts = np.cumsum([0, *(len(tally) // 8 for tally in tallies)])
         pairs = np.frombuffer(b"".join(tallies), dtype="<u4").reshape(-1, 2).astype(np.int64)
-        owners = np.repeat(np.arange(len(tallies)), sizes)
         if len(pairs):
             distinct, index_of = np.unique(pairs[:, 0], return_inverse=True)
             queries = [self._catalog.response(number).query for number in distinct.tolist()]
             kernel_indices = self._catalog.kernel_indices(np.array(queries))
             positions = self._catalog.positions_of(distinct)
-            state.load(kernel_indices, positions, index_of, owners, pairs[:, 1])
+            state.load(kernel_indices, positions, index_of, starts, pairs[:, 1])
         return state
 
     def saturating_queries(

@@ -22,8 +22,9 @@ from expost.loss._components import link
 from expost.loss._elimination import eliminate, plan_elimination, rank
 from expost.loss._sweeps import StepState as Swept
 from expost.numbers import Nats
-from expost.panel._compiled_query import CompiledFiniteQuery, QueryRegistry
+from expost.panel._compiled_query import CompiledFiniteQuery, QueryRegistry, as_finite
 from expost.panel._finite_state import FiniteState
+from expost.panel._log import Counted
 from expost.panel._selection import Selection
 from expost.panel._ties import TieComparison
 
@@ -42,10 +43,8 @@ class AttributesState(FiniteState):
     domain: Attributes
     roundings = 4  # what a part adds to the whole is taken out and put in again
 
-    def __init__(
-        self, domain: Attributes, registry: QueryRegistry, count: int, *, track_peaks: bool = True
-    ) -> None:
-        super().__init__(domain, registry, count, track_peaks=track_peaks)
+    def __init__(self, domain: Attributes, registry: QueryRegistry, count: int) -> None:
+        super().__init__(domain, registry, count)
         self._tables: dict[Scope, Floats] = {}
         self._scopes: dict[int, _QueryScope] = {}
         changes = [kind.change for kind in domain.kinds]
@@ -58,9 +57,7 @@ class AttributesState(FiniteState):
         self._scope_set_indices: dict[frozenset[Scope], int] = {frozenset(): 0}
         # All at the start, so that who else is here makes no difference, not in the last digit.
         for index in range(len(registry)):
-            compiled = registry[index]
-            assert isinstance(compiled, CompiledFiniteQuery)
-            self._open_table(self._scope_of(compiled))
+            self._open_table(self._scope_of(as_finite(registry[index])))
 
     def _scope_of(self, compiled: CompiledFiniteQuery) -> _QueryScope:
         if compiled.index not in self._scopes:
@@ -82,9 +79,12 @@ class AttributesState(FiniteState):
             self._tied_scopes(query_scope).check()
         except InvalidInput:
             self._by_scope_set = True
-            for scope_set, indices, _ in self.log.single_responses:
-                assert isinstance(scope_set, CompiledFiniteQuery)
-                self._record_scope(self._scope_of(scope_set).scope, Selection(self.count, indices))
+            self._record_scopes()
+
+    def _record_scopes(self) -> None:
+        for compiled, indices, _ in self.log.single_responses:
+            query_scope = self._scope_of(as_finite(compiled))
+            self._record_scope(query_scope.scope, Selection(self.count, indices))
 
     def _add(self, compiled: CompiledFiniteQuery, codes: Indices, selection: Selection) -> None:
         query_scope = self._prepared(compiled, selection)
@@ -96,19 +96,26 @@ class AttributesState(FiniteState):
         spread = self.spread
         spread[selection.subscript] = np.maximum(spread[selection.subscript] + change, 0.0)
 
-    def _add_unmeasured(
-        self, compiled: CompiledFiniteQuery, codes: Indices, selection: Selection
-    ) -> None:
-        query_scope = self._prepared(compiled, selection)
-        self._record_scope(query_scope.scope, selection)
-        self._add_to_table(compiled, codes, selection)
-
-    def _add_counts(self, compiled: CompiledFiniteQuery, codes: Indices, counts: Floats) -> None:
-        selection = Selection(self.count, np.flatnonzero(counts.any(axis=0)))
-        query_scope = self._prepared(compiled, selection)
-        self._record_scope(query_scope.scope, selection)
-        logs = compiled.logs[np.ix_(query_scope.written, codes)]
-        self._tables[query_scope.scope] += np.einsum("ij,jk->ik", logs, counts)
+    def _add_counted(self, counted: Counted) -> None:
+        queries = [as_finite(compiled) for compiled in counted.compiled_queries]
+        by_scope: dict[Scope, list[int]] = {}
+        for response, compiled in enumerate(queries):
+            query_scope = self._scope_of(compiled)
+            self._open_table(query_scope)
+            by_scope.setdefault(query_scope.scope, []).append(response)
+        if self._by_scope_set:
+            self._record_scopes()
+        for scopes, _ in self._by_scopes(Selection(self.count)):
+            for scope in scopes or ():
+                self._tied_scopes(_QueryScope(self.domain, scope), scopes).check()
+        for scope, responses in by_scope.items():
+            logs = np.zeros((len(queries), len(self._tables[scope])))
+            occurs = np.zeros(len(queries), dtype=np.bool_)
+            occurs[responses] = True
+            for response in responses:
+                compiled, code = queries[response], counted.codes[response]
+                logs[response] = compiled.logs[self._scope_of(compiled).written, code]
+            self._tables[scope] += counted.subset(occurs).sums(logs)
 
     def _prepared(self, compiled: CompiledFiniteQuery, selection: Selection) -> _QueryScope:
         """Have a table for a query, unless it ties too much together for one of the subjects."""

@@ -27,6 +27,7 @@ from expost.filters._many_accounts import Accounts, BudgetComparison, LossBounds
 from expost.loss import Odometer
 from expost.numbers import UNIT, Enclosure, Nats, up
 from expost.panel._compiled_query import CompiledQuery, QueryRegistry
+from expost.panel._log import Counted
 from expost.panel._selection import Selection
 from expost.panel._state import State, StateAccounts
 from expost.queries import Query
@@ -56,16 +57,14 @@ class BoxState(State):
     domain: Box
 
     def __init__(self, domain: Box, registry: QueryRegistry, count: int, search: Search) -> None:
-        super().__init__(domain, registry, count, track_peaks=False)
+        super().__init__(domain, registry, count)
         self.search = search
         self.effort = search.effort
 
     def _absorb(self, compiled: CompiledQuery, codes: Indices, selection: Selection) -> None:
         pass
 
-    def _absorb_counts(
-        self, compiled: CompiledQuery, codes: Indices, counts: Floats, total: Floats
-    ) -> None:
+    def _absorb_counted(self, counted: Counted) -> None:
         pass
 
     def accounts(self, selection: Selection) -> Accounts:

@@ -36,6 +36,7 @@ __all__ = [
     "CompiledQuery",
     "Drawing",
     "QueryRegistry",
+    "as_finite",
     "draw_each",
 ]
 
@@ -193,6 +194,12 @@ class CompiledFiniteQuery(CompiledQuery):
             if code not in self._fixed:
                 self._fixed[code] = wrapped(fixed_logs(self.likelihood, self.positions[code]))
         return np.array([self._fixed[code] for code in codes.tolist()]).T
+
+
+def as_finite(compiled: CompiledQuery) -> CompiledFiniteQuery:
+    """Return a query that is known to be on a finite domain."""
+    assert isinstance(compiled, CompiledFiniteQuery)
+    return compiled
 
 
 def _count_responses(responses: Sequence[Any]) -> int:

@@ -24,8 +24,10 @@ from expost.panel._compiled_query import (
     CompiledFiniteQuery,
     CompiledQuery,
     QueryRegistry,
+    as_finite,
 )
 from expost.panel._differences import FIXED_BITS, wrapped
+from expost.panel._log import Counted
 from expost.panel._selection import Selection
 from expost.panel._state import State, StateAccounts
 from expost.panel._ties import PairGaps, TieComparison, compare
@@ -45,13 +47,11 @@ class FiniteState(State):
     roundings: ClassVar[int] = 1
     """The number of roundings of a subject's sums for each response."""
 
-    def __init__(
-        self, domain: Domain, registry: QueryRegistry, count: int, *, track_peaks: bool = True
-    ) -> None:
-        super().__init__(domain, registry, count, track_peaks=track_peaks)
+    def __init__(self, domain: Domain, registry: QueryRegistry, count: int) -> None:
+        super().__init__(domain, registry, count)
         self._spread: Floats | None = np.zeros(count)
         self.peak = np.zeros(count)
-        """The largest that ``spread`` was on the way, if peaks are tracked."""
+        """The largest that ``spread`` was on the way."""
         self.impossible = np.zeros(count, dtype=np.bool_)
         """Whether the responses of a subject rule some value out; then its loss is infinite."""
         self._size = np.zeros(count)
@@ -67,30 +67,25 @@ class FiniteState(State):
         return FiniteAccounts(self, selection)
 
     def _absorb(self, compiled: CompiledQuery, codes: Indices, selection: Selection) -> None:
-        assert isinstance(compiled, CompiledFiniteQuery)
-        if self.track_peaks:
-            self._add(compiled, codes, selection)
-            self.peak[selection.subscript] = np.maximum(
-                self.peak[selection.subscript], self.spread[selection.subscript]
-            )
-        else:
-            self._add_unmeasured(compiled, codes, selection)
-            self._spread = None
+        compiled = as_finite(compiled)
+        self._add(compiled, codes, selection)
+        self.peak[selection.subscript] = np.maximum(
+            self.peak[selection.subscript], self.spread[selection.subscript]
+        )
         self._size[selection.subscript] += compiled.size
         if compiled.impossible.any():
             self.impossible[selection.subscript] |= compiled.impossible[codes]
 
-    def _absorb_counts(
-        self, compiled: CompiledQuery, codes: Indices, counts: Floats, total: Floats
-    ) -> None:
+    def _absorb_counted(self, counted: Counted) -> None:
         # At most as many roundings as responses: a product for each different one, and a sum.
-        assert isinstance(compiled, CompiledFiniteQuery)
-        self._add_counts(compiled, codes, counts)
+        queries = [as_finite(compiled) for compiled in counted.compiled_queries]
+        self._add_counted(counted)
         self._spread = None
-        self._size += compiled.size * total
-        impossible = compiled.impossible[codes]
+        self._size = counted.sums(np.array([compiled.size for compiled in queries]))
+        pairs = zip(queries, counted.codes.tolist(), strict=True)
+        impossible = np.array([compiled.impossible[code] for compiled, code in pairs])
         if impossible.any():
-            self.impossible |= counts[impossible].any(axis=0)
+            self.impossible = counted.sums(impossible)
 
     def slack(self, selection: Selection, added: float = 0.0) -> Floats:
         """Return a bound on the rounding error of ℓ(x) - ℓ(x'), plus D of at most this size."""
@@ -119,7 +114,7 @@ class FiniteState(State):
 
     def peaks(self, selection: Selection) -> tuple[Floats, Floats]:
         """Bounds of the largest realized losses on the way."""
-        assert self.track_peaks, "a tally has no order"
+        assert self.log.counted is None, "a tally has no order"
         return self._capped(self.peak[selection.subscript], selection)
 
     def _capped(self, amounts: Floats, selection: Selection) -> tuple[Floats, Floats]:
@@ -132,14 +127,8 @@ class FiniteState(State):
         """Add responses to ℓ, and update ``spread`` for these subjects."""
 
     @abstractmethod
-    def _add_unmeasured(
-        self, compiled: CompiledFiniteQuery, codes: Indices, selection: Selection
-    ) -> None:
-        """Add responses to ℓ alone."""
-
-    @abstractmethod
-    def _add_counts(self, compiled: CompiledFiniteQuery, codes: Indices, counts: Floats) -> None:
-        """Add counted responses to ℓ alone: a row for each code, a column for each subject."""
+    def _add_counted(self, counted: Counted) -> None:
+        """Add counted responses to ℓ alone."""
 
     @abstractmethod
     def _measured(self) -> Floats:
@@ -172,9 +161,7 @@ class FiniteAccounts(StateAccounts):
     state: FiniteState
 
     def _compile(self, query: Query) -> CompiledFiniteQuery:
-        compiled = self.state.registry.of(query)
-        assert isinstance(compiled, CompiledFiniteQuery)
-        return compiled
+        return as_finite(self.state.registry.of(query))
 
     def loss(self) -> LossBounds:
         lower, upper = self.state.losses(self.selection)
@@ -246,10 +233,8 @@ class SetState(FiniteState):
 
     domain: FiniteSet
 
-    def __init__(
-        self, domain: FiniteSet, registry: QueryRegistry, count: int, *, track_peaks: bool = True
-    ) -> None:
-        super().__init__(domain, registry, count, track_peaks=track_peaks)
+    def __init__(self, domain: FiniteSet, registry: QueryRegistry, count: int) -> None:
+        super().__init__(domain, registry, count)
         self.values = np.zeros((len(domain), count))
         self._pair_gaps: dict[tuple[int, bool] | None, PairGaps | None] = {}
 
@@ -269,15 +254,10 @@ class SetState(FiniteState):
                 self.values[:, index] = block
             spread[index] = block.max(axis=0) - block.min(axis=0)
 
-    def _add_unmeasured(
-        self, compiled: CompiledFiniteQuery, codes: Indices, selection: Selection
-    ) -> None:
-        for rows, index in selection.blocks(max(1, _BLOCK // len(self.values))):
-            self.values[:, index] += compiled.logs.take(codes[rows], axis=1)
-
-    def _add_counts(self, compiled: CompiledFiniteQuery, codes: Indices, counts: Floats) -> None:
-        # By one thread: those of linear algebra would spend more than this on waiting.
-        self.values += np.einsum("ij,jk->ik", compiled.logs[:, codes], counts)
+    def _add_counted(self, counted: Counted) -> None:
+        pairs = zip(counted.compiled_queries, counted.codes.tolist(), strict=True)
+        logs = np.array([as_finite(compiled).logs[:, code] for compiled, code in pairs])
+        self.values = counted.sums(logs)
 
     def _measured(self) -> Floats:
         return np.asarray(self.values.max(axis=0) - self.values.min(axis=0))

@@ -43,16 +43,14 @@ class FilterVerdicts:
     """Bounds of what counts against the budget after the query, at worst."""
 
 
-def start_state(
-    registry: QueryRegistry, count: int, *, track_peaks: bool = True, search: Search | None = None
-) -> State:
+def start_state(registry: QueryRegistry, count: int, *, search: Search | None = None) -> State:
     """Return the state of so many subjects who have answered nothing."""
     domain = registry.domain
     match domain:
         case FiniteSet():
-            return SetState(domain, registry, count, track_peaks=track_peaks)
+            return SetState(domain, registry, count)
         case Attributes():
-            return AttributesState(domain, registry, count, track_peaks=track_peaks)
+            return AttributesState(domain, registry, count)
         case Box():
             return BoxState(domain, registry, count, search or Search())
         case _:
@@ -82,9 +80,9 @@ class Kernel:
         """The number of a query, which it keeps."""
         return self.registry.of(query).index
 
-    def start(self, count: int, *, track_peaks: bool = True) -> State:
+    def start(self, count: int) -> State:
         """Return the state of so many subjects who have answered nothing."""
-        return start_state(self.registry, count, track_peaks=track_peaks, search=self.search)
+        return start_state(self.registry, count, search=self.search)
 
     def decide(
         self, state: State, query_indices: QueryIndices, subject_indices: Indices | None = None

@@ -5,13 +5,15 @@ The tally of a subject is what its rounds hold, whatever their order.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from expost._types import Codes, Floats, Indices, Ints
+from expost._types import Bools, Codes, Indices, Ints
 from expost.panel._compiled_query import CompiledQuery
 from expost.panel._selection import Selection, groups
 
@@ -22,6 +24,8 @@ __all__ = ["Counted", "ResponseLog", "ResponseRound"]
 _LISTED_SHARE = 8
 # Up to so many codes, comparing with each of them takes less than counting all at once.
 _COMPARED = 32
+# Amounts that are added up at once stay in the second-level cache.
+_BLOCK = 1 << 16
 # As many ones as a byte can count.
 _BYTE = 255
 # Of few subjects and more rounds, it is worth knowing who is in which.
@@ -85,36 +89,59 @@ class Counted:
     """For each distinct response, its code."""
     responses: Codes
     """For each row, the index of a distinct response."""
-    owners: Indices
-    """For each row, the index of a subject, ascending."""
+    starts: Indices
+    """The first row of each subject; the last entry is the number of rows."""
     times: Ints
     """For each row, how often."""
+
+    def subset(self, mask: Bools) -> Counted:
+        """Return the counts of some of the distinct responses."""
+        rows = np.flatnonzero(mask[self.responses])
+        columns = self.responses[rows], np.searchsorted(rows, self.starts), self.times[rows]
+        return Counted(self.compiled_queries, self.codes, *columns)
+
+    def sums(self, amounts: NDArray[Any]) -> NDArray[Any]:
+        """Add up amounts of distinct responses, a row for each: a column for each subject.
+
+        A sum depends on the rows of its subject alone, in the last digit too.
+        """
+        subjects = np.flatnonzero(np.diff(self.starts))
+        starts, ends = self.starts[subjects], self.starts[subjects + 1]
+        sums = np.empty((*amounts.shape[1:], len(subjects)), amounts.dtype)
+        size, repeated = max(1, _BLOCK // math.prod(amounts.shape[1:])), (self.times != 1).any()
+        first = 0
+        while first < len(subjects):
+            last = max(first + 1, int(np.searchsorted(ends, starts[first] + size, side="right")))
+            rows = slice(starts[first], ends[last - 1])
+            summands = amounts.take(self.responses[rows], axis=0)
+            if repeated:
+                summands = (summands.T * self.times[rows]).T
+            within = np.add.reduceat(summands, starts[first:last] - rows.start, axis=0)
+            sums[..., first:last] = within.T
+            first = last
+        if len(subjects) == len(self.starts) - 1:
+            return sums
+        all_sums = np.zeros((*amounts.shape[1:], len(self.starts) - 1), amounts.dtype)
+        all_sums[..., subjects] = sums
+        return all_sums
 
     @property
     def single_responses(self) -> Iterator[tuple[CompiledQuery, Indices, Indices]]:
         """One response of some subjects after the other: to what, who gave one, and which."""
-        owners = np.repeat(self.owners, self.times)
+        query_index = np.array([compiled.index for compiled in self.compiled_queries])
         responses = np.repeat(self.responses, self.times)
-        starts = np.flatnonzero(np.diff(owners, prepend=-1))
-        turn_of = np.arange(len(owners)) - np.repeat(starts, np.diff(starts, append=len(owners)))
-        for turn in range(int(turn_of.max(initial=-1)) + 1):
-            rows = np.flatnonzero(turn_of == turn)
-            query_index = np.array([compiled.index for compiled in self.compiled_queries])
-            for _, members in groups(query_index[responses[rows]]):
-                answered = responses[rows[members]]
-                compiled = self.compiled_queries[int(answered[0])]
-                yield compiled, owners[rows[members]], self.codes[answered]
-
-    def table(self, count: int) -> Floats:
-        """Counts with a row for each distinct response, a column for each of so many subjects."""
-        cells = np.multiply(self.responses, count, dtype=np.intp) + self.owners
-        counts = np.bincount(cells, weights=self.times, minlength=len(self.codes) * count)
-        return counts.astype(np.float64).reshape(-1, count)
+        counts = self.sums(np.ones(len(self.codes), dtype=np.int64))
+        starts = np.cumsum(counts) - counts
+        for turn in range(int(counts.max(initial=0))):
+            owners = np.flatnonzero(counts > turn)
+            answered = responses[starts[owners] + turn]
+            for _, members in groups(query_index[answered]):
+                compiled = self.compiled_queries[int(answered[members[0]])]
+                yield compiled, owners[members], self.codes[answered[members]]
 
     def responses_of(self, subject_index: int) -> Iterator[tuple[CompiledQuery, int, int]]:
         """Return the queries, codes and counts of one subject."""
-        start, end = np.searchsorted(self.owners, [subject_index, subject_index + 1]).tolist()
-        for row in range(start, end):
+        for row in range(*self.starts[subject_index : subject_index + 2].tolist()):
             response = int(self.responses[row])
             compiled, code = self.compiled_queries[response], int(self.codes[response])
             yield compiled, code, int(self.times[row])

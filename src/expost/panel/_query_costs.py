@@ -8,15 +8,14 @@ Proof: docs/theory/audits.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from expost._types import Floats, Indices
+from expost._types import Floats, Indices, Ints
 from expost.domains import Domain
 from expost.errors import InvalidInput
 from expost.filters._account import Account, WorstCase
@@ -77,14 +76,15 @@ class Spent:
         self._steps = np.zeros(count, dtype=np.int64)
         self._off_grid: Floats | None = None
 
-    def load(self, charge: Charge, times: NDArray[np.int64]) -> None:
-        """Charge everybody for a query so many times."""
-        if charge.on_grid:
-            self._refine()
-            self._steps += self._grid.steps(charge.amount.rational) * times
-            return
-        for turn in range(int(times.max(initial=0))):
-            self.add(charge, Selection(len(times), np.flatnonzero(times > turn)))
+    def steps(self, charges: Sequence[Charge]) -> Ints:
+        """Return charges in steps of the grid, 0 for those that are not on it."""
+        rationals = [charge.amount.rational if charge.on_grid else Fraction() for charge in charges]
+        return np.array([self._grid.steps(amount) for amount in rationals], dtype=np.int64)
+
+    def load(self, steps: Ints) -> None:
+        """Charge everybody so many steps of the grid."""
+        self._refine()
+        self._steps += steps
 
     def add(self, charge: Charge, selection: Selection) -> None:
         """Charge some subjects for a query."""

@@ -34,19 +34,13 @@ from expost.transcript import Exchange
 __all__ = ["State", "StateAccounts"]
 
 
-# The most counts that are written out as a table, over all subjects of a state.
-_LARGEST_COUNTS = 1 << 22
-
-
 class State(ABC):
     """The answers of so many subjects. It grows by :meth:`fold`, and is never made smaller."""
 
     effort: Effort | None = None
     """The effort of a search for the loss of one subject, if losses are searched for."""
 
-    def __init__(
-        self, domain: Domain, registry: QueryRegistry, count: int, *, track_peaks: bool = True
-    ) -> None:
+    def __init__(self, domain: Domain, registry: QueryRegistry, count: int) -> None:
         self.domain = domain
         self.registry = registry
         self.count = count
@@ -54,8 +48,6 @@ class State(ABC):
         """The number of responses of each subject."""
         self.spent = Spent(count, registry.grid)
         self.log = ResponseLog()
-        self.track_peaks = track_peaks
-        """Whether the loss is computed after every exchange, without which there are no peaks."""
 
     @cached_property
     def tallies(self) -> TallyIndex:
@@ -143,7 +135,7 @@ class State(ABC):
         query_indices: Indices,
         positions: NDArray[Any],
         responses: Codes,
-        owners: Indices,
+        starts: Indices,
         times: Ints | None = None,
     ) -> None:
         """Add the tallies of all subjects to a state that has no answers yet.
@@ -152,38 +144,30 @@ class State(ABC):
             query_indices: For each distinct response, the index of its query.
             positions: For each distinct response, its position.
             responses: For each row, the index of a distinct response.
-            owners: For each row, the index of the subject who gave it, ascending.
+            starts: The first row of each subject; the last entry is the number of rows.
             times: For each row, how often; by default once.
         """
         assert not self.log.rounds, "tallies come before anything else"
-        assert not self.track_peaks, "tallies have no order"
         codes = np.empty(len(query_indices), dtype=np.intp)
         for query_index, rows in groups(query_indices):
             codes[rows] = self.registry[query_index].codes(positions[rows])
         compiled_queries = [self.registry[query_index] for query_index in query_indices.tolist()]
         if times is None:
-            times = np.ones(len(owners), dtype=np.int64)
-        self.log.counted = counted = Counted(compiled_queries, codes, responses, owners, times)
-        if len(codes) * self.count > _LARGEST_COUNTS:
-            for compiled, indices, codes_given in counted.single_responses:
-                selection = Selection.of(self.count, indices)
-                self._absorb(compiled, codes_given, selection)
-                self.exchanges[selection.subscript] += 1
-                self.spent.add(compiled.charge, selection)
-            return
-        table = counted.table(self.count)
-        for query_index, rows in groups(query_indices):
-            compiled, counts = self.registry[query_index], table[rows]
-            totals = counts.sum(axis=0)
-            self._absorb_counts(compiled, codes[rows], counts, totals)
-            self.exchanges += totals.astype(np.int32)
-            self.spent.load(compiled.charge, totals.astype(np.int64))
+            times = np.broadcast_to(np.int64(1), len(responses))
+        counted = Counted(compiled_queries, codes, responses, starts, times)
+        self.log.counted = counted
+        self._absorb_counted(counted)
+        self.exchanges = counted.sums(np.ones(len(codes), dtype=np.int32))
+        charges = [compiled.charge for compiled in compiled_queries]
+        self.spent.load(counted.sums(self.spent.steps(charges)))
+        off_grid = np.array([not charge.on_grid for charge in charges])
+        if off_grid.any():
+            for compiled, indices, _ in counted.subset(off_grid).single_responses:
+                self.spent.add(compiled.charge, Selection(self.count, indices))
 
     @abstractmethod
-    def _absorb_counts(
-        self, compiled: CompiledQuery, codes: Indices, counts: Floats, totals: Floats
-    ) -> None:
-        """Add counts to what is known of ℓ, with a row for each code; ``totals`` is their sum."""
+    def _absorb_counted(self, counted: Counted) -> None:
+        """Add counted responses to what is known of ℓ."""
 
     def exact_exchanges(self, subject_index: int) -> Iterator[Exchange]:
         """Return the exchanges of one subject, in order."""
@@ -200,7 +184,7 @@ class State(ABC):
 
     @abstractmethod
     def peaks(self, selection: Selection) -> tuple[Floats, Floats]:
-        """Bounds of the largest realized losses on the way, if peaks are tracked."""
+        """Bounds of the largest realized losses on the way. A tally has no order, and no peak."""
 
     @abstractmethod
     def _absorb(self, compiled: CompiledQuery, codes: Indices, selection: Selection) -> None:
