@@ -299,3 +299,11 @@ def test_a_table_that_another_program_wrote_gets_a_hint(
         xp.load_answers(tmp_path / "data.csv", tmp_path / "queries.json")
     assert reason in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_a_query_is_not_taken_for_another_one_whose_name_is_its_content_id() -> None:
+    values = xp.FiniteSet(["no", "yes"])
+    query, other = xp.randomized_response(epsilon=1), xp.randomized_response(epsilon=2)
+    transcripts = {"ann": xp.Transcript(values).add(other, "yes")}
+    with pytest.raises(xp.InvalidInput, match="content id of another one"):
+        xp.Answers.of_transcripts(transcripts, {other.content_id: query})

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import json
 import math
 import pickle
 from decimal import Decimal
@@ -15,15 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import expost as xp
-from expost.files.canonical import json_text, readable_tree
-from expost.files.reading import parse
 from expost.filters import (
     OVER_ANY_BUDGET,
     Account,
     Decision,
     Filter,
     WorstCase,
-    filter_from_json,
 )
 from expost.loss import Odometer
 from expost.numbers import Nats, exact
@@ -205,26 +200,6 @@ def test_impossible_and_revealing_responses() -> None:
         assert refused.largest_epsilon is None
 
 
-@settings(max_examples=150, deadline=None)
-@given(menus(length=6), st.integers(0, 2**32 - 1))
-def test_bayesian_never_refuses_before_simplified_nor_that_before_basic(
-    menu: Menu, seed: int
-) -> None:
-    source = xp.sampling.InsecureSource(seed)
-    odometer = start(menu.domain)
-    for _ in range(3):
-        for query in menu.queries:
-            basic, simplified, bayesian = (
-                kind.of(menu.budget).decide(odometer, query).accepted for kind in FILTERS
-            )
-            assert basic <= simplified <= bayesian
-            if not bayesian:
-                return
-            likelihood = query.on(menu.domain)
-            position = source.below(len(likelihood.responses))
-            odometer = odometer.add(query, likelihood.responses[position])
-
-
 @settings(max_examples=200, deadline=None)
 @given(menus(responses=16), st.data())
 def test_the_simplified_filter_accepts_exactly_what_algorithm_3_accepts(
@@ -262,39 +237,6 @@ def test_reported_numbers_enclose_the_exact_ones(menu: Menu) -> None:
     assert 0 <= decision.remaining <= max(0.0, left)
 
 
-@pytest.mark.parametrize("kind", FILTERS)
-def test_a_decision_is_the_same_after_any_number_of_dry_runs(kind: type[Filter]) -> None:
-    filter_ = kind(2)
-    odometer = repeat(start(ELEVEN), power(1), 1, 2)
-    query = xp.perturbation([x / 10 for x in range(11)], epsilon="0.5")
-    first = _bytes(filter_.decide(odometer, query))
-    for exponent in range(1, 6):
-        filter_.decide(odometer, power(exponent))
-        filter_.decide(odometer, query.with_epsilon(Fraction(exponent)))
-    assert _bytes(filter_.decide(odometer, query)) == first
-    fresh = Odometer(xp.Transcript.from_json(json.dumps(_document(odometer))))
-    same = xp.perturbation([x / 10 for x in range(11)], epsilon="0.5")
-    assert _bytes(filter_.decide(fresh, same)) == first
-
-
-def _document(odometer: Odometer) -> object:
-    return readable_tree(odometer.transcript.tree())
-
-
-def _bytes(decision: Decision) -> bytes:
-    return repr(decision.tree()).encode()
-
-
-@pytest.mark.parametrize("kind", FILTERS)
-def test_a_filter_is_read_as_it_was_written(kind: type[Filter]) -> None:
-    for filter_ in (kind("0.7"), kind(ratio="9/4")):
-        again = filter_from_json(
-            parse(json_text(readable_tree({"kind": kind.kind, **filter_.tree()})))
-        )
-        assert again == filter_
-        assert type(again) is kind
-
-
 def test_basic_adds_channels_and_nominal_epsilons_exactly() -> None:
     filter_ = xp.BasicFilter(ratio=4)
     odometer = start().add(power_of_two(), 0)
@@ -302,33 +244,6 @@ def test_basic_adds_channels_and_nominal_epsilons_exactly() -> None:
     odometer = odometer.add(power_of_two(), 1)
     assert not filter_.decide(odometer, xp.randomized_response(epsilon="1e-10")).accepted
     assert filter_.decide(odometer, xp.channel([["1/2", "1/2"]] * 2)).accepted
-
-
-@pytest.mark.parametrize("kind", FILTERS)
-@pytest.mark.parametrize("budget", [0, -1, math.nan, math.inf, "x", True])
-def test_bad_budgets_are_refused(kind: type[Filter], budget: float) -> None:
-    with pytest.raises(xp.InvalidInput, match="epsilon"):
-        kind(budget)
-
-
-@settings(max_examples=100)
-@given(menus(), st.data())
-def test_decisions_do_not_depend_on_the_order_of_what_happened(
-    menu: Menu, data: st.DataObject
-) -> None:
-    exchanges = [
-        (query, data.draw(st.sampled_from(list(query.on(menu.domain).responses))))
-        for query in menu.queries
-    ]
-    for kind in FILTERS:
-        filter_ = kind.of(menu.budget)
-        accepted = set()
-        for order in itertools.permutations(exchanges):
-            odometer = start(menu.domain)
-            for query, response in order:
-                odometer = odometer.add(query, response)
-            accepted.add(tuple(filter_.accepts(odometer, query) for query in menu.queries))
-        assert len(accepted) == 1
 
 
 def test_a_decision_can_be_sent_elsewhere() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 
 import numpy as np
@@ -67,7 +68,7 @@ def play_on(
             assert alone.accepted == found.accepted[number], (guard, query)
             assert alone.loss_at_worst.lower <= found.upper[number]
             assert found.lower[number] <= alone.loss_at_worst.upper
-            assert abs(alone.loss_at_worst.upper - found.upper[number]) < 1e-9
+            assert math.isclose(alone.loss_at_worst.upper, found.upper[number], abs_tol=1e-9)
             if alone.accepted:
                 taken.append(number)
                 responses = len(query.on(domain).responses)

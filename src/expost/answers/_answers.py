@@ -201,6 +201,9 @@ class Answers:
         for transcript in nonempty.values():
             for exchange in transcript.exchanges:
                 content = exchange.query.content_id
+                if content not in ids and content in named:
+                    message = "a query has the content id of another one as its name"
+                    raise InvalidInput(message, "queries")
                 key = ids.setdefault(content, content)
                 named.setdefault(key, exchange.query)
                 pairs.append((key, exchange.position))

@@ -183,6 +183,8 @@ def normalize_log(table: LazyFrame) -> LazyFrame:
     for name in COLUMNS:
         if kinds[name] == polars.Boolean:
             raise InvalidInput("is true or false, not a label or a number", name)
+    if not (kinds["order"].is_numeric() or kinds["order"] in (polars.String, polars.Null)):
+        raise InvalidInput(f"must be the number of the exchange, not {kinds['order']}", "order")
     return table.select(
         _name(subject, kinds["subject"]),
         _whole_number(order, kinds["order"]),
@@ -213,8 +215,6 @@ def _text(column: Expr) -> Expr:
 def _whole_number(column: Expr, kind: Any) -> Expr:
     import polars
 
-    if not (kind.is_numeric() or kind in (polars.String, polars.Null)):
-        raise InvalidInput(f"must be the number of the exchange, not {kind}", "order")
     integers = column.cast(polars.Int64, strict=False)
     if kind.is_integer() or kind == polars.String:
         return integers

@@ -30,9 +30,17 @@ class WorstCase:
     loss: Enclosure
     exact: Callable[[], Nats] | None = None
     response: Value | None = None
+    limit: Nats | None = None
+    """The budget it was computed for. A larger one does not accept more."""
+
+    def _smaller(self, budget: Nats) -> Nats:
+        if self.limit is None or self.limit is budget:
+            return budget
+        return min(self.limit, budget)
 
     def within(self, budget: Nats) -> bool:
         """Return whether the loss is certainly at most the budget."""
+        budget = self._smaller(budget)
         if self.loss.upper <= budget.enclosure.lower:
             return True
         if self.loss.lower > budget.enclosure.upper or self.exact is None:
@@ -41,7 +49,7 @@ class WorstCase:
 
     def needs_exact(self, budget: Nats) -> bool:
         """Return whether only an exact comparison with the budget decides."""
-        limit = budget.enclosure
+        limit = self._smaller(budget).enclosure
         return (
             self.exact is not None
             and self.loss.lower <= limit.upper
@@ -52,7 +60,7 @@ class WorstCase:
         """Return whether the loss may be on either side of the budget."""
         if self.exact is not None or self.within(budget) or self.loss.lower == math.inf:
             return False
-        return Nats(Fraction(self.loss.lower)) <= budget
+        return Nats(Fraction(self.loss.lower)) <= self._smaller(budget)
 
 
 OVER_ANY_BUDGET = WorstCase(UNAFFORDABLE, exact=lambda: INFINITE)
@@ -133,15 +141,16 @@ class Account(ABC):
     def worst_after(self, query: Query, times: int, budget: Nats) -> WorstCase:
         """Bound the realized loss after a query is asked several times, at worst over responses.
 
-        A search ends when it is on one side of the budget.
+        A search ends when it is on one side of the budget. The result is within no larger budget
+        unless it is within this one.
         """
 
     @abstractmethod
     def plus_epsilon(self, query: Query, times: int, budget: Nats) -> WorstCase:
         """Bound the realized loss before the last of these queries, and add its epsilon.
 
-        A search ends when it is on one side of ``budget``. The bound is not compared with it: that
-        is done with the budget of the filter.
+        A search ends when it is on one side of the budget. The result is within no larger budget
+        unless it is within this one.
         """
 
     @abstractmethod

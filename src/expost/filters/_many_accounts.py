@@ -7,6 +7,7 @@ extends these, is asked about one subject after the other.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -71,6 +72,8 @@ class LossBounds:
     lower: Floats
     upper: Floats
     settle: Callable[[Indices, Nats], BudgetComparison]
+    limits: Floats | float = math.inf
+    """The budgets that losses were computed for, rounded down. Larger ones do not accept more."""
 
     @classmethod
     def of_cases(cls, cases: Sequence[WorstCase], index_of: Indices) -> LossBounds:
@@ -83,12 +86,13 @@ class LossBounds:
 
         lower = np.array([case.loss.lower for case in cases], dtype=np.float64)
         upper = np.array([case.loss.upper for case in cases], dtype=np.float64)
-        return cls(lower[index_of], upper[index_of], settle)
+        limits = [math.inf if case.limit is None else case.limit.enclosure.lower for case in cases]
+        return cls(lower[index_of], upper[index_of], settle, np.array(limits)[index_of])
 
     def against(self, budget: Nats) -> BudgetComparison:
         """Compare each loss with a budget."""
         limit = budget.enclosure
-        within = self.upper <= limit.lower
+        within = self.upper <= np.minimum(limit.lower, self.limits)
         unknown = np.zeros(len(within), dtype=np.bool_)
         indices = np.flatnonzero(~within & (self.lower <= limit.upper))
         if len(indices):
@@ -116,7 +120,9 @@ class LossBounds:
             unknown[masked], unknown[~masked] = first.unknown, second.unknown
             return BudgetComparison(within, unknown)
 
-        return LossBounds(lower, upper, settle)
+        limits = np.broadcast_to(self.limits, mask.shape).copy()
+        limits[~mask] = alternative.limits
+        return LossBounds(lower, upper, settle, limits)
 
 
 class Accounts(ABC):

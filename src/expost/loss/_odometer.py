@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -300,10 +300,12 @@ class Odometer(Account):
         return self.log_likelihood.exact_loss
 
     def worst_after(self, query: Query, times: int, budget: Nats) -> WorstCase:
-        return self.log_likelihood.worst_after(query, times, budget, self.effort)
+        case = self.log_likelihood.worst_after(query, times, budget, self.effort)
+        return replace(case, limit=budget)
 
     def plus_epsilon(self, query: Query, times: int, budget: Nats) -> WorstCase:
-        return self.log_likelihood.plus_epsilon(query, times, budget, self.effort)
+        case = self.log_likelihood.plus_epsilon(query, times, budget, self.effort)
+        return replace(case, limit=budget)
 
     def without_last(self) -> tuple[Odometer, Query]:
         return self.prefix(len(self) - 1), self.transcript.exchanges[-1].query
