@@ -77,12 +77,12 @@ def test_a_decision_is_what_the_formula_says(decider: Decider, together: int, mo
     assert seen == {True, False}
 
 
-def test_a_large_table_of_counts_is_folded(
+def test_counts_are_added_up_in_blocks_of_subjects(
     decider: Decider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chance = random.Random(2)
     counts = [Counter(chance.choices((1, 2, 3, 4), k=chance.randrange(7))) for _ in range(60)]
-    monkeypatch.setattr("expost.panel._state._LARGEST_COUNTS", 1)
+    monkeypatch.setattr("expost.panel._log._BLOCK", 10)
     due = [is_within(worst_ratio(each, 1)) for each in counts]
     assert decider.accepted([packed(each) for each in counts], [b""] * 60, [1] * 60) == due
 
