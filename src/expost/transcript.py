@@ -173,7 +173,7 @@ class Transcript:
         tree = self._fixed_tree()
         tree["exchanges"] = [
             {
-                "query": {"kind": exchange.query.kind, **exchange.query.tree()},
+                "query": exchange.query.tagged_tree(),
                 "response": value_tree(exchange.response),
             }
             for exchange in self.exchanges
@@ -290,7 +290,7 @@ def append_exchange(exchange: Exchange, growing: TranscriptText) -> None:
     query = exchange.query
     growing.add(
         query.content_id,
-        lambda: readable_tree({"kind": query.kind, **query.tree()}),
+        lambda: readable_tree(query.tagged_tree()),
         readable_tree(value_tree(exchange.response)),
     )
 

@@ -45,6 +45,6 @@ def queries_to_json(domain: Domain, queries: Mapping[str, Query]) -> str:
     with at("domain"):
         expect(domain, Domain, "a FiniteSet, Attributes or a Box")
     likelihoods_of(domain, queries)
-    trees = {key: {"kind": query.kind, **query.tree()} for key, query in queries.items()}
+    trees = {key: query.tagged_tree() for key, query in queries.items()}
     document = {"version": VERSION, "domain": domain.tree(), "queries": trees}
     return json_text(readable_tree(document), indent=1) + "\n"

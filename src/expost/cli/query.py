@@ -149,7 +149,7 @@ def command(
         raise InvalidInput("requires --about", "--at")
     if query.epsilon is not None and (large := large_text("an epsilon of", Nats(query.epsilon))):
         warn(large)
-    tree = readable_tree({"kind": query.kind, **query.tree()})
+    tree = readable_tree(query.tagged_tree())
     fits = ""
     if asked_of is not None:
         with at(str(asked_of), ": "):

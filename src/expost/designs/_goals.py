@@ -321,7 +321,7 @@ class Goal:
             return {self.kind: self.of}
         if isinstance(self.of, tuple):
             return {self.kind: list(self.of)}
-        return {self.kind: {"kind": self.of.kind, **self.of.tree()}}
+        return {self.kind: self.of.tagged_tree()}
 
 
 def read_goal(goal: Any) -> Goal:

@@ -217,7 +217,7 @@ def _rows_after(backend: Backend, row: Any, loaded: int) -> Sequence[Any]:
 
 def query_document(query: Query) -> str:
     """Return a query as JSON, as transcripts have it."""
-    return json_text(readable_tree({"kind": query.kind, **query.tree()}))
+    return json_text(readable_tree(query.tagged_tree()))
 
 
 def response_from_json(text: str) -> Any:

@@ -205,9 +205,13 @@ class Query(ABC):
             return math.inf
         return randomized_response_cumulant(self.charge(domain), exponent)
 
+    def tagged_tree(self) -> dict[str, Any]:
+        """Return the kind and the parameters, as in files."""
+        return {"kind": self.kind, **self.tree()}
+
     def to_json(self) -> str:
         """Write the content of a file with this query, as in a transcript."""
-        return json_text(readable_tree({"kind": self.kind, **self.tree()}), indent=1) + "\n"
+        return json_text(readable_tree(self.tagged_tree()), indent=1) + "\n"
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write a query file, durably; :func:`load_query` reads it, as do ``decide`` and ``ask``.
@@ -239,7 +243,7 @@ class Query(ABC):
     @cached_property
     def content_id(self) -> str:
         """SHA-256 of the canonical encoding: equal for equal queries."""
-        return hashlib.sha256(canonical_bytes({"kind": self.kind, **self.tree()})).hexdigest()
+        return hashlib.sha256(canonical_bytes(self.tagged_tree())).hexdigest()
 
     @cached_property
     def _nominal(self) -> Nats | None:
