@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import expost as xp
 from expost._format import format_percent
 from expost.report._chart import Band, Polyline, VerticalBars
+from expost.report._estimates import EstimateRow, largest_rows
 from expost.report._figures import confidence_chart, losses_chart, odometer_chart
 
 YES = xp.randomized_response(epsilon="0.5")
@@ -227,3 +228,11 @@ def test_the_scales_in_the_docs_are_what_their_script_draws() -> None:
     script = runpy.run_path(str(docs / "figures" / "knowledge.py"))
     for draw, name in (("by_confidence", "epsilon_of_2.svg"), ("by_epsilon", "epsilons.svg")):
         assert (docs / "_static" / name).read_text(encoding="utf-8") == script[draw]()
+
+
+def test_equal_estimates_push_no_larger_one_out_of_the_largest() -> None:
+    rows = [
+        EstimateRow(name, size, 0.1, 0, 9) for name, size in zip("abcd", [1, 1, 1, 5], strict=True)
+    ]
+    assert [row.of for row in largest_rows(rows, 2)] == ["a", "d"]
+    assert largest_rows(rows, 9) == rows

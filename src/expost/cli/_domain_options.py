@@ -83,21 +83,21 @@ class DomainOptions:
         """
         if sum(map(bool, (self.values, self.coordinates, self.domain))) > 1:
             raise InvalidInput("give one of --values, --coordinate and --domain")
-        domain = self._read_domain() or otherwise or _prompt(_DOMAIN_PROMPT, _domain_from_text)
+        domain = self._read_domain() or otherwise or _prompt(_DOMAIN_PROMPT, _parse_domain)
         filter_ = self._read_filter()
         if large := large_text("a budget of", filter_.budget):
             warn(large)
         from_text = self.domain is None and otherwise is None
-        return domain, filter_, _number_note(domain) if from_text else ""
+        return domain, filter_, _describe_numbers(domain) if from_text else ""
 
     def _read_domain(self) -> Domain | None:
         """Return the domain that options name; None if none does."""
         if self.values is not None:
             with at("--values"):
-                return _finite_domain(self.values)
+                return _parse_set(self.values)
         if self.coordinates:
             with at("--coordinate"):
-                return _box_domain(self.coordinates)
+                return _parse_box(self.coordinates)
         if self.domain is not None:
             with at(str(self.domain), ": "):
                 return read_domain(self.domain)
@@ -131,7 +131,7 @@ def domain_options(command: Command) -> Callable[..., None]:
     return called
 
 
-def _finite_domain(text: str) -> Domain:
+def _parse_set(text: str) -> Domain:
     """Parse a finite domain; refuse one with a single value, which cannot be asked about."""
     try:
         domain = domain_from_json(parse_values(text))
@@ -142,7 +142,7 @@ def _finite_domain(text: str) -> Domain:
     return domain
 
 
-def _number_note(domain: Domain) -> str:
+def _describe_numbers(domain: Domain) -> str:
     """Return a note on values read as numbers; none if they count up, as 0, 1, … do."""
     numeric = [value for value in domain.values if isinstance(value, (int, float))]
     plain = all(value == numeric[0] + offset for offset, value in enumerate(numeric))
@@ -151,7 +151,7 @@ def _number_note(domain: Domain) -> str:
     return f"Read as numbers: {format_list([*numeric])}. What stands in quotes is a label."
 
 
-def _box_domain(coordinates: Sequence[str]) -> Domain:
+def _parse_box(coordinates: Sequence[str]) -> Domain:
     sides: dict[str, Any] = {}
     for text in coordinates:
         name, side_text = parse_definition(text, example=_EXAMPLE)
@@ -168,14 +168,14 @@ Or give the coordinates of a box, such as age=10..100 sex=integers:0..1 region=n
 Value: """
 
 
-def _domain_from_text(text: str) -> Domain:
+def _parse_domain(text: str) -> Domain:
     """Parse coordinates if there is a name before an equals sign, values otherwise."""
     if "=" not in text:
-        return _finite_domain(text)
+        return _parse_set(text)
     import shlex
 
     try:
-        return _box_domain(shlex.split(text))
+        return _parse_box(shlex.split(text))
     except ValueError:
         raise InvalidInput("a quotation mark has no other") from None
 

@@ -239,9 +239,8 @@ def _find_step(
 ) -> int | None:
     if key is not None and key in queries_about:
         return queries_about[key].step
-    steps = {query.step for query in queries_about.values() if set(names) & set(query.names)} - {
-        None
-    }
+    steps = {query.step for query in queries_about.values() if {*names} & {*query.names}}
+    steps.discard(None)
     if len(steps) > 1:
         steps_text = join_names([str(step) for step in sorted(filter(None, steps))])
         raise InvalidInput(

@@ -48,7 +48,7 @@ def loss_of_many(
     with progress_line() as line:
         study = read_answers(data, queries, line)
         answers = study.answers
-        megabytes = _megabytes(data, queries)
+        megabytes = _measure_files(data, queries)
         _check_work(answers, data, megabytes)
         if answers.domain.sides:
             effort = effort.with_work_limit(megabytes)
@@ -61,7 +61,7 @@ def loss_of_many(
     if out is not None:
         save_losses(result, out)
     if picture is not None:
-        _draw(losses, picture)
+        _draw_picture(losses, picture)
     unasked = f", and {study.unasked:,} who were asked nothing" if study.unasked else ""
     exchanges = int(losses.exchanges.sum())
     lines: list[str | tuple[str, str]] = [
@@ -87,7 +87,7 @@ def loss_of_many(
     return Result(result.tree if out is None else result.summary, lines)
 
 
-def _megabytes(data: Path, queries: Path | None) -> float:
+def _measure_files(data: Path, queries: Path | None) -> float:
     """Return the size of the files, at least one: larger files may ask for more work."""
     files = list(data.iterdir()) if data.is_dir() else [data]
     files += [] if queries is None else [queries]
@@ -118,7 +118,7 @@ def _format_range(losses: Any) -> str:
     return least if least == most else f"{least} to {most}"
 
 
-def _draw(losses: Losses, picture: Path) -> None:
+def _draw_picture(losses: Losses, picture: Path) -> None:
     from expost.report._figures import losses_chart
     from expost.report._plot import save_chart
 

@@ -91,7 +91,7 @@ def parse_entries(text: str) -> list[Any]:
     """
     cells = _split_cells(text)
     numbers = {cell for cell, quoted in cells if not quoted and _DECIMAL.fullmatch(cell)}
-    if not all(map(_prints_back, numbers)):
+    if not all(map(_is_canonical, numbers)):
         return [cell for cell, _ in cells]
     return [NumberText(cell) if cell in numbers and not quoted else cell for cell, quoted in cells]
 
@@ -122,7 +122,7 @@ def _split_cells(text: str) -> list[tuple[str, bool]]:
     return [(cell.replace('""', '"'), quoted) for cell, quoted in cells]
 
 
-def _prints_back(digits: str) -> bool:
+def _is_canonical(digits: str) -> bool:
     return _INTEGER.fullmatch(digits) is not None or digits == str(float(digits))
 
 

@@ -38,7 +38,7 @@ def command(file: Path, query: Path, secret: Path | None, effort: Effort, as_jso
     with progress_line() as line:
         session = FileSession(
             file,
-            _secret(secret, transcript.domain, line),
+            _open_secret(secret, transcript.domain, line),
             effort=replace(effort, progress=line),
             waiting=lambda: line.waits_for(file),
         )
@@ -57,7 +57,7 @@ def command(file: Path, query: Path, secret: Path | None, effort: Effort, as_jso
     show_result(Result(tree, lines), as_json=as_json)
 
 
-def _secret(file: Path | None, domain: Domain, line: Line) -> Any:
+def _open_secret(file: Path | None, domain: Domain, line: Line) -> Any:
     if not domain.changes:
         return read_value(file)
     if file is None:

@@ -168,13 +168,13 @@ def _write_results(
         result,
         name=answers.name,
         date=date or modification_date(answers),
-        content_id=_content_id(result, answers, queries),
+        content_id=_compute_content_id(result, answers, queries),
     )
     save(out / _PAGE, lambda: text)
     Parts(out / _PARTS).remove()
 
 
-def _content_id(result: Audit, answers: Path, queries: Path | None) -> str:
+def _compute_content_id(result: Audit, answers: Path, queries: Path | None) -> str:
     """Return a digest of everything that the result depends on: log, queries and filter."""
     digest = hashlib.sha256()
     if is_transcript_folder(answers):
@@ -193,7 +193,7 @@ def audit_lines(result: Audit) -> Iterator[tuple[str, str]]:
     """Yield the labels and results of an audit."""
     summary = result.summary()
     if result.files is not None:
-        yield from _file_lines(result.files)
+        yield from _describe_files(result.files)
     yield "subjects", f"{len(result):,}"
     yield "exchanges", f"{summary['exchanges']:,}"
     yield "budget", budget_text(result.filter)
@@ -210,7 +210,7 @@ def audit_lines(result: Audit) -> Iterator[tuple[str, str]]:
     yield "loss", f"{loss['mean']} on average, {loss['median']} median, {loss['largest']} largest"
     yield "at its peak", f"{_format_amount(summary['peak']['largest'])} largest"
     yield "basic composition", f"{basic['mean']} on average, {basic['largest']} largest"
-    yield from _histogram_lines(result)
+    yield from _draw_histogram(result)
     for rank, row in enumerate(result.worst(5)):
         verdict = verdict_text(row["budget_respected"], row["first_refused"])
         now = Enclosure(row["lower"], row["upper"]).shown()
@@ -219,7 +219,7 @@ def audit_lines(result: Audit) -> Iterator[tuple[str, str]]:
         yield "" if rank else "largest peaks", text
 
 
-def _file_lines(read: FilesRead) -> Iterator[tuple[str, str]]:
+def _describe_files(read: FilesRead) -> Iterator[tuple[str, str]]:
     unasked = f", {read.unasked:,} of them without any exchange" if read.unasked else ""
     yield "files read", f"{read.count:,}{unasked}"
     if read.identical:
@@ -249,7 +249,7 @@ def _format_amount(amount: float | str) -> str:
     return amount if isinstance(amount, str) else format_amount(amount)
 
 
-def _histogram_lines(result: Audit) -> Iterator[tuple[str, str]]:
+def _draw_histogram(result: Audit) -> Iterator[tuple[str, str]]:
     spread = result.histogram()
     halves = zip(spread.counts[::2], spread.counts[1::2], strict=True)
     edges, counts = spread.edges[::2], [sum(both) for both in halves]

@@ -39,14 +39,14 @@ def command(file: Path, out: Path, effort: Effort) -> Result:
     return Result(
         {**proof.tree(), **replay.course_tree(), "bytes": size},
         [
-            *proof_lines(proof.verdict, replay, _retry_hint(proof, replay, effort)),
+            *proof_lines(proof.verdict, replay, _suggest_retry(proof, replay, effort)),
             ("leaves", f"{proof.leaves:,}"),
             ("proof", f"{out}, {size:,} bytes"),
         ],
     )
 
 
-def _retry_hint(proof: Certificate, replay: Replay, effort: Effort) -> str:
+def _suggest_retry(proof: Certificate, replay: Replay, effort: Effort) -> str:
     """Suggest a limit of nodes if the loss may be within the budget, but the proof is too loose."""
     within = proof.verdict.shows_end_within_budget
     if within is not False or replay.filter is None or not replay.odometer.searched:

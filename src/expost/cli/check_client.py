@@ -43,10 +43,10 @@ def command(pairs: Path, query: Path, domain: Path, confidence: str, permanent: 
     with at(str(pairs), ": "):
         table = read_csv(pairs, (*values.called("input"), "output", "subject"))
         check = check_client(claim, values, table, confidence=level, permanent=permanent)
-    return Result(check.tree(), _lines(check), exit_code=check.refuted)
+    return Result(check.tree(), _describe_check(check), exit_code=check.refuted)
 
 
-def _lines(check: ClientCheck) -> Iterator[tuple[str, str]]:
+def _describe_check(check: ClientCheck) -> Iterator[tuple[str, str]]:
     domain, shown = check.domain, check.shown
     yield "claim", "refuted" if check.refuted else "not refuted"
     yield "reports", f"{check.reports:,} of {check.inputs:,} inputs"

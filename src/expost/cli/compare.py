@@ -49,7 +49,7 @@ def command(file: Path, delta: str | None, epsilon_budget: str | None, effort: E
     lines: list[str | Row] = [
         f"{format_count(result.exchanges, 'exchange')}, {limit}",
         "",
-        *_rows(result, last, effort),
+        *_list_standings(result, last, effort),
         "",
         "more: how many more of the last query would be accepted, whatever the responses.",
         f"The last query: {query_in_words(last, transcript.domain)}.",
@@ -59,7 +59,7 @@ def command(file: Path, delta: str | None, epsilon_budget: str | None, effort: E
     return Result(result.tree(), lines)
 
 
-def _rows(result: Comparison, last: Query, effort: Effort) -> Iterator[Row]:
+def _list_standings(result: Comparison, last: Query, effort: Effort) -> Iterator[Row]:
     yield "", "epsilon", "more", ""
     for name in ACCOUNTINGS:
         standing = result.standings.get(name)
@@ -68,10 +68,10 @@ def _rows(result: Comparison, last: Query, effort: Effort) -> Iterator[Row]:
             continue
         if name == "simplified":
             yield "", "loss", "", ""
-        yield _row(standing, last, effort)
+        yield _format_standing(standing, last, effort)
 
 
-def _row(standing: Standing, last: Query, effort: Effort) -> Row:
+def _format_standing(standing: Standing, last: Query, effort: Effort) -> Row:
     repeats, note = standing.repeats, standing.parameters
     if standing.filter.pure and last.approximate:
         note = "without a delta, the last query is refused"

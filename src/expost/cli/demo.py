@@ -103,7 +103,7 @@ def command(out: Path | None, seed: int) -> Result:
     designs = _simulate_designs(seed)
     measured = {name: _measure(odometers) for name, odometers in designs.items()}
     guarded = designs["filter"][0]
-    lines = [*_example_lines(steps), *_design_lines(measured, guarded)]
+    lines = [*_describe_example(steps), *_describe_designs(measured, guarded)]
     if out is not None:
         chart = odometer_chart(guarded, guarded.history)
         save_chart(chart, out, alt="The loss of one person after each response.")
@@ -117,7 +117,7 @@ def command(out: Path | None, seed: int) -> Result:
     return Result(tree, lines)
 
 
-def _example_lines(steps: Sequence[ExampleStep]) -> Iterator[str]:
+def _describe_example(steps: Sequence[ExampleStep]) -> Iterator[str]:
     yield "1. A budget that lasts (Example 3 of the paper)"
     yield ""
     yield "A value between 0 and 10 is asked about X, X², X³, …; every query is ln 3/2-LDP."
@@ -154,7 +154,7 @@ def _simulate_subjects(filter_: Filter, epsilon: str, seed: int) -> list[Odomete
         value = VALUES.values[int(generator.integers(len(VALUES)))]
         source = InsecureSource(int(generator.integers(2**62)))
         session = Session(VALUES, value, filter=filter_, source=source)
-        for query in _random_scores(generator, epsilon):
+        for query in _draw_scores(generator, epsilon):
             if not session.decide(query).accepted:
                 break
             session.ask(query)
@@ -162,7 +162,7 @@ def _simulate_subjects(filter_: Filter, epsilon: str, seed: int) -> list[Odomete
     return odometers
 
 
-def _random_scores(generator: np.random.Generator, epsilon: str) -> Iterator[Query]:
+def _draw_scores(generator: np.random.Generator, epsilon: str) -> Iterator[Query]:
     """Scores that weigh the facts at random, for and against, with an intercept; from -1 to 1."""
     while True:
         weights = generator.uniform(-1, 1, len(FACTS) + 1)
@@ -181,7 +181,7 @@ def _measure(odometers: list[Odometer]) -> dict[str, float]:
     }
 
 
-def _design_lines(measured: dict[str, dict[str, float]], odometer: Odometer) -> Iterator[str]:
+def _describe_designs(measured: dict[str, dict[str, float]], odometer: Odometer) -> Iterator[str]:
     basic = basic_prefix(odometer, BUDGET)
     yield "2. Questions that were not known in advance"
     yield ""

@@ -66,7 +66,7 @@ def command(
         study_plan = load_study(study)
         if large := large_text("a budget of", Nats(study_plan.epsilon)):
             warn(large)
-        budgets = _other_budgets(study_plan.epsilon) if html is not None else []
+        budgets = _choose_budgets(study_plan.epsilon) if html is not None else []
         design = design_study(
             study_plan,
             repetitions=repetitions,
@@ -75,7 +75,7 @@ def command(
             progress=lambda done, total, strategy: line.count(done, total, f"designs: {strategy}"),
         )
     # First what was found: a page that cannot be written must not lose it.
-    show_result(Result(design.tree(), _lines(design)), as_json=as_json)
+    show_result(Result(design.tree(), _describe_design(design)), as_json=as_json)
     if html is not None:
         text = design_page(
             design,
@@ -88,13 +88,13 @@ def command(
             show_lines(["", f"written to {html}"])
 
 
-def _other_budgets(epsilon: Fraction) -> list[Fraction]:
+def _choose_budgets(epsilon: Fraction) -> list[Fraction]:
     """Return the other budgets of the figure that a study can have."""
     budgets = [epsilon * factor for factor in _BUDGETS]
     return [budget for budget in budgets if LEAST_EPSILON <= budget <= LARGEST_EPSILON]
 
 
-def _lines(design: Design) -> Iterator[str | tuple[str, ...]]:
+def _describe_design(design: Design) -> Iterator[str | tuple[str, ...]]:
     best = design.recommended
     yield "", "standard error", "answers", "possible"
     for prediction in design.predictions:

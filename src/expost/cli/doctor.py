@@ -109,13 +109,13 @@ def _check_package(name: str, least: str, extra: str | None) -> Package:
         text = f"{name} cannot be imported: {error or type(error).__name__}"
         boxes = "; finite domains work without it, boxes do not" if name in _COMPILER else ""
         return Package(name, extra, version, Problem(text + boxes, fix))
-    if version is not None and _version_parts(version) < _version_parts(least):
+    if version is not None and _parse_version(version) < _parse_version(least):
         text = f"{name} {version} is older than {least}, which expost needs"
         return Package(name, extra, version, Problem(text, fix))
     return Package(name, extra, version, None)
 
 
-def _version_parts(version: str) -> list[int]:
+def _parse_version(version: str) -> list[int]:
     return [int(part) for part in re.findall(r"\d+", version)[:2]]
 
 
@@ -193,15 +193,15 @@ def command(file: Path | None, secret: Path | None) -> Result:
         problems += transcript_problems(file)
     if secret is not None:
         problems += secret_problems(secret)
-    lines = _lines(installed, code, problems)
-    return Result(_tree(installed, code, problems), lines, exit_code=bool(problems))
+    lines = _describe_installation(installed, code, problems)
+    return Result(_to_tree(installed, code, problems), lines, exit_code=bool(problems))
 
 
 def _versions(installed: list[Package], extra: str | None) -> dict[str, str | None]:
     return {package.name: package.version for package in installed if package.extra == extra}
 
 
-def _tree(
+def _to_tree(
     installed: list[Package], code: Kernels | None, problems: list[Problem]
 ) -> dict[str, Any]:
     kernels = None
@@ -226,17 +226,17 @@ def _tree(
     }
 
 
-def _lines(
+def _describe_installation(
     installed: list[Package], code: Kernels | None, problems: list[Problem]
 ) -> Iterator[tuple[str, str]]:
     yield "expost", __version__
     yield "Python", f"{platform.python_version()} on {platform.platform()}"
     for name, version in _versions(installed, None).items():
         yield name, version or "missing"
-    yield "kernels", _kernel_state(code)
+    yield "kernels", _describe_kernels(code)
     if code is not None:
         for directory in code.directories:
-            yield "cache", f"{directory}{_cache_state(directory, code)}"
+            yield "cache", f"{directory}{_describe_cache(directory, code)}"
     for extra, purpose in EXTRAS.items():
         versions = [
             f"{name} {version}" for name, version in _versions(installed, extra).items() if version
@@ -250,7 +250,7 @@ def _lines(
         yield "problems", "none"
 
 
-def _kernel_state(code: Kernels | None) -> str:
+def _describe_kernels(code: Kernels | None) -> str:
     if code is None:
         return "cannot be loaded, so there are no boxes"
     if code.jit_disabled:
@@ -260,7 +260,7 @@ def _kernel_state(code: Kernels | None) -> str:
     return "compiled for this computer"
 
 
-def _cache_state(directory: Path, code: Kernels) -> str:
+def _describe_cache(directory: Path, code: Kernels) -> str:
     if code.compiled_file is not None and code.compiled_file.parent == directory:
         return " (in use)"
     return "" if directory in code.writable else " (not writable)"

@@ -20,6 +20,7 @@ from expost.knowledge import Samples, load_prior
 from expost.report._estimates import (
     EstimateReport,
     check_mean,
+    largest_rows,
     mark_incomplete,
     report_frequencies,
     report_likelihood,
@@ -130,8 +131,8 @@ def command(
     if incomplete:
         result = mark_incomplete(result)
     if out is not None:
-        _draw(result, out)
-    lines = [*_table(result), "", *_lines(result)]
+        _draw_picture(result, out)
+    lines = [*_format_estimates(result), "", *_describe_data(result)]
     if result.warning is not None:  # before anybody takes a number for what it is not
         lines = [("warning", result.warning), "", *lines]
     if out is not None:
@@ -146,12 +147,9 @@ def _load_support(path: Path, answers: Answers) -> Samples:
     return points
 
 
-def _table(result: EstimateReport) -> Iterator[str | tuple[str, ...]]:
+def _format_estimates(result: EstimateReport) -> Iterator[str | tuple[str, ...]]:
     """Yield the estimates in columns; only the largest if there are very many."""
-    rows = result.estimates
-    if len(rows) > _MOST:
-        least = sorted((row.estimate for row in rows), reverse=True)[_MOST - 1]
-        rows = tuple(row for row in rows if row.estimate >= least)[:_MOST]
+    rows = largest_rows(result.estimates, _MOST)
     level = f"{100 * result.confidence:g} % interval"
     yield "", "estimate", level, "standard error"
     for row in rows:
@@ -171,7 +169,7 @@ def _format_estimate(estimate: float, ends: tuple[float, float]) -> str:
     return "0" if abs(estimate) < _DUST * (ends[1] - ends[0]) else f"{estimate:.4g}"
 
 
-def _lines(result: EstimateReport) -> Iterator[tuple[str, str]]:
+def _describe_data(result: EstimateReport) -> Iterator[tuple[str, str]]:
     yield "what", result.description
     subjects = f"{result.subjects:,}"
     if result.left_out:
@@ -185,7 +183,7 @@ def _lines(result: EstimateReport) -> Iterator[tuple[str, str]]:
         yield "" if index else "assumes", assumption
 
 
-def _draw(result: EstimateReport, out: Path) -> None:
+def _draw_picture(result: EstimateReport, out: Path) -> None:
     from expost.report._figures import estimates_chart
     from expost.report._plot import save_chart
 

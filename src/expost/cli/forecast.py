@@ -58,7 +58,7 @@ def command(
             if filter is not None:
                 raise InvalidInput("a ledger has its own filter; leave --filter out")
             line.stage("reading the ledger")
-            study, asked_next, accepting = _from_ledger(data, checkpoint, query)
+            study, asked_next, accepting = _read_ledger(data, checkpoint, query)
         else:
             study = read_answers(Path(data), queries, line)
             asked_next = read_query(query, study.answers.domain)
@@ -77,7 +77,7 @@ def command(
     held_back = 0 if accepting is None else result.now - accepting
     return Result(
         {**result.tree(), "not_asked": study.unasked, "held_back": held_back},
-        _lines(result, study.unasked, held_back),
+        _describe_forecast(result, study.unasked, held_back),
     )
 
 
@@ -88,7 +88,7 @@ def _is_ledger(location: Path) -> bool:
         return file.read(len(_DATABASE)) == _DATABASE
 
 
-def _from_ledger(
+def _read_ledger(
     location: str, checkpoint: Path | None, query: Path
 ) -> tuple[LoadedTranscripts, Query, int]:
     """Read a ledger's answers and a query; count the subjects that it would ask again now."""
@@ -100,7 +100,7 @@ def _from_ledger(
     return study, asked_next, int(decided.accepted.sum())
 
 
-def _lines(result: Forecast, unasked: int, held_back: int) -> Iterator[tuple[str, str]]:
+def _describe_forecast(result: Forecast, unasked: int, held_back: int) -> Iterator[tuple[str, str]]:
     yield "subjects", f"{result.subjects:,} who have answered before"
     if unasked:
         yield "not counted", f"{unasked:,} who have not answered anything so far"

@@ -68,7 +68,7 @@ def command(
     (JSON).
     """
     if file is not None and data is None and (queries or budget or out or plot) is None:
-        return _loss_of_one(file, effort)
+        return _compute_loss(file, effort)
     if file is None and data is not None and (queries is not None or data.is_dir()):
         from expost.cli._loss_of_many import loss_of_many  # one subject needs none of it
 
@@ -76,14 +76,14 @@ def command(
     raise InvalidInput("give either FILE, or --many DATA with --queries QUERIES")
 
 
-def _loss_of_one(file: Path, effort: Effort) -> Result:
-    transcript = _transcript(file)
+def _compute_loss(file: Path, effort: Effort) -> Result:
+    transcript = _load_transcript(file)
     with with_progress(effort) as (watched_effort, line):
         replay = replay_with_effort(transcript, watched_effort, line.exchanges)
-    return Result(replay.tree(), _lines(replay, effort))
+    return Result(replay.tree(), _describe_loss(replay, effort))
 
 
-def _lines(replay: Replay, effort: Effort) -> Iterator[tuple[str, str]]:
+def _describe_loss(replay: Replay, effort: Effort) -> Iterator[tuple[str, str]]:
     loss, filter_, share = replay.loss, replay.filter, replay.share_of_basic
     transcript = replay.odometer.transcript
     yield "exchanges", str(len(transcript))
@@ -102,7 +102,7 @@ def _lines(replay: Replay, effort: Effort) -> Iterator[tuple[str, str]]:
         yield "remaining", filter_.remaining_text(replay.odometer)
 
 
-def _transcript(file: Path) -> Transcript:
+def _load_transcript(file: Path) -> Transcript:
     try:
         return load_transcript(file)
     except InvalidInput:

@@ -41,15 +41,15 @@ _OPTIONS = {"weights": "--weight", "probabilities": "--row", "utility": "--row"}
 """What is typed again and again, by the parameter that it makes; others go by their names."""
 
 
-def _constructor(kind: str) -> Callable[..., Query]:
+def _find_constructor(kind: str) -> Callable[..., Query]:
     maker: Callable[..., Query] = getattr(queries, kind)
     return maker
 
 
 @cache
-def _parameters(kind: str) -> dict[str, bool]:
+def _read_parameters(kind: str) -> dict[str, bool]:
     """Return a family's parameters, and whether each is required, from its Python function."""
-    parameters = inspect.signature(_constructor(kind)).parameters.values()
+    parameters = inspect.signature(_find_constructor(kind)).parameters.values()
     return {p.name: p.default is p.empty for p in parameters}
 
 
@@ -58,7 +58,7 @@ def _option(parameter: str) -> str:
 
 
 def _describe_parameters(kind: str) -> str:
-    parameters = _parameters(kind).items()
+    parameters = _read_parameters(kind).items()
     return ", ".join(
         _option(name) if needed else f"[{_option(name)}]" for name, needed in parameters
     )
@@ -137,7 +137,7 @@ def command(
 
     KIND is one of the kinds below.
     """
-    parameters = _parameters(kind)
+    parameters = _read_parameters(kind)
     if rows:
         values["utility" if "utility" in parameters else "probabilities"] = rows
     query = _build_query(
@@ -177,7 +177,7 @@ def _check_fits(query: Query, domain: Domain) -> None:
 
 def _build_query(kind: str, values: dict[str, Any]) -> Query:
     """Build a query of a kind from the values of options."""
-    parameters = _parameters(kind)
+    parameters = _read_parameters(kind)
     for name in values:
         if name not in parameters:
             raise InvalidInput(
@@ -193,7 +193,7 @@ def _build_query(kind: str, values: dict[str, Any]) -> Query:
         with at(_option(name), ": "):
             read[name] = _READERS.get(name, lambda value: value)(typed_)
     try:
-        return _constructor(kind)(**read)
+        return _find_constructor(kind)(**read)
     except InvalidInput as error:
         name, dot, field = error.location.partition(".")
         base, bracket, index = name.partition("[")
@@ -201,7 +201,7 @@ def _build_query(kind: str, values: dict[str, Any]) -> Query:
         raise InvalidInput(error.reason, f"{option}{bracket}{index}{dot}{field}") from None
 
 
-def _weights(texts: Sequence[str]) -> Any:
+def _parse_weights(texts: Sequence[str]) -> Any:
     """Weights by name, or by position if none has a name."""
     if not any("=" in text for text in texts):
         return [parse_number(text) for text in texts]
@@ -211,11 +211,11 @@ def _weights(texts: Sequence[str]) -> Any:
         with at(name):
             if name in result:
                 raise InvalidInput("is given twice")
-            result[name] = _by_category(weight) if ":" in weight else parse_number(weight)
+            result[name] = _parse_categories(weight) if ":" in weight else parse_number(weight)
     return result
 
 
-def _by_category(text: str) -> dict[str, NumberText]:
+def _parse_categories(text: str) -> dict[str, NumberText]:
     result: dict[str, NumberText] = {}
     for entry in parse_labels(text):
         label, colon, weight = entry.rpartition(":")
@@ -225,14 +225,14 @@ def _by_category(text: str) -> dict[str, NumberText]:
     return result
 
 
-def _exact_rows(texts: Sequence[str]) -> list[list[str]]:
+def _parse_rows(texts: Sequence[str]) -> list[list[str]]:
     return [parse_labels(text) for text in texts]
 
 
 _READERS: dict[str, Callable[[Any], Any]] = {
-    "weights": _weights,
-    "probabilities": _exact_rows,
-    "utility": _exact_rows,
+    "weights": _parse_weights,
+    "probabilities": _parse_rows,
+    "utility": _parse_rows,
     "range": parse_range,
     "scores": parse_numbers,
     "of": parse_numbers,

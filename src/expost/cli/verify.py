@@ -34,7 +34,7 @@ def command(file: Path, proof: Path, as_json: bool) -> None:
     """
     with at(str(file)):
         document = read_text(file)
-    claim = _text(proof)
+    claim = _read_proof(proof)
     try:
         with with_progress(Effort()) as (watched_effort, line):
             verdict = verify(
@@ -68,7 +68,7 @@ def proof_lines(verdict: Verdict, replay: Replay, hint: str = "") -> list[tuple[
     return [*lines, ("at its peak", peak_text(replay.peak, replay.loss))]
 
 
-def _text(path: Path) -> str:
+def _read_proof(path: Path) -> str:
     try:
         return read_file(str(path))
     except OSError as error:

@@ -97,7 +97,7 @@ class Axis:
 
     @property
     def labelled(self) -> Sequence[tuple[float, str]]:
-        return _round_numbers(self.low, self.high) if self.ticks is None else self.ticks
+        return _choose_ticks(self.low, self.high) if self.ticks is None else self.ticks
 
     def with_whole_ticks(self) -> Axis:
         """Return this axis with ticks at whole numbers only."""
@@ -122,7 +122,7 @@ class Polyline:
     def svg(self, x: Axis, y: Axis) -> str:
         if not self.points:
             return ""
-        return _path(self.points, x, y, self._look)
+        return _draw_path(self.points, x, y, self._look)
 
     def swatch(self) -> str:
         return f'<path d="M0 6H24"{self._look}/>'
@@ -144,7 +144,7 @@ class Band:
 
     def svg(self, x: Axis, y: Axis) -> str:
         around = [*self.lower, *reversed(self.upper)]
-        return _path(around, x, y, f' class="range {self.colour}"', end="Z")
+        return _draw_path(around, x, y, f' class="range {self.colour}"', end="Z")
 
     def swatch(self) -> str:
         return f'<rect width="24" height="12" class="range {self.colour}"/>'
@@ -161,7 +161,7 @@ class Dots:
     size: float = 4
 
     def svg(self, x: Axis, y: Axis) -> str:
-        return "".join(self._dot(_percent(*point, x, y)) for point in self.points)
+        return "".join(self._dot(_locate_point(*point, x, y)) for point in self.points)
 
     def swatch(self) -> str:
         return self._dot(("12", "6"))
@@ -198,7 +198,7 @@ class VerticalBars:
         floors = self.floors or [0.0] * len(self.heights)
         bars = zip(self.edges, self.edges[1:], floors, self.heights, strict=False)
         return "".join(
-            _rectangle(start, floor, end, floor + height, self.colour, x, y)
+            _draw_rectangle(start, floor, end, floor + height, self.colour, x, y)
             for start, end, floor, height in bars
             if height
         )
@@ -230,7 +230,7 @@ class HorizontalBars:
     def svg(self, x: Axis, y: Axis) -> str:
         half = self.thickness / 2
         return "".join(
-            _rectangle(start, row - half, end, row + half, self.colour, x, y)
+            _draw_rectangle(start, row - half, end, row + half, self.colour, x, y)
             for row, (start, end) in enumerate(self.spans)
         )
 
@@ -305,19 +305,19 @@ class Chart:
 
     def plot(self) -> str:
         """Draw the inside of the SVG element; its lettering stands outside of the plot."""
-        parts = [_grid(text, "x", self.x.share(at)) for at, text in self.x.labelled]
-        parts += [_grid(text, "y", 1 - self.y.share(at)) for at, text in self.y.labelled]
+        parts = [_draw_grid_line(text, "x", self.x.share(at)) for at, text in self.x.labelled]
+        parts += [_draw_grid_line(text, "y", 1 - self.y.share(at)) for at, text in self.y.labelled]
         parts += [mark.svg(self.x, self.y) for mark in self.marks]
         for index, line in enumerate(self.x.label.split("\n")):
             position = f'x="100%" y="100%" dy="{38 + _LINE * index}" text-anchor="end"'
-            parts.append(_title(line, position))
-        return "".join([*parts, _title(self.y.label, 'dy="-12"')])
+            parts.append(_draw_title(line, position))
+        return "".join([*parts, _draw_title(self.y.label, 'dy="-12"')])
 
 
-def _round_numbers(low: float, high: float) -> list[tuple[float, str]]:
+def _choose_ticks(low: float, high: float) -> list[tuple[float, str]]:
     """Find at most five round numbers between two, and their text.
 
-    >>> [text for _, text in _round_numbers(0, 1.05)]
+    >>> [text for _, text in _choose_ticks(0, 1.05)]
     ['0', '0.25', '0.5', '0.75', '1']
     """
     power = 10.0 ** math.floor(math.log10((high - low) / _MOST_TICKS))
@@ -327,14 +327,14 @@ def _round_numbers(low: float, high: float) -> list[tuple[float, str]]:
         if math.floor(high / step) - math.ceil(low / step) < _MOST_TICKS
     )
     multiples = range(math.ceil(low / step), math.floor(high / step) + 1)
-    return [(multiple * step, _tick_text(round(multiple * step, 12))) for multiple in multiples]
+    return [(multiple * step, _format_tick(round(multiple * step, 12))) for multiple in multiples]
 
 
-def _tick_text(amount: float) -> str:
+def _format_tick(amount: float) -> str:
     return f"{amount / 1e6:,g} M" if abs(amount) >= 1e6 else f"{amount:,g}"
 
 
-def _grid(label: str, kind: str, share: float) -> str:
+def _draw_grid_line(label: str, kind: str, share: float) -> str:
     at, text = f"{100 * share:.6g}%", escape(label)
     if kind == "x":
         return (
@@ -347,15 +347,15 @@ def _grid(label: str, kind: str, share: float) -> str:
     )
 
 
-def _title(text: str, attributes: str) -> str:
+def _draw_title(text: str, attributes: str) -> str:
     return f'<text {attributes} class="title">{escape(text)}</text>' if text else ""
 
 
-def _percent(x: float, y: float, across: Axis, up: Axis) -> tuple[str, str]:
+def _locate_point(x: float, y: float, across: Axis, up: Axis) -> tuple[str, str]:
     return f"{100 * across.share(x):.6g}%", f"{100 - 100 * up.share(y):.6g}%"
 
 
-def _path(points: Sequence[Point], x: Axis, y: Axis, look: str, end: str = "") -> str:
+def _draw_path(points: Sequence[Point], x: Axis, y: Axis, look: str, end: str = "") -> str:
     """Draw a path of 1,000 by 1,000, stretched over the plot; its lines keep their widths."""
     path = "L".join(f"{1000 * x.share(a):.5g} {1000 - 1000 * y.share(b):.5g}" for a, b in points)
     return (
@@ -364,7 +364,7 @@ def _path(points: Sequence[Point], x: Axis, y: Axis, look: str, end: str = "") -
     )
 
 
-def _rectangle(
+def _draw_rectangle(
     start: float, bottom: float, end: float, top: float, colour: str, x: Axis, y: Axis
 ) -> str:
     first, last = sorted((100 * x.share(start), 100 * x.share(end)))

@@ -268,7 +268,7 @@ def composition_filters(
 ) -> tuple[dict[str, CompositionFilter], dict[str, str]]:
     """Make the filters of all composition rules; say why some do not allow this delta."""
     filters, missing = {}, {}
-    for rule in _rules(transcript, budget, delta):
+    for rule in _choose_rules(transcript, budget, delta):
         try:
             filters[rule.kind] = CompositionFilter.by(rule, budget, delta)
         except InvalidInput as error:
@@ -323,15 +323,15 @@ def costs_within_budget(
     return drawn
 
 
-def _rules(transcript: Transcript, budget: Nats, delta: Fraction) -> list[Rule]:
+def _choose_rules(transcript: Transcript, budget: Nats, delta: Fraction) -> list[Rule]:
     domain = transcript.domain
     queries = {id(step.query): step.query for step in transcript.exchanges}.values()
     # What takes a delta gets half of it, as in the theorem of Rogers.
     half = delta / 2 if any(query.delta for query in queries) else delta
-    renyi = _renyi(transcript, budget, delta)
+    renyi = _choose_order(transcript, budget, delta)
     mixture = Mixture.for_exact_budget(budget, delta)
     if any(renyi.charge(query, domain)[1] for query in queries):
-        renyi = Renyi(_renyi(transcript, budget, half).order, delta_prime=half)
+        renyi = Renyi(_choose_order(transcript, budget, half).order, delta_prime=half)
         mixture = Mixture.for_exact_budget(budget, half)
         mixture = Mixture(mixture.lambdas, mixture.weights, delta_prime=half)
     rules = [Sums(), Rogers(), Whitehouse(half), renyi, mixture]
@@ -341,7 +341,7 @@ def _rules(transcript: Transcript, budget: Nats, delta: Fraction) -> list[Rule]:
     return rules
 
 
-def _renyi(transcript: Transcript, budget: Nats, delta: Fraction) -> Renyi:
+def _choose_order(transcript: Transcript, budget: Nats, delta: Fraction) -> Renyi:
     """Choose the order for a plan of queries like the first one."""
     planned = budget.nearest
     if transcript.exchanges:

@@ -54,14 +54,14 @@ def design_reasons(design: Design) -> Iterator[str]:
     if best is None:
         return
     alike = design.alike
-    if not _as_in_the_limit(design, best):
+    if not _is_asymptotic(design, best):
         yield (
             "So little is learned within this budget that errors are bounded by the range of what "
             "is estimated, more than by the answers: which design is best says little before there "
             "are more subjects or a larger budget."
         )
     if best.delta:
-        yield from _at_the_stronger_guarantee(design, best)
+        yield from _compare_without_delta(design, best)
     if alike:
         # Names have commas in them.
         names = ", ".join(f"“{prediction.name}”" for prediction in alike)
@@ -79,7 +79,7 @@ def design_reasons(design: Design) -> Iterator[str]:
         better = prediction.error < best.error and not prediction.is_tied_with(best)
         if better and not prediction.possible:
             name, error = _capitalize(prediction.name), error_text(prediction.error)
-            yield f"{name} would have {error}, but {_why_not(design)}."
+            yield f"{name} would have {error}, but {_explain_exclusion(design)}."
             break
     if best.strategy.family in _ONE_SHOT and design.study.arrival is Arrival.UP_FRONT:
         yield (
@@ -88,7 +88,7 @@ def design_reasons(design: Design) -> Iterator[str]:
         )
 
 
-def _at_the_stronger_guarantee(design: Design, best: Prediction) -> Iterator[str]:
+def _compare_without_delta(design: Design, best: Prediction) -> Iterator[str]:
     """Compare a recommended design that has a delta with the best one without."""
     for prediction in design.predictions:
         if prediction.possible and not prediction.delta and math.isfinite(prediction.error):
@@ -104,12 +104,12 @@ def _compare_errors(design: Design, other: Prediction, best: Prediction) -> str:
     """Describe the error of another design, and the subjects that would make up for it."""
     ratio = other.error / best.error
     text = f"{error_text(other.error)}, {ratio:.2f} times as much"
-    if not _as_in_the_limit(design, other):
+    if not _is_asymptotic(design, other):
         return f"{text}."
     return f"{text}: it would take {_scale_subjects(design, ratio)} subjects for the same accuracy."
 
 
-def _as_in_the_limit(design: Design, prediction: Prediction) -> bool:
+def _is_asymptotic(design: Design, prediction: Prediction) -> bool:
     """Return whether an error is asymptotic, so that it falls with the root of the subjects."""
     scales = [target.scale for target in design.study.model.targets]
     limits = zip(prediction.accuracy.asymptotic, scales, strict=True)
@@ -123,7 +123,7 @@ def _scale_subjects(design: Design, ratio: float) -> str:
     return f"about {round(subjects, -digits):,.0f}"
 
 
-def _why_not(design: Design) -> str:
+def _explain_exclusion(design: Design) -> str:
     if design.study.arrival is Arrival.OPEN_ENDED:
         return "it needs to know the questions, or their number, beforehand"
     return "it needs to know all questions beforehand"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -44,6 +45,7 @@ __all__ = [
     "EstimateRow",
     "check_mean",
     "estimate_rows",
+    "largest_rows",
     "mark_incomplete",
     "report_frequencies",
     "report_likelihood",
@@ -133,10 +135,10 @@ def report_mean(answers: Answers, key: str, *, confidence: ExactLike = "0.95") -
     estimate = estimate_mean(answers, key, confidence=confidence)
     low, high = map(float, query.meaning(answers.domain).range)
     without = exchanges == 0
-    warning = _unequal_warning(answers, key, "the mean by likelihood (--likelihood)")
+    warning = _warn_of_unequal_asking(answers, key, "the mean by likelihood (--likelihood)")
     return EstimateReport(
         f"the mean of {key}: unbiased, if everybody was asked alike",
-        _mean_row(estimate, key, query, answers.domain),
+        _make_mean_row(estimate, key, query, answers.domain),
         estimate.confidence,
         estimate.subjects,
         int(exchanges.sum()),
@@ -169,7 +171,7 @@ def report_likelihood(
     names, step = chosen or (None, None)
     likeliest = estimate_distribution(answers, about=names, at=step)
     if key is None:
-        about = _about(answers) if chosen is None else _of(*chosen)
+        about = _name_part(answers) if chosen is None else _format_about(*chosen)
         intervals = likeliest.intervals(**options)
         rows = estimate_rows(intervals)
         return _report(answers, f"distribution{about}", likeliest, intervals, rows, (0.0, 1.0))
@@ -178,7 +180,7 @@ def report_likelihood(
         scores = query_scores(query, likeliest.domain)
         low, high = map(float, query.meaning(likeliest.domain).range)
     intervals = likeliest.intervals(scores, **options)
-    rows = _mean_row(intervals, key, query, likeliest.domain)
+    rows = _make_mean_row(intervals, key, query, likeliest.domain)
     return _report(answers, f"mean of {key}", likeliest, intervals, rows, (low, high))
 
 
@@ -194,7 +196,7 @@ def report_support_mean(
     likeliest = estimate_distribution(answers, support=support)
     beyond = beyond_support(answers, likeliest, fresh)
     intervals = likeliest.intervals(scores, **options)
-    row = _mean_row(intervals, key, query, answers.domain)
+    row = _make_mean_row(intervals, key, query, answers.domain)
     range_ = float(scores.min()), float(scores.max())
     report = _report(answers, f"mean of {key}", likeliest, intervals, row, range_)
     assert isinstance(beyond.wider.domain, Points)
@@ -216,9 +218,9 @@ def report_frequencies(answers: Answers, *, confidence: ExactLike = "0.95") -> E
         instead = "leave out --frequencies, for any mixture of queries"
         raise InvalidInput(error.reason.replace(LIKELIHOOD_HINT, instead), error.location) from None
     instead = "the distribution by likelihood (without --frequencies)"
-    warning = _other_attributes_warning(answers) or _unequal_warning(answers, None, instead)
+    warning = _warn_of_missing_answers(answers) or _warn_of_unequal_asking(answers, None, instead)
     return EstimateReport(
-        f"the share of each value{_about(answers)}: unbiased, if everybody was asked alike",
+        f"the share of each value{_name_part(answers)}: unbiased, if everybody was asked alike",
         estimate_rows(estimate),
         estimate.confidence,
         estimate.subjects,
@@ -239,7 +241,7 @@ def _report(
     range_: tuple[float, float],
 ) -> EstimateReport:
     """Report an estimate from the likeliest distribution, with its doubts."""
-    bias = _other_attributes_warning(answers)
+    bias = _warn_of_missing_answers(answers)
     doubts = [] if bias is None else [bias]
     if len(answers) < _FEWEST_SUBJECTS:
         resampled = "" if intervals.repetitions is None else " by resampling them"
@@ -271,11 +273,17 @@ def mark_incomplete(report: EstimateReport) -> EstimateReport:
     return replace(report, assumes=(*_ALWAYS, _NAIVE), warning=warning, may_be_biased=True)
 
 
-def _mean_row(
+def _make_mean_row(
     estimate: Mean | Intervals, key: str, query: Query, domain: Domain
 ) -> tuple[EstimateRow]:
     (row,) = estimate_rows(estimate)
     return (replace(row, of=f"{key}: {query_in_words(query, domain)}"),)
+
+
+def largest_rows(rows: Sequence[EstimateRow], most: int) -> Sequence[EstimateRow]:
+    """Return so many rows with the largest estimates, in their order."""
+    by_size = sorted(range(len(rows)), key=lambda index: -rows[index].estimate)
+    return [rows[index] for index in sorted(by_size[:most])]
 
 
 def estimate_rows(estimate: Mean | Frequencies | Intervals) -> tuple[EstimateRow, ...]:
@@ -325,19 +333,19 @@ def check_mean(answers: Answers, key: str, *, unnamed: bool = False) -> None:
         raise InvalidInput(reason, "--mean") from None
 
 
-def _about(answers: Answers) -> str:
+def _name_part(answers: Answers) -> str:
     """Name the attributes that a distribution is about."""
     if not isinstance(answers.domain, Part):
         return ""
     steps = {query.step for query in answers.queries.values() if isinstance(query, About)} - {None}
-    return _of(answers.domain.about, next(iter(steps), None))
+    return _format_about(answers.domain.about, next(iter(steps), None))
 
 
-def _of(names: tuple[str, ...], step: int | None) -> str:
+def _format_about(names: tuple[str, ...], step: int | None) -> str:
     return f" of {format_list(names)}{'' if step is None else f' at step {step}'}"
 
 
-def _other_attributes_warning(answers: Answers) -> str | None:
+def _warn_of_missing_answers(answers: Answers) -> str | None:
     """Warn if answers about other attributes may have decided who was asked."""
     if not lacks_deciding_answers(answers):
         return None
@@ -359,7 +367,7 @@ def _count_refused(answers: Answers, key: str, filter_: Filter, unasked: NDArray
     return refused
 
 
-def _unequal_warning(answers: Answers, key: str | None, instead: str) -> str | None:
+def _warn_of_unequal_asking(answers: Answers, key: str | None, instead: str) -> str | None:
     """Warn if subjects were not asked alike, which a filter may have caused."""
     if not asked_unequally(answers, key):
         return None

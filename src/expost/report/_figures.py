@@ -27,7 +27,7 @@ from expost.report._chart import (
     VerticalLine,
 )
 from expost.report._comparison import Comparison, basic_charges
-from expost.report._estimates import EstimateRow
+from expost.report._estimates import EstimateRow, largest_rows
 
 __all__ = [
     "comparison_chart",
@@ -100,7 +100,7 @@ def odometer_chart(
     if budget is not None:
         limit = budget.enclosure.upper
         top = max(top, limit)
-        marks.append(HorizontalLine(limit, "ink", _budget_label(budget), "6 4"))
+        marks.append(HorizontalLine(limit, "ink", _label_budget(budget), "6 4"))
     if len(finite) <= answered:
         marks.append(VerticalLine(len(finite) - 0.5, "realized", "infinite from here", "2 4"))
     return Chart(
@@ -158,8 +158,7 @@ def estimates_chart(
     """
     if most is not None and len(estimates) > most:
         notes = [*notes, f"{len(estimates) - most:,} smaller ones not shown"]
-        largest = sorted(estimates, key=lambda estimate: -estimate.estimate)[:most]
-        estimates = [estimate for estimate in estimates if estimate in largest]
+        estimates = largest_rows(estimates, most)
     size = 4 if len(estimates) <= _MOST_WITH_DOTS else 2
     of_mean = len(estimates) == 1 and estimates[0].label == "mean"
     determined: list[tuple[float, float]] = []
@@ -207,7 +206,7 @@ def comparison_chart(comparison: Comparison) -> Chart:
     for index, standing in enumerate(standings):
         parameters = f" ({standing.parameters})" if standing.parameters else ""
         labels.append((float(index), make_printable(f"{standing.name}{parameters}")))
-    marks.append(VerticalLine(limit, "ink", _budget_label(comparison.budget), "6 4"))
+    marks.append(VerticalLine(limit, "ink", _label_budget(comparison.budget), "6 4"))
     return Chart(
         Axis("privacy loss (nats)", 0, 1.05 * max(limit, *ends)),
         Axis("", len(labels) - 0.4, -0.6, labels),
@@ -240,6 +239,6 @@ def confidence_chart(
     return Chart(Axis("", 0, 1, PERCENT_TICKS), Axis("", -1, 1, ()), marks, height=64)
 
 
-def _budget_label(budget: Nats) -> str:
+def _label_budget(budget: Nats) -> str:
     text = str(budget)
     return f"budget {text if len(text) < _LONGEST_BUDGET else f'{budget.nearest:.6g}'}"

@@ -149,7 +149,7 @@ _DIFFERENCES = 6
 def record_in_words(domain: Domain) -> str:
     """Describe the attributes of records, their values and how they change."""
     attributes = [
-        f"{name} {_attribute(kind)}"
+        f"{name} {_attribute_in_words(kind)}"
         for name, kind in zip(domain.called(""), domain.kinds, strict=True)
     ]
     if len(attributes) > _LISTED + 1:
@@ -157,17 +157,18 @@ def record_in_words(domain: Domain) -> str:
     return f"a record: {'; '.join(attributes)}"
 
 
-def _attribute(kind: Attribute) -> str:
+def _attribute_in_words(kind: Attribute) -> str:
     values = kind.values.values
     description = (
         f"an integer from {values[0]} to {values[-1]}"
         if kind.integers
         else f"one of {format_list(values, 'or')}"
     )
-    return description if kind.change is None else f"{description}, changing {_change(kind.change)}"
+    changing = "" if kind.change is None else f", changing {_change_in_words(kind.change)}"
+    return f"{description}{changing}"
 
 
-def _change(change: Change) -> str:
+def _change_in_words(change: Change) -> str:
     if change.times is not None:
         often = {0: "never", 1: "at most once", 2: "at most twice"}
         return often.get(change.times, f"at most {change.times:,} times")
@@ -178,18 +179,18 @@ def _change(change: Change) -> str:
 
 def records_text(first: Record, second: Record) -> tuple[str, str]:
     """Describe both records where they differ; add that everything else is alike."""
-    pairs = [pair for name in first for pair in _pairs(name, first[name], second[name])]
+    pairs = [pair for name in first for pair in _pair(name, first[name], second[name])]
     above, below = [], []
     for (name, a, b), run in groupby(pairs, key=lambda pair: (pair[0], *pair[2:])):
         if a != b:
-            when = _when([step for _, step, _, _ in run])
+            when = _format_steps([step for _, step, _, _ in run])
             above.append(format_coordinates([name], [a]) + when)
             below.append(format_coordinates([name], [b]) + when)
     alike = ", all else alike" if any(a == b for _, _, a, b in pairs) else ""
     return _list_differences(above), _list_differences(below) + alike
 
 
-def _pairs(name: str, first: Any, second: Any) -> Iterator[tuple[str, int | None, Scalar, Scalar]]:
+def _pair(name: str, first: Any, second: Any) -> Iterator[tuple[str, int | None, Scalar, Scalar]]:
     """Yield the values of an attribute in two records, at each step if it changes."""
     if isinstance(first, dict):
         yield from ((name, step, x, second[step]) for step, x in first.items())
@@ -197,7 +198,7 @@ def _pairs(name: str, first: Any, second: Any) -> Iterator[tuple[str, int | None
         yield name, None, first, second
 
 
-def _when(steps: Sequence[int | None]) -> str:
+def _format_steps(steps: Sequence[int | None]) -> str:
     if steps[0] is None:
         return ""
     return f" at step {steps[0]}" if len(steps) == 1 else f" at steps {steps[0]} to {steps[-1]}"

@@ -99,7 +99,7 @@ def _summarize(study: StudySummary) -> str:
     if not study.people:
         return f"No one is registered so far. {over}"
     if audit is None:
-        return " ".join([*_unconfirmed(study), f"No one has answered anything so far. {over}"])
+        return " ".join([*_list_unconfirmed(study), f"No one has answered anything so far. {over}"])
     parts = []
     if len(audit) < study.people:
         parts.append(f"{len(audit):,} of {format_people(study.people)} have answered something.")
@@ -109,10 +109,10 @@ def _summarize(study: StudySummary) -> str:
     if used_up:
         people = with_count(used_up, "person has used up the", "people have used up their")
         parts.append(f"{people} budget.")
-    return " ".join([*parts, *_unconfirmed(study), over])
+    return " ".join([*parts, *_list_unconfirmed(study), over])
 
 
-def _unconfirmed(study: StudySummary) -> Iterator[str]:
+def _list_unconfirmed(study: StudySummary) -> Iterator[str]:
     count = len(study.audit.unconfirmed)
     if count:
         yield (

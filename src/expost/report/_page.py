@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 
-def _variables(colours: Mapping[str, str]) -> str:
+def _declare_variables(colours: Mapping[str, str]) -> str:
     return " ".join(f"--{name}: {colour};" for name, colour in colours.items())
 
 
@@ -41,8 +41,8 @@ _PADDING = "\n".join(
 )
 
 STYLE = f"""
-:root {{ color-scheme: light dark; {_variables(LIGHT)} }}
-@media screen and (prefers-color-scheme: dark) {{ :root {{ {_variables(DARK)} }} }}
+:root {{ color-scheme: light dark; {_declare_variables(LIGHT)} }}
+@media screen and (prefers-color-scheme: dark) {{ :root {{ {_declare_variables(DARK)} }} }}
 body {{ font-family: system-ui, sans-serif; color: var(--ink); background: var(--paper);
   max-width: 60rem; margin: 2rem auto; padding: 0 1rem; line-height: 1.5;
   overflow-wrap: break-word; }}
@@ -139,7 +139,7 @@ def page(
 <meta http-equiv="Content-Security-Policy" content="{_POLICY}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<title>{_plain(about)}</title>
+<title>{_escape_plain(about)}</title>
 <style>{STYLE}</style>
 </head>
 <body>
@@ -147,7 +147,7 @@ def page(
 <h1>{text(about)}</h1>
 {f'<p class="breach" role="note">{breach}</p>' if breach else ""}
 <p class="first">{text(summary)}</p>
-{_fact_table([*source, *facts])}
+{_write_facts([*source, *facts])}
 </header>
 <main>
 {content}
@@ -194,7 +194,7 @@ def figure(chart: Chart, *, alt: str, caption: str, data_table: str) -> str:
     edges = EDGES[chart.margin]
     return (
         f'<figure class="drawn">{f"<ul class=legend>{legend}</ul>" if legend else ""}'
-        f'<svg class="chart {chart.margin}" role="img" aria-label="{_plain(alt)}" '
+        f'<svg class="chart {chart.margin}" role="img" aria-label="{_escape_plain(alt)}" '
         f'height="{edges.above + chart.height + edges.below}">{chart.plot()}</svg>'
         f"<figcaption>{text(caption)}</figcaption>"
         f"<details><summary>The numbers</summary>{data_table}</details></figure>"
@@ -215,27 +215,27 @@ def table(
 ) -> str:
     """Write a table, of numbers unless it is ``of_text``; it scrolls where it is too wide."""
     kind = ' class="words"' if of_text else ""
-    lines = "".join(f"<tr>{_cells(row, 'td')}</tr>" for row in rows)
+    lines = "".join(f"<tr>{_write_cells(row, 'td')}</tr>" for row in rows)
     above = f"<figcaption>{text(caption)}</figcaption>" if caption else ""
-    name = _plain(caption or ", ".join(filter(None, head)))
+    name = _escape_plain(caption or ", ".join(filter(None, head)))
     return (
         f'<figure>{above}<div class="wide" tabindex="0" role="region" aria-label="{name}">'
-        f"<table{kind}><thead><tr>{_cells(head, 'th')}</tr></thead>"
+        f"<table{kind}><thead><tr>{_write_cells(head, 'th')}</tr></thead>"
         f"<tbody>{lines}</tbody></table></div></figure>"
     )
 
 
 def text(content: object) -> str:
     """Escape a text for HTML; a number stays on one line with its sign."""
-    return _plain(content).replace(" %", "&nbsp;%").replace("ε = ", "ε&nbsp;=&nbsp;")
+    return _escape_plain(content).replace(" %", "&nbsp;%").replace("ε = ", "ε&nbsp;=&nbsp;")
 
 
-def _plain(content: object) -> str:
+def _escape_plain(content: object) -> str:
     """Escape a text for an attribute; line breaks and control codes become question marks."""
     return escape(make_printable(str(content)))
 
 
-def _fact_table(pairs: Iterable[tuple[str, str]]) -> str:
+def _write_facts(pairs: Iterable[tuple[str, str]]) -> str:
     """Write facts by name in two columns; a long word is broken where the screen ends."""
     rows = (
         f'<tr><th scope="row">{text(name)}</th><td>{text(fact)}</td></tr>' for name, fact in pairs
@@ -243,5 +243,5 @@ def _fact_table(pairs: Iterable[tuple[str, str]]) -> str:
     return f'<table class="facts"><tbody>{"".join(rows)}</tbody></table>'
 
 
-def _cells(cells: Sequence[object], kind: str) -> str:
+def _write_cells(cells: Sequence[object], kind: str) -> str:
     return "".join(f"<{kind}>{text(cell)}</{kind}>" for cell in cells)

@@ -87,14 +87,14 @@ def plot(result: object, ax: Axes | None = None, *, delta: ExactLike | None = No
     if isinstance(result, Losses):
         chart = losses_chart(result)
     elif isinstance(result, GroupEstimate):
-        chart = _estimate_chart(result)
+        chart = _make_estimate_chart(result)
     elif isinstance(result, Comparison):
         chart = comparison_chart(result)
     else:
-        odometer = _odometer(result)
+        odometer = _read_odometer(result)
         costs = costs_within_budget(odometer, delta)
         chart = odometer_chart(odometer, odometer.history, costs=costs)
-    axes = _new_axes(chart) if ax is None else ax
+    axes = _make_axes(chart) if ax is None else ax
     _draw_chart(axes, chart)
     if isinstance(result, Comparison):
         _put_standings(axes, result)
@@ -118,7 +118,7 @@ def save_chart(chart: Chart, path: Path, *, alt: str) -> None:
             return
         from matplotlib.figure import Figure
 
-        figure = Figure(figsize=(_WIDTH, _figure_height(chart)), layout="constrained")
+        figure = Figure(figsize=(_WIDTH, _compute_height(chart)), layout="constrained")
         _draw_chart(figure.subplots(), chart)
         figure.savefig(path, dpi=150, format=path.suffix[1:] or "png")
     except ModuleNotFoundError:
@@ -127,7 +127,7 @@ def save_chart(chart: Chart, path: Path, *, alt: str) -> None:
         raise InvalidInput(f"the picture cannot be saved: {error}", str(path)) from None
 
 
-def _odometer(result: object) -> Odometer:
+def _read_odometer(result: object) -> Odometer:
     try:
         odometer = account_of(result)
     except InvalidInput:
@@ -137,7 +137,7 @@ def _odometer(result: object) -> Odometer:
     return odometer
 
 
-def _estimate_chart(estimate: GroupEstimate) -> Chart:
+def _make_estimate_chart(estimate: GroupEstimate) -> Chart:
     if isinstance(estimate, Distribution):
         distribution = estimate
         try:
@@ -150,17 +150,17 @@ def _estimate_chart(estimate: GroupEstimate) -> Chart:
     return estimates_chart(estimate_rows(estimate), estimate.confidence, notes)
 
 
-def _new_axes(chart: Chart) -> Axes:
+def _make_axes(chart: Chart) -> Axes:
     try:
         # Not the bare Figure: notebooks show what pyplot has made.
         from matplotlib import pyplot
     except ModuleNotFoundError:
         raise InvalidInput(_NO_MATPLOTLIB) from None
-    size = _WIDTH, _figure_height(chart)
+    size = _WIDTH, _compute_height(chart)
     return pyplot.subplots(figsize=size, layout="constrained")[1]
 
 
-def _figure_height(chart: Chart) -> float:
+def _compute_height(chart: Chart) -> float:
     """Return how many inches a figure needs for the rows of a chart and its legend."""
     if not chart.has_rows:
         return _HEIGHT
@@ -181,14 +181,14 @@ def _draw_chart(axes: Axes, chart: Chart) -> None:
         xlim=(chart.x.low, chart.x.high),
         ylim=(chart.y.low, chart.y.high),
     )
-    width, height = _size(axes)
-    axes.set_xticks(*_ticks(chart.x.labelled))
+    width, height = _measure_axes(axes)
+    axes.set_xticks(*_escape_ticks(chart.x.labelled))
     rows = chart.y.labelled
     if chart.has_rows:
         letters = int(_LETTERS * width)
-        rows = [(row, _short(label, letters)) for row, label in rows]
+        rows = [(row, _shorten_label(label, letters)) for row, label in rows]
         rows = rows[:: max(1, math.ceil(len(rows) * _LINE / height))]
-    axes.set_yticks(*_ticks(rows))
+    axes.set_yticks(*_escape_ticks(rows))
     axes.spines[["top", "right"]].set_visible(False)
     if chart.legend:
         axes.legend(
@@ -202,10 +202,12 @@ def _draw_mark(axes: Axes, mark: Mark) -> None:
     label = mark.label or "_"  # which keeps it out of the legend
     match mark:
         case Polyline():
-            axes.plot(*_columns(mark.points), color=colour, label=label, **_line_style(mark))
+            axes.plot(
+                *_split_points(mark.points), color=colour, label=label, **_make_line_style(mark)
+            )
         case Band():
-            positions, lower = _columns(mark.lower)
-            _, upper = _columns(mark.upper)
+            positions, lower = _split_points(mark.lower)
+            _, upper = _split_points(mark.upper)
             alpha = 1.0 if mark.colour == "allowed" else 0.3
             axes.fill_between(
                 positions, lower, upper, color=colour, alpha=alpha, linewidth=0, label=label
@@ -213,7 +215,7 @@ def _draw_mark(axes: Axes, mark: Mark) -> None:
         case Dots():
             fill = {"hollow": LIGHT["paper"], "ring": "none"}.get(mark.shape, colour)
             axes.plot(
-                *_columns(mark.points), "D" if mark.shape == "diamond" else "o", color=colour,
+                *_split_points(mark.points), "D" if mark.shape == "diamond" else "o", color=colour,
                 markerfacecolor=fill, markersize=2 * _POINTS * mark.size, clip_on=False,
                 label=label,
             )  # fmt: skip
@@ -229,14 +231,14 @@ def _draw_mark(axes: Axes, mark: Mark) -> None:
                 mark.thickness, [start for _, start, _ in spans], color=colour, label=label,
             )  # fmt: skip
         case HorizontalLine():
-            axes.axhline(mark.at, color=colour, label=label, **_line_style(mark))
+            axes.axhline(mark.at, color=colour, label=label, **_make_line_style(mark))
         case VerticalLine():
-            axes.axvline(mark.at, color=colour, label=label, **_line_style(mark))
+            axes.axvline(mark.at, color=colour, label=label, **_make_line_style(mark))
         case _:
             assert_never(mark)
 
 
-def _line_style(mark: Polyline | HorizontalLine | VerticalLine) -> dict[str, Any]:
+def _make_line_style(mark: Polyline | HorizontalLine | VerticalLine) -> dict[str, Any]:
     width = _POINTS * mark.width
     # Matplotlib multiplies dashes by the width.
     dashes = [_POINTS * float(length) / width for length in mark.dashes.split()]
@@ -244,16 +246,16 @@ def _line_style(mark: Polyline | HorizontalLine | VerticalLine) -> dict[str, Any
     return {"linewidth": width, "linestyle": style, "clip_on": False}
 
 
-def _columns(points: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:
+def _split_points(points: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:
     return [x for x, _ in points], [y for _, y in points]
 
 
-def _ticks(ticks: Sequence[tuple[float, str]]) -> tuple[list[float], list[str]]:
+def _escape_ticks(ticks: Sequence[tuple[float, str]]) -> tuple[list[float], list[str]]:
     # Text between dollars would be set as a formula.
     return [at for at, _ in ticks], [text.replace("$", r"\$") for _, text in ticks]
 
 
-def _size(axes: Axes) -> tuple[float, float]:
+def _measure_axes(axes: Axes) -> tuple[float, float]:
     """Return the width and the height of axes, in inches."""
     figure: Any = axes.get_figure(root=True)
     box = axes.get_position()
@@ -261,7 +263,7 @@ def _size(axes: Axes) -> tuple[float, float]:
     return box.width * width, box.height * height
 
 
-def _short(label: str, letters: int) -> str:
+def _shorten_label(label: str, letters: int) -> str:
     """Cut the middle out of a long label: values often end differently."""
     last = letters * 2 // 5
     return label if len(label) <= letters else f"{label[: letters - last]}…{label[-last:]}"

@@ -10,7 +10,6 @@ from expost._format import format_percent
 from expost.filters._outcomes import breach_reason
 from expost.loss import Replay
 from expost.loss._odometer import peak_text
-from expost.numbers import Enclosure
 from expost.report._formatting import basic_text, format_amount, with_unit
 
 __all__ = ["NOISY", "breach_sentences", "factor_text", "odds_sentences", "viewer_losses"]
@@ -63,15 +62,15 @@ def breach_sentences(replay: Replay) -> Iterator[str]:
     now = "" if peak == loss else f"; that it is {loss} now is no excuse"
     yield f"At its peak the loss was {with_unit(peak)}{now}."
     yield from odds_sentences(replay)
-    yield f"For somebody who saw only a part of the responses, {_sum(replay)}."
+    yield f"For somebody who saw only a part of the responses, {_warn_of_parts(replay)}."
 
 
 def viewer_losses(replay: Replay) -> Iterator[tuple[str, str]]:
     """Yield the largest loss for each kind of viewer (docs/explanation/who_sees_what.md)."""
     filter_ = replay.filter
     yield "all of these responses", format_amount(replay.loss)
-    yield "only the first ones, however many", _most(replay.peak)
-    part = _sum(replay)
+    yield "only the first ones, however many", f"{format_amount(replay.peak)}, the peak"
+    part = _warn_of_parts(replay)
     if filter_ is not None and replay.respected is not False:
         part = f"the budget, {filter_.limit}{'' if replay.respected else ', if it was respected'}"
         if not filter_.pure:
@@ -79,10 +78,6 @@ def viewer_losses(replay: Replay) -> Iterator[tuple[str, str]]:
     yield "a part of them, or only that a query was refused", part
 
 
-def _sum(replay: Replay) -> str:
+def _warn_of_parts(replay: Replay) -> str:
     basic = basic_text(replay.basic.nearest, replay.odometer.transcript)
     return f"do not count on less than the sum of the epsilons, {basic}"
-
-
-def _most(peak: Enclosure) -> str:
-    return f"{format_amount(peak)}, the peak"

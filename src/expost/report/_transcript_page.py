@@ -11,7 +11,7 @@ from expost.report._formatting import basic_text, budget_text, format_amount, re
 from expost.report._page import bullets, figure, page, paragraph, section, table
 from expost.report._sentences import NOISY, breach_sentences, viewer_losses
 
-__all__ = ["learned_table", "odometer_figure", "peak_text", "transcript_page"]
+__all__ = ["_describe_peak", "learned_table", "odometer_figure", "transcript_page"]
 
 _NOT_COVERED = (
     "Not covered: what is not in this file, such as other answers of the same person, a second "
@@ -35,7 +35,7 @@ def transcript_page(
     if explanation.exchanges:
         sections = [
             odometer_figure(explanation, losses),
-            section("What was asked", paragraph(NOISY), _exchange_table(explanation)),
+            section("What was asked", paragraph(NOISY), _list_exchanges(explanation)),
             section("Who has learned what", learned_table(explanation), bullets(_NOT_COVERED)),
         ]
     return page(
@@ -59,15 +59,15 @@ def _list_facts(explanation: Explanation, losses: Sequence[Enclosure]) -> Iterat
         # After a breach nothing remains of a promise, whatever the filter would still accept.
         yield "remaining", filter_.remaining_text(odometer)
     yield "realized loss", format_amount(explanation.loss)
-    yield "at its peak", peak_text(explanation, losses)
+    yield "at its peak", _describe_peak(explanation, losses)
     yield "basic composition", basic_text(explanation.basic, odometer.transcript)
     yield "queries answered", f"{explanation.exchanges:,}"
     yield "the value", explanation.domain
 
 
-def peak_text(explanation: Explanation, losses: Sequence[Enclosure]) -> str:
+def _describe_peak(explanation: Explanation, losses: Sequence[Enclosure]) -> str:
     """Describe the peak of the loss, and when it was reached if that is certain."""
-    peak, searched = _first_peak(losses), explanation.replay.odometer.searched
+    peak, searched = _find_peak(losses), explanation.replay.odometer.searched
     if explanation.replay.peak.upper <= explanation.loss.upper and (
         searched or peak == explanation.exchanges
     ):
@@ -78,7 +78,7 @@ def peak_text(explanation: Explanation, losses: Sequence[Enclosure]) -> str:
     return f"{format_amount(explanation.replay.peak)}, first after query {peak:,}"
 
 
-def _first_peak(losses: Sequence[Enclosure]) -> int:
+def _find_peak(losses: Sequence[Enclosure]) -> int:
     """Find the first exchange after which the loss, as shown, is the largest."""
     most = format_amount(max(losses, key=lambda loss: loss.upper))
     return next(count for count, loss in enumerate(losses) if format_amount(loss) == most)
@@ -89,21 +89,21 @@ def odometer_figure(explanation: Explanation, losses: Sequence[Enclosure]) -> st
     odometer, filter_ = explanation.replay.odometer, explanation.filter
     limit = "" if filter_ is None else f", the budget is {filter_.limit}"
     return figure(
-        odometer_chart(odometer, losses, peak=_first_peak(losses)),
+        odometer_chart(odometer, losses, peak=_find_peak(losses)),
         alt=f"The realized loss after each of {explanation.exchanges:,} responses: "
         f"{format_amount(explanation.replay.peak)} at its peak and "
         f"{format_amount(explanation.loss)} now{limit}.",
         caption="The loss after each response, beside what basic composition would charge.",
-        data_table=_loss_table(explanation, losses),
+        data_table=_list_losses(explanation, losses),
     )
 
 
-def _loss_table(explanation: Explanation, losses: Sequence[Enclosure]) -> str:
+def _list_losses(explanation: Explanation, losses: Sequence[Enclosure]) -> str:
     """Write the losses that are drawn; of very many, a selection with the notable ones."""
     odometer = explanation.replay.odometer
     exchanges, basic = odometer.transcript.exchanges, odometer.basic_history
     step = -(-len(exchanges) // _MOST)
-    notable = {_first_peak(losses), explanation.replay.first_refused or 0} - {0}
+    notable = {_find_peak(losses), explanation.replay.first_refused or 0} - {0}
     shown_exchanges = sorted({*range(step, len(exchanges), step), len(exchanges), *notable})
     rows = [
         (
@@ -131,7 +131,7 @@ def learned_table(explanation: Explanation) -> str:
     )
 
 
-def _exchange_table(explanation: Explanation) -> str:
+def _list_exchanges(explanation: Explanation) -> str:
     caption = (
         "Losses are in nats, natural logarithms of factors of odds, for somebody who sees all "
         "responses up to there. A number in brackets after a name is its weight in the score."

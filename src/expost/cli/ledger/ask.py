@@ -53,7 +53,7 @@ def read_values(file: Path, domain: Domain) -> tuple[list[Subject], SecretRows]:
     check_name(file, "values")
     if others_may_read(file.stat()):
         warn(f"others may read {file}; chmod 600 leaves it to its owner")
-    cells, changing = _columns_of(domain)
+    cells, changing = _list_columns(domain)
     with at(os.fspath(file), ": "):
         table = read_columns(file, [_SUBJECT, *cells])
         texts = file.suffix.lower() == ".csv"
@@ -91,17 +91,17 @@ def _records_by_step(row_index: int, row: Any, changing: Collection[str]) -> lis
     ]
 
 
-def _columns_of(domain: Domain) -> tuple[dict[str, Read], list[str]]:
+def _list_columns(domain: Domain) -> tuple[dict[str, Read], list[str]]:
     """Return a reader of cells for each column of a domain, and the columns that change."""
     match domain:
         case FiniteSet(names=None):
-            return {_ALONE: _cell_reader(domain)}, []
+            return {_ALONE: _make_reader(domain)}, []
         case FiniteSet():
             return dict.fromkeys(domain.called(_ALONE), _parse_cell), []
         case Attributes():
             changing = [name for name in domain.names if domain[name].change]
             return {
-                name: _refuse_cell if name in changing else _cell_reader(domain[name].values)
+                name: _refuse_cell if name in changing else _make_reader(domain[name].values)
                 for name in domain.names
             }, changing
         case Box():
@@ -114,7 +114,7 @@ def _columns_of(domain: Domain) -> tuple[dict[str, Read], list[str]]:
             assert_never(domain)
 
 
-def _cell_reader(domain: FiniteSet) -> Read:
+def _make_reader(domain: FiniteSet) -> Read:
     """Return a reader of the labels and numbers of a set."""
 
     def read(text: str) -> Any:

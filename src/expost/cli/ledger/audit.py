@@ -31,7 +31,7 @@ def command(open_: Open) -> Result:
     """
     with open_() as study:
         result = study.audit()
-    return Result(_to_tree(result), _lines(result), exit_code=not result.good)
+    return Result(_to_tree(result), _describe_audit(result), exit_code=not result.good)
 
 
 def _to_tree(result: StudyAudit) -> dict[str, Any]:
@@ -55,7 +55,7 @@ def _to_tree(result: StudyAudit) -> dict[str, Any]:
     }
 
 
-def _lines(result: StudyAudit) -> Iterator[tuple[str, str]]:
+def _describe_audit(result: StudyAudit) -> Iterator[tuple[str, str]]:
     if result.audit is None:
         yield "answers", "none so far"
     else:

@@ -48,12 +48,12 @@ def command(open_: Open, file: Path, dry_run: bool, out: Path | None) -> Result:
     trees = [receipt.tree() for receipt in receipts]
     return Result(
         {**{name: counts[name] for name in _OUTCOMES}, "receipts": trees},
-        _lines(receipts, counts, dry_run),
+        _describe_receipts(receipts, counts, dry_run),
         exit_code=counts["quarantined"] > 0,
     )
 
 
-def _lines(
+def _describe_receipts(
     receipts: Sequence[Receipt], counts: Counter[str], dry_run: bool
 ) -> Iterator[tuple[str, str]]:
     if dry_run:

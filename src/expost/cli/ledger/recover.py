@@ -36,10 +36,10 @@ def command(location: str, checkpoint: Path | None, lost: bool) -> Result:
     """
     check_output(checkpoint, CHECKPOINT)
     recovery = Ledger.recover(location, checkpoint=checkpoint, lost=lost)
-    return Result(asdict(recovery), _lines(recovery))
+    return Result(asdict(recovery), _describe_recovery(recovery))
 
 
-def _lines(recovery: Recovery) -> Iterator[tuple[str, str]]:
+def _describe_recovery(recovery: Recovery) -> Iterator[tuple[str, str]]:
     yield "lost commits", f"{recovery.lost_commits:,}"
     yield "unconfirmed", f"{recovery.unconfirmed:,}"
     if recovery.unconfirmed:

@@ -58,7 +58,7 @@ def command(
         line.stage("deciding about every answer again")
         summary = summary_of(study)
         subject_page = None if subject is None else _explain_subject(study, subject, line)
-    name = _ledger_name(location)
+    name = _name_ledger(location)
     content = ledger_page(summary, name=name, date=date or todays_date(), subject=subject_page)
     save(out, lambda: content)
     audit = summary.audit.audit
@@ -71,7 +71,7 @@ def command(
     return Result(tree, [f"The page is in {out}."], exit_code=not summary.audit.good)
 
 
-def _ledger_name(location: str) -> str:
+def _name_ledger(location: str) -> str:
     """Return the name of a file, or host and name of a database."""
     if is_database_url(location):
         return shown_url(location).partition("://")[2]
