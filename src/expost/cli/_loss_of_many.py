@@ -35,7 +35,16 @@ def loss_of_many(
     picture: Path | None,
     effort: Effort,
 ) -> Result:
-    """Compute, save and draw the losses of all subjects."""
+    """Compute, save and draw the losses of all subjects.
+
+    Args:
+        data: A table of answers, or a folder of transcripts.
+        queries: The file of queries; a folder needs none.
+        budget: A budget to compare with; by default, that of all transcripts of a folder.
+        out: The table of losses to write, or None.
+        picture: The histogram to write, or None.
+        effort: The effort of searches on a box.
+    """
     filter_: Filter | None = None
     if budget is not None:
         with option_names({"epsilon": "--budget"}):

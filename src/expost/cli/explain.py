@@ -15,6 +15,7 @@ from expost.cli._outputs import (
     with_progress,
 )
 from expost.errors import InvalidInput
+from expost.files.durable import save
 from expost.files.kinds import PAGE
 from expost.knowledge import confidence_change, load_prior
 from expost.loss._replay import replay_with_effort
@@ -71,6 +72,6 @@ def command(
                 content = transcript_page(explanation, losses, name=file.name, date=date)
     lines = [*sentences]
     if html is not None:
-        html.write_text(content, encoding="utf-8")
+        save(html, lambda: content)
         lines += ["", f"The page is in {html}."]
     return Result(tree, lines)

@@ -30,7 +30,11 @@ _NAMED = 20
 def audit_page(audit: Audit, *, name: str, date: str, content_id: str) -> str:
     """Write an audit as a page, for the person who is responsible for the data.
 
-    ``name`` is the name of the log, ``content_id`` the digest of all audited files.
+    Args:
+        audit: The audit.
+        name: The name of the log.
+        date: The date of the page, as text.
+        content_id: The digest of all audited files.
     """
     return page(
         section("What the budget promises", *promise_paragraphs(audit.filter)),
@@ -160,7 +164,15 @@ def _draw_losses(audit: Audit) -> str:
 def histogram(
     audit: Audit, spread: Histogram, label: str, caption: str, colour: str = "realized"
 ) -> str:
-    """Draw the histogram of an amount over people, with the budget."""
+    """Draw the histogram of an amount over people, with the budget.
+
+    Args:
+        audit: The audit that names the budget.
+        spread: The histogram.
+        label: The name of the amount, for the axis.
+        caption: A line below the figure.
+        colour: The name of the colour of the bars.
+    """
     limit = audit.filter.budget.enclosure.upper
     edges, counts = spread.edges, spread.counts
     marks: list[Mark] = [

@@ -96,6 +96,12 @@ class Standing:
         return spent if isinstance(spent, Enclosure) else Enclosure(spent, spent)
 
     @property
+    def repeats_text(self) -> str:
+        """How many more queries it would accept, as text."""
+        count, undecided = self.repeats.count, self.repeats.undecided
+        return f"{count:,}{' or more' if undecided or count == MOST_REPEATS else ''}"
+
+    @property
     def parameters(self) -> str:
         """The parameters that a rule had to fix in advance, for people."""
         rule = self.filter.rule if isinstance(self.filter, CompositionFilter) else None
@@ -162,10 +168,8 @@ class Comparison(ResultTable):
 
         def row(index: int) -> tuple[object, ...]:
             standing = standings[index]
-            count, undecided = standing.repeats.count, standing.repeats.undecided
-            more = f"{count:,}{' or more' if undecided or count == MOST_REPEATS else ''}"
             spent = standing.enclosure.shown()
-            return standing.name, standing.says, spent, more, standing.parameters
+            return standing.name, standing.says, spent, standing.repeats_text, standing.parameters
 
         allowed = f"budget {self.budget} at delta {format_nats(float(self.delta))}"
         facts: dict[str, object] = {"more": "of the last query, whatever the responses"}
@@ -207,10 +211,16 @@ def compare(
 ) -> Comparison:
     """Compare accounting methods on a transcript and a budget.
 
-    ``history`` is a transcript, a session or an odometer.
-    ``epsilon`` and ``delta`` are by default those of the transcript's filter; a missing delta is
-    1e-6. ``stage`` is called with the name of the next accounting. Proofs:
-    docs/theory/approximate.md, docs/theory/filters.md.
+    Proofs: docs/theory/approximate.md, docs/theory/filters.md.
+
+    Args:
+        history: A transcript, a session or an odometer.
+        epsilon: The budget; by default that of the transcript's filter.
+        delta: The delta; by default that of the transcript's filter, or 1e-6 if it has none.
+        stage: Called with the name of the next accounting method.
+
+    Raises:
+        InvalidInput: Nothing was asked, there is no budget, or too many queries are different.
 
     >>> import expost as xp
     >>> query = xp.randomized_response(epsilon="0.5")

@@ -165,7 +165,14 @@ _MOST_ROUNDS = 12
 
 
 def design_page(design: Design, *, name: str, date: str, content_id: str) -> str:
-    """Write a design as a page."""
+    """Write a design as a page.
+
+    Args:
+        design: The design.
+        name: The name of the study file.
+        date: The date of the page, as text.
+        content_id: The digest of the study file.
+    """
     study = design.study
     delta = f", delta {float(study.delta):g}" if study.delta else ""
     parts = [

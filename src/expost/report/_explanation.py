@@ -103,11 +103,9 @@ class Explanation:
     """Of records: the losses about attributes that no question ties together."""
 
     def __repr__(self) -> str:
-
         return "\n".join(map(make_printable, explanation_sentences(self)))
 
     def _repr_html_(self) -> str:
-
         domain = self.replay.odometer.domain
         facts: dict[str, object] = {"value": self.domain, "answered": f"{self.exchanges:,}"}
         if self.left_out:
@@ -157,7 +155,11 @@ class Explanation:
 def explain(history: object) -> Explanation:
     """Explain a transcript. Over a box this searches for the loss after each step that is shown.
 
-    ``history`` is a transcript, a session, an odometer, or the replay of one.
+    Args:
+        history: A transcript, a session, an odometer, or the replay of one.
+
+    Returns:
+        The explanation, whose text is what ``expost explain`` prints.
 
     >>> import expost as xp
     >>> query = xp.randomized_response(epsilon="1/2")
@@ -252,7 +254,7 @@ def explanation_sentences(explanation: Explanation) -> Iterator[str]:
 def closing_sentences(explanation: Explanation) -> Iterator[str]:
     """Yield sentences about the loss, the budget, and the two most different values.
 
-    Of a budget that was not respected it says no more: :func:`breach` does that, before all else.
+    They do not explain a budget that was not respected: :func:`breach_sentences` does that first.
     """
     transcript = explanation.replay.odometer.transcript
     n, domain = explanation.exchanges, transcript.domain

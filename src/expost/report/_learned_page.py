@@ -93,7 +93,12 @@ def learned_page(
 ) -> str:
     """Write the change of a confidence as a page.
 
-    ``name`` is that of the transcript's file, and ``prior`` says where the prior comes from.
+    Args:
+        learned: The change of the confidence.
+        replay: The replay of the transcript.
+        name: The name of the transcript file.
+        prior: The source of the prior.
+        date: The date of the page, as text.
     """
     transcript, filter_ = replay.odometer.transcript, replay.filter
     # Only a budget that was respected allows anything.

@@ -53,7 +53,11 @@ def ledger_page(
 ) -> str:
     """Write a study as a page.
 
-    ``name`` is the name of the ledger, and ``date`` the day that the page describes.
+    Args:
+        study: The study.
+        name: The name of the ledger.
+        date: The day that the page describes.
+        subject: A subject whose odometer is added; without it, the page names no subject.
     """
     sections = [
         *_describe_recoveries(study.audit),

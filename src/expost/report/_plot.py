@@ -273,6 +273,5 @@ def _put_standings(axes: Axes, comparison: Comparison) -> None:
     """Write the numbers of accounting methods to the right of the axes, where no bar is."""
     beside = axes.get_yaxis_transform()
     for row, standing in enumerate(comparison.standings.values()):
-        count = f"{standing.repeats.count:,}{' or more' if standing.repeats.undecided else ''}"
-        text = f"{format_amount(standing.spent)}; accepts {count} more"
+        text = f"{format_amount(standing.spent)}; accepts {standing.repeats_text} more"
         axes.text(1.02, row, text, transform=beside, verticalalignment="center")

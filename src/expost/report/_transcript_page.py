@@ -28,8 +28,11 @@ def transcript_page(
 ) -> str:
     """Write a transcript as a page.
 
-    ``losses`` are those at the start and after each exchange, ``name`` is that of the file, and
-    ``date`` says when it was as it is told here.
+    Args:
+        explanation: The explanation of the transcript.
+        losses: The losses at the start and after each exchange.
+        name: The name of the transcript file.
+        date: The date of the page, as text.
     """
     sections = []
     if explanation.exchanges:
