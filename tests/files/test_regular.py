@@ -22,7 +22,6 @@ QUERIES = {"version": 1, "domain": {"values": ["no", "yes"]}, "queries": {"q": Q
 TEXTS: dict[str, Reader] = {
     "load": lambda file, _: xp.load_transcript(file),
     "FileSession": lambda file, _: xp.FileSession(file, "yes"),
-    "load_prior": lambda file, _: xp.knowledge.load_prior(file, DOMAIN),
     "queries of load_answers": lambda file, good: xp.load_answers(good / "data.csv", file),
     "queries of a table": lambda file, _: xp.load_answers({}, file),
 }
@@ -30,6 +29,8 @@ TABLES: dict[str, Reader] = {
     suffix: lambda file, good: xp.load_answers(file, good / "queries.json")
     for suffix in ("csv", "jsonl", "parquet")
 }
+PRIOR: dict[str, Reader] = {"prior": lambda file, _: xp.knowledge.load_prior(file, DOMAIN)}
+ALL = TEXTS | TABLES | PRIOR
 
 
 @pytest.fixture
@@ -67,11 +68,11 @@ def _too_large(directory: Path, suffix: str, size: int) -> Path:
     return file
 
 
-@pytest.mark.parametrize("kind", [*TEXTS, *TABLES])
+@pytest.mark.parametrize("kind", ALL)
 def test_pipes_devices_and_folders_are_not_read(good: Path, kind: str) -> None:
     for file, message in _unfit(good, kind if kind in TABLES else "json"):
         with pytest.raises(xp.InvalidInput) as caught:
-            (TEXTS | TABLES)[kind](file, good)
+            ALL[kind](file, good)
         assert str(caught.value) == f"{file}: {message}"
 
 
@@ -83,11 +84,11 @@ def test_a_file_above_the_stated_size_is_not_read(good: Path, kind: str) -> None
     assert str(caught.value) == f"{file}: has 67,108,865 bytes, and at most 64 MiB are read"
 
 
-@pytest.mark.parametrize("kind", TABLES)
+@pytest.mark.parametrize("kind", [*TABLES, *PRIOR])
 def test_a_table_above_the_stated_size_is_not_read(good: Path, kind: str) -> None:
     file = _too_large(good, kind, LARGEST_TABLE + 1)
     with pytest.raises(xp.InvalidInput, match=r"bytes, and at most 1,024 MiB are read$"):
-        TABLES[kind](file, good)
+        ALL[kind](file, good)
 
 
 def test_a_table_of_too_many_equal_rows_is_not_read(
