@@ -71,11 +71,11 @@ def test_pages_of_commands_are_linked_by_their_titles() -> None:
         assert words == title
 
 
-def test_links_called_panel_lead_to_the_page_on_panels() -> None:
+def test_links_called_panel_lead_to_the_page_on_many_subjects() -> None:
     targets = {
         target for page in TEXTS for words, target in links(page) if words in ("panel", "panels")
     }
-    assert targets == {DOCS / "how-to" / "panels.md"}
+    assert targets == {DOCS / "how-to" / "many_subjects.md"}
 
 
 def test_every_page_is_in_a_table_of_contents_once() -> None:
