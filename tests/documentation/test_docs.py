@@ -27,7 +27,12 @@ from expost.sampling import InsecureSource
 from expost.transcript import Transcript
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+PAGES = sorted(
+    [
+        ROOT / "README.md",
+        *(page for part in ("docs", "examples") for page in (ROOT / part).rglob("*.md")),
+    ]
+)
 FENCE = re.compile(r"^```(?P<language>\w+)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"`(?P<name>[\w-]+\.(?:json|csv))`[^`]*$")
 COMMAND = re.compile(r"^\$ (?P<line>.*)\n(?P<output>(?:(?!\$ ).*\n)*)", re.MULTILINE)
