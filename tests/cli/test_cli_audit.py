@@ -56,6 +56,20 @@ def test_an_audit_of_those_who_respected_their_budgets_writes_what_it_found(
     assert table["subject"].to_list() == [f"s{index:03}" for index in range(20)]
 
 
+def test_the_table_for_spreadsheets_agrees_with_the_audit(run: Run, tmp_path: Path) -> None:
+    logged = some_honest(3, cheats=1)
+    logged.rows.append(("=1+1", 1, "q", "no"))
+    arguments, table = files(logged, tmp_path), tmp_path / "audit.csv"
+    assert run(*arguments, "--csv", table)[0] == 1
+    assert table.read_text(encoding="utf-8").splitlines() == [
+        "subject,answers,loss now,peak,basic composition,budget respected,first refused,remaining",
+        "'=1+1,1,0.5,0.5,0.5,yes,,0.5",
+        "s000,8,0,2,4,no,3,",
+        "s001,4,1,1,2,yes,,0",
+        "s002,4,1,1,2,yes,,0",
+    ]
+
+
 def test_a_budget_that_was_broken_is_exit_code_1_and_the_first_hundred_are_named(
     run: Run, tmp_path: Path
 ) -> None:
@@ -119,6 +133,10 @@ def test_what_is_written_is_not_put_into_the_log(run: Run, tmp_path: Path) -> No
         code, _, err = run(*arguments, "-o", out)
         assert code == 2
         assert "is in the folder that is audited; choose another one" in err
+    code, _, err = run(*arguments, "--csv", folder / "audit.csv")
+    assert code == 2
+    assert "audit.csv: is in the folder that is audited; choose another one" in err
+    assert [file.name for file in folder.iterdir()] == ["log.csv"]
 
 
 def test_what_is_missing_or_no_size_is_said(run: Run, tmp_path: Path) -> None:

@@ -18,6 +18,8 @@ DOMAIN = xp.FiniteSet(["no", "yes"])
 QUERY = xp.randomized_response(epsilon="0.5")
 MANY = ["--many", "answers.csv", "--queries", "queries.json"]
 
+AUDIT = ["audit", "log.csv", "--queries", "queries.json", "--filter", "filter.json"]
+
 COMMANDS: dict[str, tuple[list[str], str]] = {
     "certify": (["certify", "ann.json", "-o"], "a proof"),
     "explain": (["explain", "ann.json", "--html"], "a page of expost"),
@@ -32,6 +34,7 @@ COMMANDS: dict[str, tuple[list[str], str]] = {
         ["estimate", "answers.csv", "--queries", "queries.json", "--frequencies", "-o"],
         "a picture",
     ),
+    "audit": ([*AUDIT, "--csv"], "an audit table"),
     "losses": (["loss", *MANY, "-o"], "a table of losses"),
     "losses plot": (["loss", *MANY, "--plot"], "a picture"),
     "ledger report": (["ledger", "report", "study.db", "-o"], "a page of expost"),
@@ -70,6 +73,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         xp.Transcript(DOMAIN, filter_).add(QUERY, "yes").save(f"{name}.json")
     QUERY.save("query.json")
     xp.audits.save_queries(DOMAIN, {"smokes": QUERY}, "queries.json")
+    xp.audits.save_filter(filter_, "filter.json")
+    Path("log.csv").write_text("subject,order,query,response\nann,1,smokes,yes\n", encoding="utf-8")
     Path("secret.json").write_text('{"age": 34}', encoding="utf-8")
     Path("answers.csv").write_text(
         "subject,query,response\nann,smokes,yes\nbob,smokes,no\n", encoding="utf-8"
@@ -148,14 +153,11 @@ def test_a_refused_output_records_nothing(run: Run, folder: Path, command: str) 
 def test_an_audit_replaces_only_the_files_of_an_earlier_audit(
     run: Run, folder: Path, name: str
 ) -> None:
-    xp.audits.save_filter(xp.BayesianFilter(epsilon=1), "filter.json")
-    Path("log.csv").write_text("subject,order,query,response\nann,1,smokes,yes\n", encoding="utf-8")
-    arguments = ["audit", "log.csv", "--queries", "queries.json", "--filter", "filter.json", "-o"]
     for _ in ("new", "again"):
-        assert run(*arguments, "out")[::2] == (0, "")
+        assert run(*AUDIT, "-o", "out")[::2] == (0, "")
     copy = {file: file.read_bytes() for file in Path("out").iterdir()}
     (Path("out") / name).write_bytes(Path("bob.json").read_bytes())
-    code, out, err = run(*arguments, "out")
+    code, out, err = run(*AUDIT, "-o", "out")
     assert (code, out) == (2, "")
     assert err.startswith(f"expost: out/{name}: already exists and is a transcript, not a")
     copy[Path("out") / name] = Path("bob.json").read_bytes()

@@ -30,13 +30,14 @@ from expost.cli._outputs import (
     prints_result,
     progress_line,
 )
-from expost.errors import InvalidInput, at, make_printable
+from expost.errors import InvalidInput, make_printable
 from expost.files.canonical import json_text
 from expost.files.durable import save
-from expost.files.kinds import AUDIT_SUMMARY, LOSSES, PAGE
+from expost.files.kinds import AUDIT_SUMMARY, AUDIT_TABLE, LOSSES, PAGE
+from expost.files.tables import write_csv
 from expost.filters._outcomes import verdict_text
 from expost.numbers import Enclosure
-from expost.report._audit_page import audit_page, other_filter
+from expost.report._audit_page import audit_columns, audit_page, other_filter
 from expost.report._formatting import budget_text, format_amount
 from expost.solver import Effort
 
@@ -53,7 +54,8 @@ _UNIT = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 @click.argument("answers", type=path, metavar="ANSWERS")
 @queries_file
 @file_option("--filter", "FILTER", "The privacy filter that was promised (JSON).", required=True)
-@out_option("OUT", "A folder for losses.parquet and audit.html.")
+@out_option("OUT", "A folder for losses.parquet, summary.json and audit.html.")
+@file_option("--csv", "CSV", "A table for spreadsheets, with a row per subject.")
 @click.option(
     "--engine",
     type=click.Choice(["polars", "spark"]),
@@ -80,6 +82,7 @@ def command(
     queries: Path | None,
     filter: Path,
     out: Path | None,
+    csv: Path | None,
     engine: str,
     expect: int | None,
     memory: str | None,
@@ -100,6 +103,9 @@ def command(
     if memory is not None and (engine == "spark" or not is_log):
         raise InvalidInput("leave it out: it is for a log and the engine polars", "--memory")
     filter_, limit = load_filter(filter), None if memory is None else _parse_size(memory)
+    if csv is not None:
+        check_output(csv, AUDIT_TABLE, answers, queries, filter)
+        _check_apart(csv, answers)
     if out is not None:
         _check_out(out, answers)
     if engine == "spark":
@@ -118,6 +124,8 @@ def command(
             )
     if expect is not None:
         _check_subject_count(result, expect, answers)
+    if csv is not None:
+        write_csv(audit_columns(result), csv)
     if out is not None:
         _write_results(result, out, answers, queries, date)
     return Result(result.summary(), audit_lines(result), exit_code=result.broken > 0)
@@ -136,14 +144,19 @@ def _parse_size(text: str) -> int:
     return size
 
 
+def _check_apart(output: Path, answers: Path) -> None:
+    """Refuse an output that would become part of the log."""
+    log, target = answers.resolve(), output.resolve()
+    if log == target or (answers.is_dir() and log in target.parents):
+        reason = "is in the folder that is audited; choose another one"
+        raise InvalidInput(reason, os.fspath(output))
+
+
 def _check_out(out: Path, answers: Path) -> None:
     """Refuse a folder whose log or other files the results would change."""
-    with at(os.fspath(out), ": "):
-        if out.exists() and not out.is_dir():
-            raise InvalidInput("is not a folder")
-        log, target = answers.resolve(), out.resolve()
-        if log == target or (answers.is_dir() and log in target.parents):
-            raise InvalidInput("is in the folder that is audited; choose another one")
+    if out.exists() and not out.is_dir():
+        raise InvalidInput("is not a folder", os.fspath(out))
+    _check_apart(out, answers)
     for name, kind in ((_TABLE, LOSSES), (_SUMMARY, AUDIT_SUMMARY), (_PAGE, PAGE)):
         check_output(out / name, kind)
     out.mkdir(parents=True, exist_ok=True)

@@ -17,6 +17,7 @@ from expost.files.tables import parquet_columns
 
 __all__ = [
     "AUDIT_SUMMARY",
+    "AUDIT_TABLE",
     "CHECKPOINT",
     "FILTER_FILE",
     "LOSSES",
@@ -50,6 +51,7 @@ SYNC_ANSWERS = "a file of sync answers"
 RECEIPTS = "a file of receipts"
 CHECKPOINT = "a checkpoint"
 AUDIT_SUMMARY = "an audit summary"
+AUDIT_TABLE = "an audit table"
 RESULTS = "a file of experiment results"
 RUNS = "a table of experiment runs"
 
@@ -72,6 +74,7 @@ _FIELDS = {
 _COLUMNS = {
     LOSSES: {"subject", "lower", "upper", "exchanges", "basic"},
     RUNS: {"experiment", "run", "account"},
+    AUDIT_TABLE: {"subject", "answers", "loss now", "budget respected"},
 }
 _LINES = {kind: _FIELDS[kind] for kind in (SYNC_ANSWERS, RECEIPTS, CHECKPOINT)} | _COLUMNS
 """The kinds that are written as JSON Lines or as tables, by the names on the first line."""

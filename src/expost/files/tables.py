@@ -35,6 +35,7 @@ __all__ = [
     "read_table",
     "separator_hint",
     "table_format",
+    "write_csv",
     "write_table",
 ]
 
@@ -171,7 +172,8 @@ def parquet_columns(path: str | os.PathLike[str]) -> set[str]:
         raise InvalidInput("is not a Parquet file") from None
 
 
-def _write_csv(columns: Mapping[str, Sequence[Any]], path: Path) -> None:
+def write_csv(columns: Mapping[str, Sequence[Any]], path: Path) -> None:
+    """Write columns as CSV, without anything that a spreadsheet takes for a formula."""
     # Up to Python 3.12 a carriage return is not quoted where lines end in another way.
     texts = (entry for column in columns.values() for entry in column if isinstance(entry, str))
     returns = any("\r" in entry for entry in texts)
@@ -218,7 +220,7 @@ _READERS: dict[str, Callable[[Path, Sequence[str]], Any]] = {
     ".parquet": _read_parquet,
 }
 _WRITERS: dict[str, Callable[[Mapping[str, Sequence[Any]], Path], None]] = {
-    ".csv": _write_csv,
+    ".csv": write_csv,
     ".jsonl": _write_json_lines,
     ".parquet": _write_parquet,
 }

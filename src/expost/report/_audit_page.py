@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from expost.audits._audit import Audit, FilesRead, Histogram
@@ -15,6 +15,7 @@ from expost.report._formatting import budget_text, format_amount, format_remaini
 from expost.report._page import bullets, figure, page, paragraph, section, side_by_side, table
 
 __all__ = [
+    "audit_columns",
     "audit_page",
     "format_people",
     "histogram",
@@ -253,6 +254,30 @@ def _format_row(row: dict[str, Any]) -> tuple[str, ...]:
         respected_cell(row["budget_respected"], row["first_refused"], noun="question"),
         "–" if row["budget_respected"] is False else format_remaining(row["remaining"]),
     )
+
+
+_COLUMNS = (
+    "subject", "answers", "loss now", "peak", "basic composition", "budget respected",
+    "first refused", "remaining",
+)  # fmt: skip
+
+
+def audit_columns(audit: Audit) -> dict[str, Sequence[Any]]:
+    """Return the table for spreadsheets: a row per subject, with amounts as the page shows them."""
+    rows = (
+        (
+            row["subject"],
+            row["exchanges"],
+            format_amount(Enclosure(row["lower"], row["upper"])),
+            format_amount(row["peak"]),
+            format_amount(row["basic"]),
+            respected_cell(row["budget_respected"], None),
+            row["first_refused"],
+            None if row["budget_respected"] is False else format_remaining(row["remaining"]),
+        )
+        for row in audit.frame.iter_rows(named=True)
+    )
+    return dict(zip(_COLUMNS, zip(*rows, strict=True), strict=True))
 
 
 def _describe_files(read: FilesRead) -> Iterator[str]:
