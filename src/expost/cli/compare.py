@@ -1,4 +1,4 @@
-"""``expost compare``: compare accounting methods on a transcript."""
+"""``expost compare``: what different accountings say about a transcript, and accept next."""
 
 from __future__ import annotations
 
@@ -29,15 +29,12 @@ Row = tuple[str, str, str, str]
 @transcript_file
 @composition_delta
 @click.option(
-    "--epsilon-budget", metavar="E", help="Budget in nats. Default: that of FILE's filter."
+    "--epsilon-budget", metavar="E", help="The budget; that of the file's filter by default."
 )
 @search_options()
 @prints_result
 def command(file: Path, delta: str | None, epsilon_budget: str | None, effort: Effort) -> Result:
-    """Compare accounting methods on a transcript, and how many more queries each would accept.
-
-    FILE is a transcript with at least one exchange (JSON).
-    """
+    """Compare accounting methods on a transcript, and how many more queries each would accept."""
     transcript = load_transcript(file)
     if transcript.filter is None and epsilon_budget is None:
         reason = "the transcript names no filter, so there is no budget; give --epsilon-budget"
