@@ -27,6 +27,7 @@ from expost.queries._likelihood import (
 from expost.queries._query import (
     LARGEST_EPSILON,
     Query,
+    QueryWithEpsilon,
     UnbiasedScore,
     check_query,
     delta_at,
@@ -85,6 +86,7 @@ __all__ = [
     "Piecewise",
     "Probit",
     "Query",
+    "QueryWithEpsilon",
     "RandomizedResponse",
     "SetScore",
     "SubsetSelection",
