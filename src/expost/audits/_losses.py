@@ -192,7 +192,11 @@ def _in_blocks(answers: Answers) -> Iterator[_Block]:
         registry = QueryRegistry(domain)
         for key in sizes:
             registry.of(answers.queries[key])
-    cells_until = np.append(0, np.cumsum(np.add.reduceat(cells.take(answers.codes), starts[:-1])))
+    if isinstance(domain, FiniteSet):
+        cells_until = starts * len(domain)
+    else:
+        cells_of_subjects = np.add.reduceat(cells.take(answers.codes), starts[:-1])
+        cells_until = np.append(0, np.cumsum(cells_of_subjects))
     first = 0
     while first < len(answers):
         fitting = int(np.searchsorted(cells_until, cells_until[first] + _LARGEST_TABLE, "right"))

@@ -126,11 +126,18 @@ class Counted:
         return all_sums
 
     @property
+    def exchanges(self) -> Ints:
+        """The number of responses of each subject."""
+        if (self.times == 1).all():
+            return np.diff(self.starts)
+        return self.sums(np.ones(len(self.codes), dtype=np.int64))
+
+    @property
     def single_responses(self) -> Iterator[tuple[CompiledQuery, Indices, Indices]]:
         """One response of some subjects after the other: to what, who gave one, and which."""
         query_index = np.array([compiled.index for compiled in self.compiled_queries])
         responses = np.repeat(self.responses, self.times)
-        counts = self.sums(np.ones(len(self.codes), dtype=np.int64))
+        counts = self.exchanges
         starts = np.cumsum(counts) - counts
         for turn in range(int(counts.max(initial=0))):
             owners = np.flatnonzero(counts > turn)

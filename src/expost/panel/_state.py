@@ -157,7 +157,7 @@ class State(ABC):
         counted = Counted(compiled_queries, codes, responses, starts, times)
         self.log.counted = counted
         self._absorb_counted(counted)
-        self.exchanges = counted.sums(np.ones(len(codes), dtype=np.int32))
+        self.exchanges = counted.exchanges.astype(np.int32)
         charges = [compiled.charge for compiled in compiled_queries]
         self.spent.load(counted.sums(self.spent.steps(charges)))
         off_grid = np.array([not charge.on_grid for charge in charges])
