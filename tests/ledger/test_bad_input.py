@@ -11,7 +11,10 @@ import pytest
 
 import expost as xp
 from expost.errors import ExpostError
+from expost.filters import Account, Sums, WorstCase
 from expost.ledger import Ledger
+from expost.queries import Query
+from support.filter_cases import Half
 from support.scripted_devices import HALF, OTHER, QUARTER, SMOKES, a_ledger, reserved
 
 GAUSSIAN = xp.gaussian({"value": 1}, range=(0, 1), sigma=1, grid="1/4")
@@ -126,6 +129,19 @@ def test_a_value_is_in_no_error(ledger: Ledger) -> None:
     assert "very secret" not in str(error.value)
 
 
+class Halved(xp.BayesianFilter):  # type: ignore[misc]  # which nobody should do
+    """Has the kind of a filter of expost, and another rule."""
+
+    def worst_case(self, account: Account, query: Query, times: int = 1) -> WorstCase:
+        return super().worst_case(account, query, 2 * times)
+
+
+class OwnSums(Sums):
+    """A rule that no file knows."""
+
+    kind = "own"
+
+
 @pytest.mark.parametrize(
     ("options", "line"),
     [
@@ -134,6 +150,12 @@ def test_a_value_is_in_no_error(ledger: Ledger) -> None:
         ({"study": "x" * 300}, "study: has more than 200 characters"),
         ({"study": 7}, "study: must be "),
         ({"filter": 7}, "filter: must be a filter"),
+        ({"filter": Half(1)}, "filter: got Half, which cannot be read from the document"),
+        ({"filter": Halved(1)}, "filter: got Halved, which cannot be read from the document"),
+        (
+            {"filter": xp.ApproximateFilter(1, "1e-6", OwnSums())},
+            "filter: got ApproximateFilter, which cannot be read from the document",
+        ),
         ({"checkpoint": 7}, "must be the name of a file, not int"),
     ],
 )

@@ -36,6 +36,7 @@ class StudyPolicy:
             expect(self.domain, Domain, "a FiniteSet, Attributes or a Box")
         with at("filter"):
             expect(self.filter, Filter, "a filter, such as BayesianFilter(epsilon=1)")
+            _check_filter_document(self.filter)
         with at("study"):
             expect(self.study, str, "a text")
             if len(self.study) > _LONGEST:
@@ -49,7 +50,7 @@ class StudyPolicy:
             "study": self.study,
             "nonce": self.nonce,
             "domain": self.domain.tree(),
-            "filter": {"kind": self.filter.kind, **self.filter.tree()},
+            "filter": _filter_tree(self.filter),
         }
 
     @cached_property
@@ -72,3 +73,20 @@ class StudyPolicy:
         with at("filter"):
             filter_ = filter_from_json(fields["filter"])
         return cls(domain, filter_, text(fields["study"]), text(fields["nonce"]))
+
+
+def _filter_tree(filter_: Filter) -> dict[str, Any]:
+    return {"kind": filter_.kind, **filter_.tree()}
+
+
+def _check_filter_document(filter_: Filter) -> None:
+    """Refuse a filter, or a rule, that devices and later processes cannot read."""
+    try:
+        readable = filter_from_json(parse(json_text(readable_tree(_filter_tree(filter_)))))
+    except InvalidInput:
+        readable = None
+    if readable != filter_:
+        raise InvalidInput(
+            f"got {type(filter_).__name__}, which cannot be read from the document of a study; "
+            "expected a filter of expost with a rule of expost. Try BayesianFilter"
+        )
