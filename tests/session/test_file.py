@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from itertools import cycle
 from pathlib import Path
 
@@ -13,7 +12,6 @@ import pytest
 
 import expost as xp
 from expost.files.canonical import value_tree
-from expost.queries import Query
 from support.killed_commands import asking, together
 from support.stack_frames import text_with_locals
 
@@ -32,41 +30,6 @@ def path(tmp_path: Path) -> Path:
 
 def session(path: Path, seed: int = 1) -> xp.FileSession:
     return xp.FileSession(path, SECRET, source=xp.sampling.InsecureSource(seed))
-
-
-def test_the_file_holds_a_response_before_it_is_returned(path: Path) -> None:
-    subject = session(path)
-    for answered in range(1, 4):
-        response = subject.ask(QUERY)
-        recorded = xp.load_transcript(path)
-        assert len(recorded) == answered
-        assert recorded.exchanges[-1] == subject.transcript.exchanges[-1]
-        assert recorded.exchanges[-1].response == response
-        assert recorded == subject.transcript
-
-
-def test_two_sessions_of_one_file_share_its_budget(path: Path) -> None:
-    first, second = session(path, 1), session(path, 2)
-    answers = []
-    with suppress(xp.BudgetExceeded):
-        for subject in cycle([first, second]):
-            answers.append(subject.ask(QUERY))
-    recorded = xp.load_transcript(path)
-    assert [exchange.response for exchange in recorded.exchanges] == answers
-    assert len(answers) >= 6
-    assert xp.realized_loss(recorded).upper <= 3
-    for subject in (first, second):
-        with pytest.raises(xp.BudgetExceeded):
-            subject.ask(QUERY)
-
-
-def test_what_another_session_recorded_is_seen_at_the_next_question(path: Path) -> None:
-    first, second = session(path, 1), session(path, 2)
-    for _ in range(3):
-        first.ask(QUERY)
-    second.ask(QUERY)
-    assert len(second.transcript) == 4
-    assert second.loss == xp.Odometer(xp.load_transcript(path)).loss
 
 
 def test_a_refusal_leaves_the_file_as_it_is(path: Path) -> None:
@@ -257,16 +220,6 @@ def test_a_file_written_by_hand_is_gone_on_with(path: Path) -> None:
     subject.ask(QUERY)
     subject.ask(QUERY)
     assert len(xp.load_transcript(path)) == 2
-
-
-def test_analysts_interact_with_it(path: Path) -> None:
-    def analyst(
-        transcript: xp.Transcript, decide: Callable[[Query], xp.filters.Decision]
-    ) -> Query | xp.session.Halt:
-        return QUERY if len(transcript) < 5 else xp.session.HALT
-
-    assert xp.session.interact(analyst, session(path)) == xp.load_transcript(path)
-    assert len(xp.load_transcript(path)) == 5
 
 
 def test_an_effort_is_what_its_odometer_searches_with(tmp_path: Path) -> None:

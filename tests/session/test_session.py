@@ -7,7 +7,6 @@ import json
 import os
 import pickle
 import signal
-import threading
 import time
 from collections.abc import Callable
 from decimal import Decimal
@@ -19,7 +18,6 @@ import expost as xp
 from expost.filters._decision import Decision
 from expost.queries import Query
 from expost.session._secret import Secret
-from expost.session._session import Halt
 from support.stack_frames import text_with_locals
 
 SECRET = "the-secret-label"
@@ -64,48 +62,6 @@ def test_a_refusal_changes_nothing_and_says_what_would_fit() -> None:
     assert caught.value.fits == Decimal("0.25")
     subject.ask(xp.randomized_response(epsilon=caught.value.fits))
     assert len(subject.transcript) == 2
-
-
-def test_the_response_is_recorded_before_it_is_released() -> None:
-    subject = session()
-    response = subject.ask(QUERY)
-    place = DOMAIN.values.index(response)
-    assert subject.transcript.exchanges == (xp.transcript.Exchange(QUERY, response, place),)
-
-
-class Failing:
-    """A source that breaks after the decision."""
-
-    def below(self, limit: int) -> int:
-        raise OSError("no randomness")
-
-
-def test_nothing_is_recorded_if_sampling_fails() -> None:
-    subject = xp.Session(DOMAIN, SECRET, filter=xp.BayesianFilter(1), source=Failing())
-    with pytest.raises(OSError, match="no randomness") as caught:
-        subject.ask(QUERY)
-    assert len(subject.transcript) == 0
-    assert not _mentions(caught.value, SECRET)
-
-
-class Counting:
-    """Counts draws."""
-
-    def __init__(self) -> None:
-        self.draws = 0
-
-    def below(self, limit: int) -> int:
-        self.draws += 1
-        return 0
-
-
-def test_a_refused_query_draws_nothing() -> None:
-    source = Counting()
-    subject = xp.Session(DOMAIN, SECRET, filter=xp.BayesianFilter("0.1"), source=source)
-    subject.decide(QUERY)
-    with pytest.raises(xp.BudgetExceeded):
-        subject.ask(QUERY)
-    assert source.draws == 0
 
 
 def test_decisions_and_their_bytes_are_the_same_for_every_secret() -> None:
@@ -170,44 +126,6 @@ def test_a_session_resumes_from_its_transcript() -> None:
     assert second.transcript.exchanges[0] == first.transcript.exchanges[0]
     with pytest.raises(xp.InvalidInput, match="names no filter"):
         xp.Session.resume(xp.Transcript(DOMAIN), SECRET)
-
-
-class Slow(xp.sampling.InsecureSource):
-    """Lets other threads run between the decision and the record."""
-
-    def below(self, limit: int) -> int:
-        time.sleep(0.0005)
-        return super().below(limit)
-
-
-def test_threads_are_answered_one_after_the_other() -> None:
-    subject = xp.Session(DOMAIN, SECRET, filter=xp.BayesianFilter(3), source=Slow(1))
-    answers: list[object] = []
-
-    def ask() -> None:
-        try:
-            while True:
-                answers.append(subject.ask(QUERY))
-        except xp.BudgetExceeded:
-            pass
-
-    threads = [threading.Thread(target=ask) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    recorded = [exchange.response for exchange in subject.transcript.exchanges]
-    assert sorted(map(str, recorded)) == sorted(map(str, answers))
-    assert subject.loss.upper <= 3
-
-
-def test_an_analyst_asks_until_it_halts() -> None:
-    def analyst(transcript: xp.Transcript, decide: Callable[[Query], Decision]) -> Query | Halt:
-        assert decide(QUERY).accepted or len(transcript) >= 3
-        return xp.session.HALT if len(transcript) == 3 else QUERY
-
-    transcript = xp.session.interact(analyst, session(budget="4"))
-    assert len(transcript) == 3
 
 
 def test_a_greedy_analyst_has_another_turn_after_a_refusal() -> None:
