@@ -85,11 +85,9 @@ def test_a_folder_names_the_filter_that_all_its_transcripts_name(folder: Path) -
     assert xp.load_answers(folder).filter is None
 
 
-def test_a_filter_or_refusals_for_a_folder_are_an_error_and_not_ignored(folder: Path) -> None:
+def test_a_filter_for_a_folder_is_an_error_and_not_ignored(folder: Path) -> None:
     with pytest.raises(xp.InvalidInput, match=r"^filter: requires a table"):
         xp.load_answers(folder, filter=GUARD)
-    with pytest.raises(xp.InvalidInput, match=r"^refused: requires a table"):
-        xp.load_answers(folder, refused=[("ann", "half")])
 
 
 def test_losses_are_those_of_the_transcripts(folder: Path) -> None:

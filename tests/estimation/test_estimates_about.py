@@ -14,6 +14,7 @@ import pytest
 import expost as xp
 from expost.estimation import estimate_distribution, estimate_frequencies, estimate_mean
 from expost.queries import Query
+from support.answer_logs import with_outcomes
 
 PERSON = xp.Attributes(
     region=["n", "s", "w"],
@@ -313,20 +314,20 @@ def weekly(subjects: int = 300) -> xp.Answers:
                 except xp.BudgetExceeded:
                     refused.append((subject, key))
     table = dict(zip(("subject", "query", "response"), zip(*rows, strict=True), strict=True))
-    return xp.Answers(WEEKS, queries, table, filter=guard, refused=refused)
+    return xp.Answers(WEEKS, queries, with_outcomes(table, refused), filter=guard)
 
 
 def test_a_step_that_all_answered_before_anything_was_refused_needs_no_warning() -> None:
     answers = weekly()
     first, second = answers.about("version", at=1), answers.about("version", at=2)
-    assert answers.refused_subjects("week 2")
+    assert (answers.count_unanswered("week 2") or {})["refused"]
     for estimate in (estimate_frequencies, estimate_distribution):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             result = estimate(first)
         assert result.provenance.doubts == ()
         assert "did not depend on responses" in result.provenance.assumes
-        assert result.provenance.refused == 0
+        assert result.provenance.unanswered == {"refused": 0, "declined": 0, "missing": 0}
         with warnings.catch_warnings(record=True, action="always") as caught:
             doubts = estimate(second).provenance.doubts
         assert "who was asked may depend on what is missing" in doubts[0]
@@ -342,8 +343,11 @@ def test_what_is_known_to_be_missing_or_refused_is_warned_of_even_if_all_were_as
     guard = xp.BayesianFilter(epsilon=2)
     quiet = xp.Answers(PERSON, queries, table, filter=guard)
     assert estimate_frequencies(quiet.about("smokes")).provenance.doubts == ()
-    for expected in ({"complete": False}, {"refused": [("3", "s")]}):
-        answers = xp.Answers(PERSON, queries, table, filter=guard, **expected)
+    refused = with_outcomes(table, [("3", "s")])
+    for answers in (
+        xp.Answers(PERSON, queries, table, filter=guard, complete=False),
+        xp.Answers(PERSON, queries, refused, filter=guard),
+    ):
         with pytest.warns(UserWarning, match="biased"):
             assert estimate_frequencies(answers.about("smokes")).provenance.doubts
     with pytest.warns(UserWarning, match="biased"):  # the last one was not asked for the region

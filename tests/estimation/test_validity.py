@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import expost as xp
+from support.answer_logs import with_outcomes
 
 DOMAIN = xp.FiniteSet(["no", "yes"])
 TABLE = {"subject": ["a", "b", "b"], "query": ["r", "r", "p"], "response": ["no", "yes", 1]}
@@ -42,7 +43,8 @@ def test_an_estimate_from_a_part_warns_and_one_from_all_does_not(
 
 
 def answers_under(filter_: xp.filters.Filter | None, refused: Any = None) -> xp.Answers:
-    return xp.Answers(DOMAIN, QUERIES, TABLE, filter=filter_, refused=refused)
+    table = TABLE if refused is None else with_outcomes(TABLE, refused)
+    return xp.Answers(DOMAIN, QUERIES, table, filter=filter_)
 
 
 @pytest.mark.parametrize("estimate", ESTIMATES[:2])
@@ -82,35 +84,14 @@ def test_an_estimate_says_what_it_used_who_was_refused_and_what_it_assumes(
     pairs = [("a", "p"), ("c", "p"), ("c", "r"), ("c", "p"), ("d", "r")]
     result = estimate(answers_under(None, pairs))
     provenance = result.provenance
-    assert (provenance.subjects, provenance.responses, provenance.refused) == (
-        subjects,
-        responses,
-        refused,
-    )
+    assert (provenance.subjects, provenance.responses) == (subjects, responses)
+    assert provenance.unanswered == {"refused": refused, "declined": 0, "missing": 0}
     tree = result.tree()
-    for name in ("subjects", "responses", "refused", "assumes"):
+    for name in ("subjects", "responses", "unanswered", "assumes"):
         assert tree[name] == getattr(provenance, name)
     for text in (repr(result), result._repr_html_()):
         amount = f"{responses} response{'s'[: responses > 1]} of {subjects} subject"
         assert amount in text
         assert f"{refused} subjects" in text
         assert "random sample" in text
-    assert estimate(answers_under(None)).provenance.refused is None
-
-
-@pytest.mark.parametrize(
-    ("refused", "said"),
-    [
-        ([("a", "x")], "refused: there is no query with this id"),
-        (["ap"], None),  # a pair of texts, as any other
-        ([("a",)], "refused: must be pairs of a subject and the id of a query"),
-        (3, "refused: must be pairs of a subject and the id of a query"),
-        ([("", "r")], "refused: must be a text or an integer, and not empty"),
-    ],
-)
-def test_refusals_are_pairs_of_a_subject_and_a_query(refused: Any, said: str | None) -> None:
-    if said is None:
-        assert set(answers_under(None, refused).refused or ()) == {("a", "p")}
-        return
-    with pytest.raises(xp.InvalidInput, match=said):
-        answers_under(None, refused)
+    assert estimate(answers_under(None)).provenance.unanswered is None

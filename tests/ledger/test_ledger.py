@@ -64,7 +64,9 @@ def test_a_study_from_its_first_query_to_its_end(tmp_path: Path) -> None:
         assert status.remaining == pytest.approx(0)
         answers = ledger.answers()
         assert answers.subjects == ("ann", "bob")
-        assert answers.refused == frozenset((name, HALF.content_id) for name in ("ann", "bob"))
+        assert (answers.unanswered or {})["refused"] == frozenset(
+            (name, HALF.content_id) for name in ("ann", "bob")
+        )
         found = ledger.audit()
         assert (found.good, found.suspended, found.quarantined) == (True, (), ())
         ledger.end()
@@ -448,8 +450,8 @@ class TestSimulations:
             assert status.remaining.min() < 1e-9
             for name in names:
                 assert ledger.transcript(name) == panel.transcript(name)
-            assert ledger.answers().refused == panel.answers().refused
-            assert ledger.answers().refused
+            refused = (ledger.answers().unanswered or {})["refused"]
+            assert refused == (panel.answers().unanswered or {})["refused"] != frozenset()
             assert ledger.verify().good
 
     def test_records_that_change_and_boxes_are_asked(self, tmp_path: Path) -> None:
@@ -537,9 +539,11 @@ class TestReading:
             Round("k2", TOO_MUCH.content_id, 0, 1, 0, 0),
             Round(None, TOO_MUCH.content_id, 0, 1, 0, 0),
         )
-        assert ledger.answers().refused == frozenset(
-            [(0, TOO_MUCH.content_id), (1, TOO_MUCH.content_id), (1, HALF.content_id)]
-        )
+        assert ledger.answers().unanswered == {
+            "refused": frozenset([(0, TOO_MUCH.content_id), (1, TOO_MUCH.content_id)]),
+            "declined": frozenset([(1, HALF.content_id)]),
+            "missing": frozenset(),
+        }
 
     def test_a_decision_is_a_dry_run(self, ledger: Ledger) -> None:
         before = ledger.tip, ledger.queries

@@ -147,7 +147,7 @@ def test_answers_of_a_panel_are_those_of_its_transcripts() -> None:
     assert answers.subjects == ("a", "b", "c")
     for name in answers.subjects:
         assert list(answers.transcript(name).exchanges) == list(panel.transcript(name).exchanges)
-    assert answers.refused == frozenset({("a", "seldom")})
+    assert answers.unanswered == {"refused": frozenset({("a", "seldom")})}
     losses = xp.realized_losses(answers)
     np.testing.assert_allclose(losses.upper, panel.loss.upper, atol=1e-13)
     np.testing.assert_allclose(losses.basic, panel.spent.upper, rtol=1e-12)

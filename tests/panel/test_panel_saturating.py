@@ -117,7 +117,7 @@ def test_who_has_no_room_is_asked_nothing_and_that_is_no_refusal() -> None:
     assert replies.refused == ()
     assert len(replies.columns()["subject"]) == 2
     assert panel.exchanges.tolist() == [1, 1, 1]
-    assert not panel.answers().refused
+    assert panel.answers().unanswered == {"refused": frozenset()}
     with pytest.raises(xp.InvalidInput, match="query: row 2: nothing was asked here"):
         panel.record(ids, [0, 0, 0])
     assert panel.exchanges.tolist() == [1, 1, 1]

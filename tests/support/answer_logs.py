@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -121,3 +121,16 @@ def some_log(generator: random.Random, kind: str, subjects: int, most: int = 12)
             place = min(generator.randrange(len(responses)), generator.randrange(len(responses)))
             rows.append((f"s{number}", order, key, responses[place]))
     return Logged(domain, queries, rows)
+
+
+def with_outcomes(
+    table: Mapping[str, Any], pairs: Iterable[tuple[Any, str]], outcome: str = "refused"
+) -> dict[str, list[Any]]:
+    """Add rows without a response to a table of answers: subjects, queries and their outcome."""
+    subjects, queries = zip(*pairs, strict=True)
+    return {
+        "subject": [*table["subject"], *subjects],
+        "query": [*table["query"], *queries],
+        "response": [*table["response"], *[None] * len(subjects)],
+        "outcome": ["answered"] * len(table["subject"]) + [outcome] * len(subjects),
+    }

@@ -1210,11 +1210,11 @@ class SimulatedStudy:
             must(chain.get(key) == expected, f"the simulated answer to {key} is not recorded")
         answered = any(row.sequence for row in self._rows().values())
         if answered and any(what in FINAL for _, what in self._outcomes.values()):
-            refused: Any = self._ledger.answers().refused
+            unanswered: Any = self._ledger.answers().unanswered
             for (name, key), (text, what) in self._outcomes.items():
-                listed = (name, f"epsilon {text}") in refused
-                good = what not in ("refused", "declined") or listed
-                must(good, f"{name} {key}: {what} and not listed")
+                if what in ("refused", "declined"):
+                    listed = (name, f"epsilon {text}") in unanswered[what]
+                    must(listed, f"{name} {key}: {what} and not listed")
 
     def _check_audit(self) -> None:
         audit = self._ledger.audit()

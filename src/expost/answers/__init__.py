@@ -1,7 +1,7 @@
 """The answers of many subjects, as a table."""
 
 from expost.answers._answers import Answers, Subject, no_such_query
-from expost.answers._attempts import HIDDEN, REFUSED, Attempt, PartialView, views_of
+from expost.answers._attempts import Attempt, PartialView, views_of
 from expost.answers._columns import (
     COLUMNS,
     column_values,
@@ -10,12 +10,17 @@ from expost.answers._columns import (
     parse_spelling,
     response_position,
 )
+from expost.answers._outcomes import DECLINED, HIDDEN, MISSING, OUTCOME, REFUSED, UNANSWERED
 from expost.answers._queries_file import queries_from_json, queries_to_json
 
 __all__ = [
     "COLUMNS",
+    "DECLINED",
     "HIDDEN",
+    "MISSING",
+    "OUTCOME",
     "REFUSED",
+    "UNANSWERED",
     "Answers",
     "Attempt",
     "PartialView",

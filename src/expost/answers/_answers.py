@@ -20,7 +20,9 @@ from expost.answers._columns import (
     encode_parsed_column,
     read_columns,
     response_position,
+    take_rows,
 )
+from expost.answers._outcomes import ANSWERED, MISSING, OUTCOME, UNANSWERED, read_outcomes
 from expost.cards import card
 from expost.domains import Attributes, Box, Domain, FiniteSet, Part, join_names
 from expost.errors import InvalidInput, at, did_you_mean, expect
@@ -53,7 +55,10 @@ class Answers:
     - ``subject``: a text or an integer;
     - ``query``: an id;
     - ``response``: a response of that query. A text stands for the label, or if there is no such
-      label for the number that it spells.
+      label for the number that it spells;
+    - ``outcome``, if some queries have no response: ``answered``, ``refused`` (by the filter),
+      ``declined`` (by the subject) or ``missing`` (given perhaps, and lost). Only answered rows
+      have a response.
 
     Subjects may have answered different queries, and the same query more than once.
 
@@ -68,12 +73,10 @@ class Answers:
         queries: The queries by their ids.
         table: A polars or pandas frame, or a mapping of columns.
         complete: False if subjects gave responses that are not in the table, for instance to other
-            analysts. Estimates then warn that they can be biased, and losses warn that the loss of
-            a part need not bound what that part reveals.
+            analysts, as it always is if one is missing. Estimates then warn that they can be
+            biased, and losses that the loss of a part need not bound what that part reveals.
         filter: The filter under which the responses were given, if there was one. Estimates that a
             filter makes wrong then warn.
-        refused: Pairs of a subject and the id of a query that it refused. Every estimate says how
-            many subjects were refused.
 
     Raises:
         InvalidInput: A query does not work on the domain, or a row cannot be read. The error names
@@ -103,8 +106,11 @@ class Answers:
     """True if these are all the responses that the subjects gave."""
     filters: tuple[Filter | None, ...]
     """The filters that decided which queries were answered; None stands for unknown."""
-    refused: frozenset[tuple[Subject, str]] | None
-    """Pairs of a subject and a query that it refused, if known. It may have no answers."""
+    unanswered: Mapping[str, frozenset[tuple[Subject, str]]] | None
+    """Pairs of a subject and a query without a response, by outcome; None if they are not known.
+
+    A subject may have no answers at all.
+    """
     _all_subjects: bool
     """True if no subject of the study is missing."""
 
@@ -116,7 +122,6 @@ class Answers:
         *,
         complete: bool = True,
         filter: Filter | None = None,
-        refused: Iterable[tuple[Subject, str]] | None = None,
     ) -> None:
         with at("domain"):
             expect(domain, Domain, "a FiniteSet, Attributes or a Box")
@@ -125,12 +130,28 @@ class Answers:
         with at("filter"):
             expect(filter, Filter | None, "a filter, such as BayesianFilter(epsilon=1)")
         likelihoods = likelihoods_of(domain, queries)
-        subject_column, query_column, response_column = read_columns(table)
-        of_row, subjects = encode_parsed_column(subject_column, read_subject, "subject")
+        columns = read_columns(table, optional=(OUTCOME,))
+        of_row, subjects = encode_parsed_column(columns["subject"], read_subject, "subject")
         query_codes, keys = encode_parsed_column(
-            query_column, partial(read_key, likelihoods=likelihoods), "query"
+            columns["query"], partial(read_key, likelihoods=likelihoods), "query"
         )
-        codes_of_response, distinct_responses = encode_column(response_column, "response")
+        rows, unanswered = np.arange(len(of_row)), None
+        if OUTCOME in columns:
+            outcomes = read_outcomes(columns[OUTCOME], columns["response"])
+            rows = np.flatnonzero(outcomes == ANSWERED)
+            unanswered = {
+                outcome: frozenset(
+                    (subjects[of_row[row]], keys[query_codes[row]])
+                    for row in np.flatnonzero(outcomes == outcome).tolist()
+                )
+                for outcome in UNANSWERED
+            }
+            complete = complete and not unanswered[MISSING]
+            indices, of_row = np.unique(of_row[rows], return_inverse=True)
+            subjects = [subjects[index] for index in indices.tolist()]
+            query_codes = query_codes[rows]
+        answered_column = take_rows(columns["response"], rows)
+        codes_of_response, distinct_responses = encode_column(answered_column, "response", rows)
 
         def response_of(pair: int) -> tuple[str, int]:
             query_code, response_code = divmod(pair, len(distinct_responses))
@@ -138,7 +159,7 @@ class Answers:
             return key, response_position(likelihoods[key], response, f"query {key!r}")
 
         codes, answered_responses = encode_parsed_column(
-            query_codes * len(distinct_responses) + codes_of_response, response_of, "response"
+            query_codes * len(distinct_responses) + codes_of_response, response_of, "response", rows
         )
         if (np.diff(of_row) < 0).any():
             together = np.argsort(of_row, kind="stable")
@@ -146,7 +167,7 @@ class Answers:
         starts = np.searchsorted(of_row, np.arange(len(subjects) + 1))
         answers = Answers.of_codes(
             domain, queries, subjects, answered_responses, codes, starts, complete=complete,
-            filters=(filter,), refused=_refusals(refused, likelihoods),
+            filters=(filter,), unanswered=unanswered,
         )  # fmt: skip
         vars(self).update(vars(answers))
 
@@ -227,7 +248,7 @@ class Answers:
         *,
         complete: bool = True,
         filters: tuple[Filter | None, ...] = (None,),
-        refused: frozenset[tuple[Subject, str]] | None = None,
+        unanswered: Mapping[str, frozenset[tuple[Subject, str]]] | None = None,
         all_subjects: bool | None = None,
     ) -> Answers:
         """Return answers from fields of this class, which the caller has checked.
@@ -246,7 +267,7 @@ class Answers:
         vars(answers).update(
             domain=domain, queries=MappingProxyType(dict(queries)), subjects=tuple(subjects),
             responses=tuple((pairs[code][2], pairs[code][1]) for code in order), codes=codes,
-            starts=starts, complete=complete, filters=filters, refused=refused,
+            starts=starts, complete=complete, filters=filters, unanswered=unanswered,
             _all_subjects=complete if all_subjects is None else all_subjects,
         )  # fmt: skip
         return answers
@@ -272,6 +293,10 @@ class Answers:
         Answers(2 subjects, 2 responses)
         """
         part, taken = _part_of(self, names, at, planned=planned)
+        unanswered = self.unanswered and {
+            outcome: frozenset(pair for pair in pairs if pair[1] in taken)
+            for outcome, pairs in self.unanswered.items()
+        }
         is_taken = np.array([key in taken for key, _ in self.responses])
         rows = is_taken[self.codes]
         per_subject = np.add.reduceat(rows, self.starts[:-1], dtype=np.intp)
@@ -285,8 +310,8 @@ class Answers:
             (np.cumsum(is_taken) - 1)[self.codes[rows]],
             np.append(0, np.cumsum(per_subject[has_rows])),
             complete=self.complete and (planned or not has_other_rows or self._same_queries),
-            refused=self.refused and frozenset(pair for pair in self.refused if pair[1] in taken),
-            all_subjects=self._all_subjects and bool(has_rows.all()), filters=self.filters,
+            unanswered=unanswered, filters=self.filters,
+            all_subjects=self._all_subjects and bool(has_rows.all()),
         )  # fmt: skip
 
     @property
@@ -302,11 +327,11 @@ class Answers:
     def evenly(self, query: str | None = None) -> bool:
         """Return whether all were asked alike, so that estimates need not care who was asked what.
 
-        All subjects of the study gave as many responses to each query, and nobody is known to have
-        been refused one; or of ``query`` only, by default of all. Whatever decided that did not
+        All subjects of the study gave as many responses to each query, and none is known to have
+        left one unanswered; or of ``query`` only, by default of all. Whatever decided that did not
         look at responses, or hardly ever (docs/theory/estimates.md).
         """
-        if not self._all_subjects or self.refused_subjects(query):
+        if not self._all_subjects or any((self.count_unanswered(query) or {}).values()):
             return False
         if query is None:
             return self._same_queries
@@ -359,11 +384,17 @@ class Answers:
         """The number of responses of each subject, in the order of ``subjects``."""
         return np.diff(self.starts)
 
-    def refused_subjects(self, query: str | None = None) -> int | None:
-        """Count the subjects who were refused a query, by default any; None if unknown."""
-        if self.refused is None:
+    def count_unanswered(self, query: str | None = None) -> dict[str, int] | None:
+        """Count by outcome the subjects who left a query unanswered, by default any of them.
+
+        Return None if that is not known.
+        """
+        if self.unanswered is None:
             return None
-        return len({subject for subject, key in self.refused if query in (None, key)})
+        return {
+            outcome: len({subject for subject, key in pairs if query in (None, key)})
+            for outcome, pairs in self.unanswered.items()
+        }
 
     def transcript(self, subject: Subject) -> Transcript:
         """Return the transcript of one subject, with its exchanges in the order of the table."""
@@ -434,19 +465,6 @@ def read_key(key: Any, likelihoods: Mapping[str, Any]) -> str:
     if name not in likelihoods:
         raise no_such_query(name, likelihoods)
     return name
-
-
-def _refusals(
-    refused: Iterable[tuple[Subject, str]] | None, likelihoods: Mapping[str, Likelihood[Any]]
-) -> frozenset[tuple[Subject, str]] | None:
-    if refused is None:
-        return None
-    with at("refused"):
-        try:
-            pairs = [(subject, key) for subject, key in refused]
-        except (TypeError, ValueError):
-            raise InvalidInput("must be pairs of a subject and the id of a query") from None
-        return frozenset((read_subject(name), read_key(key, likelihoods)) for name, key in pairs)
 
 
 def no_such_query(name: str, queries: Mapping[str, Any]) -> InvalidInput:

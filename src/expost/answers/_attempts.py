@@ -9,13 +9,12 @@ from typing import Any
 
 from expost.answers._answers import Answers, Subject, read_key, read_subject
 from expost.answers._columns import encode_parsed_column, read_columns
+from expost.answers._outcomes import ANSWERED, HIDDEN, OUTCOME, REFUSED, read_outcome
 from expost.errors import InvalidInput, at
 
-__all__ = ["ANSWERED", "HIDDEN", "REFUSED", "Attempt", "PartialView", "views_of"]
+__all__ = ["Attempt", "PartialView", "views_of"]
 
-ANSWERED, HIDDEN, REFUSED = "answered", "hidden", "refused"
-_OUTCOMES = (ANSWERED, HIDDEN, REFUSED)
-_COLUMNS = ("subject", "query", "outcome")
+_COLUMNS = ("subject", "query", OUTCOME)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +41,11 @@ def views_of(answers: Answers, table: Any) -> Counter[PartialView]:
     """
     with at("attempts", ": "):
         columns = read_columns(table, _COLUMNS)
-        subject_of, subjects = encode_parsed_column(columns[0], read_subject, "subject")
+        subject_of, subjects = encode_parsed_column(columns["subject"], read_subject, "subject")
         read_known_key = partial(read_key, likelihoods=answers.queries)
-        key_of, keys = encode_parsed_column(columns[1], read_known_key, "query")
-        outcome_of, outcomes = encode_parsed_column(columns[2], _outcome, "outcome")
+        key_of, keys = encode_parsed_column(columns["query"], read_known_key, "query")
+        read_known_outcome = partial(read_outcome, expected=(ANSWERED, HIDDEN, REFUSED))
+        outcome_of, outcomes = encode_parsed_column(columns[OUTCOME], read_known_outcome, OUTCOME)
         attempts_by_subject = {subject: list[tuple[str, str]]() for subject in subjects}
         rows = zip(subject_of.tolist(), key_of.tolist(), outcome_of.tolist(), strict=True)
         for subject, key, outcome in rows:
@@ -58,12 +58,6 @@ def views_of(answers: Answers, table: Any) -> Counter[PartialView]:
             _partial_view(subject, attempts, responses_by_subject.get(subject, []))
             for subject, attempts in attempts_by_subject.items()
         )
-
-
-def _outcome(text: Any) -> str:
-    if text not in _OUTCOMES:
-        raise InvalidInput(f"must be one of {', '.join(_OUTCOMES)}")
-    return str(text)
 
 
 def _responses_by_subject(answers: Answers) -> dict[Subject, list[tuple[str, int]]]:

@@ -32,21 +32,23 @@ COLUMNS = ("subject", "query", "response")
 T = TypeVar("T", bound=Hashable)
 
 
-def read_columns(table: Any, wanted: Sequence[str] = COLUMNS) -> list[Any]:
+def read_columns(
+    table: Any, wanted: Sequence[str] = COLUMNS, optional: Sequence[str] = ()
+) -> dict[str, Any]:
     """Return the columns of a table, by default of answers: integer arrays, or else lists."""
     names = column_names(table)
-    columns: list[Any] = []
-    for name in wanted:
+    columns: dict[str, Any] = {}
+    for name in (*wanted, *(name for name in optional if name in names)):
         if names.count(name) != 1:
             problem = "is there twice" if name in names else "is missing"
             present = ", ".join(repr(str(column_name)) for column_name in names)
             hint = separator_hint(names) or did_you_mean(name, map(str, names))
             raise InvalidInput(f"column {name!r} {problem}; there are {present}{hint}")
         with at(name):
-            columns.append(_column(table[name]))
-    if len({len(column) for column in columns}) > 1:
+            columns[name] = _column(table[name])
+    if len({len(column) for column in columns.values()}) > 1:
         raise InvalidInput("the columns have different lengths")
-    if not len(columns[0]):
+    if not len(columns[wanted[0]]):
         raise InvalidInput("there are no rows")
     return columns
 
@@ -69,14 +71,22 @@ def column_values(column: Any) -> list[Any]:
     return values.tolist() if column_like else as_list(values)
 
 
+def take_rows(column: Any, rows: Indices) -> Any:
+    """Return the entries of a column in some rows."""
+    if len(rows) == len(column):
+        return column
+    return column[rows] if isinstance(column, np.ndarray) else [column[row] for row in rows]
+
+
 def encode_parsed_column(
-    column: Any, read: Callable[[Any], T], name: str
+    column: Any, read: Callable[[Any], T], name: str, rows: Indices | None = None
 ) -> tuple[Indices, list[T]]:
     """For each row the index of its entry, and the distinct entries as ``read`` returns them.
 
-    Entries come in the order of their first rows. An error names the first row with the entry.
+    Entries come in the order of their first rows. An error names the first row with the entry;
+    ``rows`` are the row numbers in the table, from 0, if the column has only some of its rows.
     """
-    codes, entries = encode_column(column, name)
+    codes, entries = encode_column(column, name, rows)
     code_of: dict[T, int] = {}
     merged: list[int] = []
     try:
@@ -84,12 +94,12 @@ def encode_parsed_column(
             merged.append(code_of.setdefault(read(value), len(code_of)))
     except InvalidInput as error:
         row = int(np.argmax(codes == len(merged)))
-        raise InvalidInput(error.reason, _row(row, name)) from None
+        raise InvalidInput(error.reason, _row(row, name, rows)) from None
     # 12 and "12.0" are two spellings of one entry.
     return (np.array(merged)[codes] if len(code_of) < len(merged) else codes), list(code_of)
 
 
-def encode_column(column: Any, name: str) -> tuple[Indices, list[Any]]:
+def encode_column(column: Any, name: str, rows: Indices | None = None) -> tuple[Indices, list[Any]]:
     """For each row the index of its entry, and the distinct entries as they are written."""
     if isinstance(column, np.ndarray):
         values, inverse = np.unique(column, return_inverse=True)
@@ -101,7 +111,7 @@ def encode_column(column: Any, name: str) -> tuple[Indices, list[Any]]:
         return rank[inverse], values[order].tolist()
     if not set(map(type, column)) <= _PLAIN:
         for row, value in enumerate(column):
-            column[row] = _hashable(value, row, name)
+            column[row] = _hashable(value, _row(row, name, rows))
     index = {value: code for code, value in enumerate(dict.fromkeys(column))}
     return np.fromiter(map(index.__getitem__, column), np.intp, len(column)), list(index)
 
@@ -109,21 +119,21 @@ def encode_column(column: Any, name: str) -> tuple[Indices, list[Any]]:
 _PLAIN = {int, float, str, NumberText}
 
 
-def _hashable(value: Any, row: int, name: str) -> Any:
+def _hashable(value: Any, location: str) -> Any:
     """Return an entry as a dictionary key. Booleans are refused: True would equal 1."""
     entry = tuple(as_list(value)) if isinstance(value, (list, tuple, np.ndarray)) else value
     parts = entry if isinstance(entry, tuple) else (entry,)
     if any(isinstance(part, (bool, np.bool_)) for part in parts):
-        raise InvalidInput("is true or false, not a label or a number", _row(row, name))
+        raise InvalidInput("is true or false, not a label or a number", location)
     try:
         hash(entry)
     except TypeError:
-        raise InvalidInput("must be a label, a number or a list", _row(row, name)) from None
+        raise InvalidInput("must be a label, a number or a list", location) from None
     return entry
 
 
-def _row(row: int, name: str) -> str:
-    return f"row {row + 1}: {name}"
+def _row(row: int, name: str, rows: Indices | None) -> str:
+    return f"row {(row if rows is None else int(rows[row])) + 1}: {name}"
 
 
 _SHORT = Repr()

@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -24,7 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from expost.answers import COLUMNS, Answers, Subject, queries_from_json, queries_to_json
+from expost.answers import COLUMNS, OUTCOME, Answers, queries_from_json, queries_to_json
 from expost.audits._errors import BadFile, BadFiles, describe_unread, is_hidden
 from expost.audits._losses import AgainstBudget, Losses
 from expost.domains import Domain
@@ -249,18 +249,17 @@ def load_answers(
     *,
     complete: bool = True,
     filter: Filter | None = None,
-    refused: Iterable[tuple[Subject, str]] | None = None,
 ) -> Answers:
     """Read the answers of many subjects from a table of responses and a file of queries.
 
     ``data`` is a file (CSV, JSON Lines or Parquet) or a table in memory, as for :class:`Answers`.
-    It has the columns ``subject``, ``query`` and ``response``; others are ignored. ``queries`` is a
-    JSON file: ``{"version": 1, "domain": …, "queries": {"id": {…}, …}}``. An error names the row,
-    counted from 1 below the header. ``complete``, ``filter`` and ``refused`` are those of
-    :class:`Answers`.
+    It has the columns ``subject``, ``query`` and ``response``, and perhaps ``outcome``; others are
+    ignored. ``queries`` is a JSON file: ``{"version": 1, "domain": …, "queries": {"id": {…}, …}}``.
+    An error names the row, counted from 1 below the header. ``complete`` and ``filter`` are those
+    of :class:`Answers`.
 
     ``data`` may also be a folder of transcripts, see :func:`load_folder`, which says by itself what
-    was asked: ``queries`` may be left out there, and neither ``filter`` nor ``refused`` is taken.
+    was asked: ``queries`` may be left out there, and ``filter`` is not taken.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -275,9 +274,8 @@ def load_answers(
     Answers(2 subjects, 2 responses)
     """
     if isinstance(data, (str, os.PathLike)) and os.path.isdir(data):
-        for name, argument in (("filter", filter), ("refused", refused)):
-            if argument is not None:
-                raise InvalidInput("requires a table; transcripts name their own filter", name)
+        if filter is not None:
+            raise InvalidInput("requires a table; transcripts name their own filter", "filter")
         return load_folder(data, queries, complete=complete).answers
     with at("queries"):
         if queries is None:
@@ -287,11 +285,11 @@ def load_answers(
         expect(queries, (str, os.PathLike), "the name of a file of queries")
     with at(os.fspath(queries), ": "):
         domain, by_id = queries_from_json(read_text(queries))
-    read_answers = partial(Answers, complete=complete, filter=filter, refused=refused)
+    read_answers = partial(Answers, complete=complete, filter=filter)
     if not isinstance(data, (str, os.PathLike)):
         return read_answers(domain, by_id, data)
     with at(os.fspath(data), ": "), _below_header(Path(data)):
-        return read_answers(domain, by_id, read_table(Path(data), COLUMNS))
+        return read_answers(domain, by_id, read_table(Path(data), COLUMNS, (OUTCOME,)))
 
 
 @contextmanager

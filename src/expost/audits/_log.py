@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from expost.answers import DECLINED, OUTCOME, REFUSED
 from expost.audits._errors import BadFile, BadFiles, Unusable, describe_unread
 from expost.errors import InvalidInput, at
 from expost.files.tables import table_format
@@ -28,6 +29,7 @@ __all__ = [
     "normalize_log",
     "read",
     "require_polars",
+    "select_exchanges",
 ]
 
 
@@ -71,7 +73,11 @@ class LogFiles:
         return polars.concat([self.part(file) for file in self.files])
 
     def part(self, file: Path) -> LazyFrame:
-        """The rows of one file."""
+        """The exchanges in one file."""
+        return select_exchanges(self.rows(file))
+
+    def rows(self, file: Path) -> LazyFrame:
+        """All rows of one file."""
         try:
             return normalize_log(_scanned(file, self.suffix))
         except InvalidInput as error:
@@ -137,7 +143,7 @@ def _scanned(file: Path, suffix: str) -> LazyFrame:
         if suffix == ".csv":
             _check_header(file)
             return polars.scan_csv(file, infer_schema=False)
-        texts = dict.fromkeys(COLUMNS, polars.String())
+        texts = dict.fromkeys((*COLUMNS, OUTCOME), polars.String())
         return polars.scan_ndjson(file, schema=texts)
     except OSError as error:
         raise InvalidInput(f"cannot be read: {error.strerror}") from None
@@ -162,10 +168,22 @@ def check_names(names: list[Any]) -> None:
             raise InvalidInput(f"column {name!r} appears twice")
 
 
+def select_exchanges(rows: LazyFrame) -> LazyFrame:
+    """Leave out the rows of queries that a filter refused or a subject declined."""
+    import polars
+
+    if OUTCOME not in rows.collect_schema():
+        return rows
+    # A missing response is an exchange that cannot be audited.
+    no_exchange = polars.col(OUTCOME).is_in([REFUSED, DECLINED]).fill_null(value=False)
+    return rows.filter(~no_exchange).drop(OUTCOME)
+
+
 def normalize_log(table: LazyFrame) -> LazyFrame:
     """Select the columns of a log and cast them; entries that cannot be cast become null.
 
-    Subjects become strings or integers, the order integers, queries and responses strings.
+    Subjects become strings or integers, the order integers, queries and responses strings, and
+    outcomes too if there are any.
     """
     import polars
 
@@ -192,6 +210,7 @@ def normalize_log(table: LazyFrame) -> LazyFrame:
         _listed(response)
         if isinstance(kinds["response"], (polars.List, polars.Array))
         else _text(response),
+        *([_text(polars.col(OUTCOME))] if OUTCOME in kinds else []),
     )
 
 

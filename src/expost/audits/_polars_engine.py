@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import expost
 from expost.audits._decisions import audit_subjects
 from expost.audits._errors import Unusable
-from expost.audits._log import LogFiles, read
+from expost.audits._log import LogFiles, read, select_exchanges
 from expost.audits._plan import Plan
 from expost.audits._rows import arrange_rows, bad_rows
 from expost.errors import InvalidInput
@@ -49,7 +49,7 @@ ReportProgress = Callable[[int, int], None]
 
 def audit_frame(frame: LazyFrame, plan: Plan, report_progress: ReportProgress) -> DataFrame:
     """Audit a table in memory: a row for each subject."""
-    rows = read(frame)
+    rows = read(select_exchanges(frame))
     try:
         subject_rows = arrange_rows(rows, plan)
     except Unusable:
@@ -90,7 +90,7 @@ def audit_log(
                 )
     except Unusable:
         parts.remove()
-        raise bad_rows([(file, log.part(file)) for file in log.files], plan) from None
+        raise bad_rows([(file, log.rows(file)) for file in log.files], plan) from None
     table = parts.load_all()
     if not len(table):
         raise InvalidInput("there are no rows")

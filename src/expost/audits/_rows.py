@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from expost._types import Codes
 from expost.answers import Answers, no_such_query, response_position
 from expost.audits._errors import BadRow, BadRows, Unusable
-from expost.audits._log import json_problems, read
+from expost.audits._log import json_problems, read, select_exchanges
 from expost.audits._plan import Plan
 from expost.errors import InvalidInput
 from expost.queries import Query
@@ -242,7 +242,7 @@ def _find_invalid(parts: list[tuple[Path | None, LazyFrame]], plan: Plan) -> _Pr
         wrong = polars.DataFrame(
             list(reasons), schema={"query": polars.String, "response": polars.String}, orient="row"
         ).with_columns(wrong=True)
-        numbered = part.with_row_index("row", offset=1)
+        numbered = select_exchanges(part.with_row_index("row", offset=1))
         numbered = numbered.join(wrong.lazy(), on=["query", "response"], how="left")
         usable = (
             polars.col("subject").is_not_null()
@@ -275,14 +275,16 @@ def _find_misnumbered(parts: list[tuple[Path | None, LazyFrame]], plan: Plan) ->
     import polars
 
     order = polars.col("order")
-    columns = [part.select("subject", "order") for _, part in parts]
+    columns = [select_exchanges(part).select("subject", "order") for _, part in parts]
     repeats = polars.len() - order.n_unique()
     gaps = (order.unique().sort().diff() > 1).sum() + (order.min() > 1)
     counts = polars.concat(columns).group_by("subject").agg(count=repeats + gaps)
     bad = read(counts.filter(polars.col("count") > 0))
     suspects = bad.select("subject").sort("subject").head(MOST)
     numbered = [
-        part.with_row_index("row", offset=1).with_columns(part=polars.lit(location))
+        select_exchanges(part.with_row_index("row", offset=1)).with_columns(
+            part=polars.lit(location)
+        )
         for location, (_, part) in enumerate(parts)
     ]
     rows = read(polars.concat(numbered).join(suspects.lazy(), on="subject", how="semi"))

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from expost.answers import DECLINED, OUTCOME, REFUSED
 from expost.audits._decisions import audit_subjects, schema
 from expost.audits._errors import BadRow, BadRows, Unusable
 from expost.audits._log import COLUMNS, LogFiles, check_names, normalize_log
@@ -54,6 +55,8 @@ def audit_on_spark(dataframe: Any, plan: Plan) -> DataFrame:
     for name in COLUMNS:
         if types_by_column[name] == "boolean":
             raise InvalidInput("is true or false, not a label or a number", name)
+    if OUTCOME in dataframe.columns:
+        dataframe = dataframe.where(f"{OUTCOME} is null or {OUTCOME} not in {(REFUSED, DECLINED)}")
     subject, named = _name(types_by_column["subject"])
     rows = dataframe.selectExpr(named, "`order`", "query", "response").repartition("subject")
     names = polars.Int64() if subject == "bigint" else polars.String()
@@ -93,7 +96,7 @@ def audit_log_on_spark(log: LogFiles, plan: Plan) -> DataFrame:
         return audit_on_spark(_read(log), plan)
     except BadRows:
         # In files, rows have numbers.
-        raise bad_rows([(file, log.part(file)) for file in log.files], plan) from None
+        raise bad_rows([(file, log.rows(file)) for file in log.files], plan) from None
 
 
 def _read(log: LogFiles) -> Any:

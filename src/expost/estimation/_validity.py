@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, assert_never
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from expost._format import format_count
 from expost._types import Indices
-from expost.answers import REFUSED, Answers, PartialView
+from expost.answers import DECLINED, REFUSED, Answers, PartialView
 from expost.domains import Attributes, Box, FiniteSet, Part, join_names
 from expost.errors import InvalidInput, at, expect
 from expost.estimation._support import read_estimand
@@ -41,6 +42,7 @@ _ALL = (
     f"{_SAMPLE}, these are all responses that a filter looked at, "
     "and no value changed between them unless it is declared as changing"
 )
+_DECLINES = ", and whether subjects declined did not depend on their values"
 _PART = (
     "the answers are incomplete: who was asked may depend on what is missing, "
     "and estimates can be biased"
@@ -63,8 +65,11 @@ class Provenance:
     subjects: int
     """How many subjects gave the responses."""
     responses: int
-    refused: int | None
-    """How many subjects were refused the query, or any of the queries; None if not known."""
+    unanswered: Mapping[str, int] | None
+    """How many subjects left the query, or any of the queries, unanswered, by outcome.
+
+    None if that is not known.
+    """
     assumes: str
     doubts: tuple[str, ...]
     """Reasons why the assumptions may not hold."""
@@ -79,11 +84,13 @@ class Provenance:
         *,
         by_likelihood: bool,
     ) -> Provenance:
+        unanswered = answers.count_unanswered(query)
+        assumes = _ALL if by_likelihood and answers.complete else _WHATEVER
         return cls(
             subjects,
             responses,
-            answers.refused_subjects(query),
-            _ALL if by_likelihood and answers.complete else _WHATEVER,
+            unanswered,
+            assumes + (_DECLINES if unanswered and unanswered.get(DECLINED) else ""),
             _doubts(answers, query, by_likelihood=by_likelihood),
         )
 
@@ -95,7 +102,7 @@ class Provenance:
             for view, subjects in views.items()
             if any(attempt.outcome == REFUSED for attempt in view)
         )
-        return cls(views.total(), len(answers.codes), refused, _HIDDEN, ())
+        return cls(views.total(), len(answers.codes), {REFUSED: refused}, _HIDDEN, ())
 
     def tree(self) -> dict[str, Any]:
         """Return the fields as JSON."""
@@ -108,10 +115,13 @@ class Provenance:
 
     def facts(self) -> dict[str, str]:
         """Return labelled texts for people."""
-        refused = None if self.refused is None else format_count(self.refused, "subject")
         return {
             "used": self.amount(),
-            **({} if refused is None else {"refused": refused}),
+            **{
+                outcome: format_count(subjects, "subject")
+                for outcome, subjects in (self.unanswered or {}).items()
+                if subjects or outcome == REFUSED
+            },
             "assumes": self.assumes,
             **({"but": "; ".join(self.doubts)} if self.doubts else {}),
         }

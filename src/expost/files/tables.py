@@ -48,9 +48,12 @@ _FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 Columns = dict[str, list[Any]]
 
 
-def read_table(path: Path, names: Sequence[str]) -> Any:
-    """Read the columns of these names. In JSON Lines all have to be there."""
-    return _READERS[table_format(path)](path, names)
+def read_table(path: Path, names: Sequence[str], optional: Sequence[str] = ()) -> Any:
+    """Read the columns of these names. In JSON Lines all have to be there but the optional ones.
+
+    JSON has no empty cells: an optional column has an entry in every row, or in none.
+    """
+    return _READERS[table_format(path)](path, names, optional)
 
 
 def write_table(columns: Mapping[str, Sequence[Any]], path: Path) -> None:
@@ -83,14 +86,14 @@ def _opened(path: Path) -> Iterator[Any]:
         raise InvalidInput(f"cannot be read: {error.strerror}") from None
 
 
-def read_csv(path: Path, names: Sequence[str]) -> Columns:
+def read_csv(path: Path, names: Sequence[str], optional: Sequence[str] = ()) -> Columns:
     """Read the columns of a CSV file that have these names, as strings."""
     with _opened(path) as file:
         rows = csv.reader(file, strict=True)
         try:
             header = next(rows, [])
             columns: list[list[str]] = [[] for _ in header]
-            wanted = [index for index, name in enumerate(header) if name in names]
+            wanted = [index for index, name in enumerate(header) if name in (*names, *optional)]
             done = 0
             for row in rows:
                 if not row:
@@ -120,8 +123,8 @@ def separator_hint(header: Sequence[Any]) -> str:
     return ""
 
 
-def _read_json_lines(path: Path, names: Sequence[str]) -> Columns:
-    columns: Columns = {name: [] for name in names}
+def _read_json_lines(path: Path, names: Sequence[str], optional: Sequence[str]) -> Columns:
+    columns: Columns = {name: [] for name in (*names, *optional)}
     with _opened(path) as file:
         done = 0
         for line in file:
@@ -130,10 +133,10 @@ def _read_json_lines(path: Path, names: Sequence[str]) -> Columns:
             done += 1
             with at(f"row {done}", ": "):
                 fields = members(parse(line), required=names, optional=None)
-                for name in names:
+                for name in fields.keys() & columns.keys():
                     with at(name):
                         columns[name].append(_value(fields[name]))
-    return columns
+    return {name: column for name, column in columns.items() if column or name in names}
 
 
 def _value(value: Any) -> Any:
@@ -146,7 +149,7 @@ def _value(value: Any) -> Any:
     return int(value) if digits.isdecimal() and len(digits) < 100 else double(value)
 
 
-def _read_parquet(path: Path, names: Sequence[str]) -> Any:
+def _read_parquet(path: Path, names: Sequence[str], optional: Sequence[str]) -> Any:
     polars = _polars()
     try:
         with open_for_reading(path, LARGEST_TABLE) as file:
@@ -214,7 +217,7 @@ def _polars() -> ModuleType:
     return polars
 
 
-_READERS: dict[str, Callable[[Path, Sequence[str]], Any]] = {
+_READERS: dict[str, Callable[[Path, Sequence[str], Sequence[str]], Any]] = {
     ".csv": read_csv,
     ".jsonl": _read_json_lines,
     ".parquet": _read_parquet,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from expost._types import Ints
-from expost.answers import Answers, Subject
+from expost.answers import DECLINED, REFUSED, UNANSWERED, Answers, Subject
 from expost.ledger._batch import subject_from_json
 from expost.ledger._engine import CommitEngine
 from expost.ledger.errors import LedgerDamaged
@@ -49,8 +49,8 @@ class StudyHistory:
     starts: Ints
     #: The extras of subjects that have some, by name.
     extras: Mapping[str, list[ExtraRow]]
-    #: Subjects, and the names of queries that were refused or declined.
-    refused: set[tuple[Subject, str]]
+    #: Subjects and the names of queries that they left unanswered, by outcome.
+    unanswered: Mapping[str, set[tuple[Subject, str]]]
     #: Subjects and keys whose exchange is not what the key was first used for.
     two_outcomes: list[tuple[Subject, str]]
 
@@ -73,12 +73,14 @@ class StudyHistory:
             subject_exchanges.check(subject)
         lengths = [len(subject_exchanges.responses) for subject_exchanges in per_subject]
         declined = {row[:2] for row in engine.backend.scan(DeclineRow)}
-        refused, two_outcomes = set(), []
+        unanswered = {outcome: set[tuple[Subject, str]]() for outcome in UNANSWERED}
+        two_outcomes = []
         for request in engine.backend.scan(RequestRow):
             name = request.subject
             if not request.sequence or request[:2] in declined:
                 query = engine.catalog.query_name(request.query)
-                refused.add((subject_from_json(name), query))
+                outcome = DECLINED if request.sequence else REFUSED
+                unanswered[outcome].add((subject_from_json(name), query))
             exchange = exchanges.get(name, no_exchanges).by_key.get(request.key)
             if exchange is not None and exchange != (request.sequence, request.query):
                 two_outcomes.append((subject_from_json(name), request.key))
@@ -88,7 +90,7 @@ class StudyHistory:
             _join(subject_exchanges.commits for subject_exchanges in per_subject),
             np.cumsum([0, *lengths]),
             _extras_by_subject(engine, exchanges),
-            refused,
+            unanswered,
             two_outcomes,
         )
 
@@ -117,7 +119,7 @@ class StudyHistory:
             inverse,
             np.append(starts[with_answers], len(responses)),
             filters=(engine.policy.filter,),
-            refused=frozenset(self.refused),
+            unanswered={outcome: frozenset(pairs) for outcome, pairs in self.unanswered.items()},
         )
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from expost._types import Indices
 from expost.answers import (
+    REFUSED,
     Answers,
     Subject,
     column_values,
@@ -205,7 +206,7 @@ class NameTable:
             np.concatenate([np.zeros(0, dtype=np.intp), *codes])[order],
             np.append(starts, len(order)),
             filters=(self._kernel.filter,),
-            refused=refused,
+            unanswered={REFUSED: refused},
         )
 
 
