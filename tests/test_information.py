@@ -62,7 +62,7 @@ def rows(page: str) -> list[list[str]]:
     return [line for line in lines if line[0] in ("1", "2", "4") and "±" in line[-2]]
 
 
-RESULTS, PAGE = (rows(page) for page in ("benchmarks/RESULTS.md", "docs/explanation/when.md"))
+RESULTS, PAGE = (rows(page) for page in ("benchmarks/RESULTS.md", "docs/explanation/benchmarks.md"))
 
 
 def test_a_row_of_the_results_is_what_the_benchmark_measures() -> None:

@@ -1,4 +1,4 @@
-"""The figures of docs/explanation/when.md."""
+"""The figures of docs/explanation/benchmarks.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of the tables of docs/explanation/when.md."""
+"""Rows of the tables of docs/explanation/benchmarks.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The picture and the figures of docs/how-to/compare.md: ``python docs/figures/compare.py``."""
+"""The figure and numbers on composition rules in benchmarks.md: ``python docs/figures/compare.py``."""
 
 from __future__ import annotations
 

@@ -129,9 +129,9 @@ def test_the_linear_experiment_has_one_median_in_all_pages() -> None:
         f"{tree['ungrouped']['bayesian']['percentiles']['50'][-1]:g}" for tree in (linear, smooth)
     ]
     assert f"the filter answers {medians[0]} queries (median)" in one_line("README.md")
-    when = one_line("docs/explanation/when.md")
-    assert f"the median is {medians[0]} for linear queries" in when
-    assert f"with weights up to 1 it is {medians[1]}" in when
+    benchmarks = one_line("docs/explanation/benchmarks.md")
+    assert f"the median is {medians[0]} for linear queries" in benchmarks
+    assert f"with weights up to 1 it is {medians[1]}" in benchmarks
     assert f"the median is {medians[0]} with all responses" in one_line("docs/tutorials/paper.md")
 
 
@@ -206,20 +206,32 @@ def test_beliefs_move_as_far_as_the_table_says() -> None:
                 assert number == f"{100 * limit:.{digits}f}", (before, title)
 
 
-def test_compared_rules_have_the_printed_costs_and_the_exact_optimum() -> None:
-    name = "docs/how-to/compare.md"
-    for count, budget in ((10, "1"), (100, "10"), (1_000, "100")):
-        printed = [line.split() for line in page(name).splitlines() if line.startswith(f"{count} ")]
-        (costs,) = [line[1:] for line in printed if len(line) == 6]
-        assert costs[0] == f"{float(budget):.3f}"
-        optimum = optimal_epsilon(Fraction("0.1"), count, Fraction("1e-6"))
-        assert [f"{count:,}", f"{float(optimum):.3f}", *costs] in cells(name, f"{count:,}")
+@pytest.mark.parametrize(("count", "budget"), [(10, "1"), (100, "5.08"), (1_000, "20.46")])
+def test_compared_rules_have_their_costs_and_the_exact_optimum(count: int, budget: str) -> None:
+    query = xp.randomized_response(epsilon="0.1")
+    odometer = xp.Odometer(xp.Transcript(xp.FiniteSet(["no", "yes"])))
+    for index in range(count):
+        odometer = odometer.add(query, ["no", "yes"][index % 2])
+    standings = xp.report.compare(odometer, epsilon=budget, delta="1e-6").standings
+    names = ("basic", "rogers", "whitehouse", "renyi", "mixture")
+    costs = [f"{standings[name].spent:.3f}" for name in names]
+    assert costs[0] == f"{count / 10:.3f}"
+    optimum = optimal_epsilon(Fraction("0.1"), count, Fraction("1e-6"))
+    expected_row = [f"{count:,}", f"{float(optimum):.3f}", *costs]
+    assert expected_row in cells("docs/explanation/benchmarks.md", f"{count:,}")
+
+
+def test_the_map_of_designs_is_drawn_from_its_predictions() -> None:
+    utility = figure_program("utility")
+    panels = json.loads(utility.NUMBERS.read_text(encoding="utf-8"))
+    drawn = (DOCS / "_static" / "utility_map.svg").read_text(encoding="utf-8")
+    assert drawn == utility.drawn(panels)
 
 
 @pytest.mark.parametrize("delta", ["1e-4", "1e-6"])
 def test_rules_get_ahead_of_sums_where_the_table_says(delta: str) -> None:
     compare = figure_program("compare")
-    (row,) = cells("docs/how-to/compare.md", f"$10^{{-{delta[-1]}}}$")
+    (row,) = cells("docs/explanation/benchmarks.md", f"$10^{{-{delta[-1]}}}$")
     for column, budget in ((1, "0.1"), (2, "1")):
         ahead = [compare.first_ahead(rule, budget, delta) for rule in ("renyi", "whitehouse")]
         assert row[column] == "{} ({})".format(*ahead)

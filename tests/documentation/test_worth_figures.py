@@ -1,4 +1,4 @@
-"""The page on when realized accounting is worth it has the numbers that its script prints."""
+"""The page of benchmarks has the numbers that its script prints."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from benchmarks.budget_lifetime.tables import population_row, row
 
 import expost as xp
 
-PAGE = (Path(__file__).parents[2] / "docs" / "explanation" / "when.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "explanation" / "benchmarks.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
