@@ -1,4 +1,7 @@
-"""The figure and numbers on composition rules in benchmarks.md: ``python docs/figures/compare.py``."""
+"""The figure and numbers on composition rules in docs/explanation/benchmarks.md.
+
+``python docs/figures/compare.py``
+"""
 
 from __future__ import annotations
 
