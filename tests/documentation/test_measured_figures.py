@@ -221,6 +221,11 @@ def test_compared_rules_have_their_costs_and_the_exact_optimum(count: int, budge
     assert expected_row in cells("docs/explanation/benchmarks.md", f"{count:,}")
 
 
+def test_the_figure_of_saturating_queries_is_drawn_from_their_likelihoods() -> None:
+    drawn = (DOCS / "_static" / "saturating.svg").read_text(encoding="utf-8")
+    assert drawn == figure_program("saturating").drawn()
+
+
 def test_the_map_of_designs_is_drawn_from_its_predictions() -> None:
     utility = figure_program("utility")
     panels = json.loads(utility.NUMBERS.read_text(encoding="utf-8"))
