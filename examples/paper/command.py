@@ -19,19 +19,21 @@ __all__ = ["command"]
 
 @click.command("reproduce")
 @click.argument("experiment", default="all", metavar="[EXPERIMENT]")
-@click.option("--runs", type=int, help="Runs of each experiment; 50 by default.")
-@click.option("--seed", type=int, default=0, help="Seed of the random queries and responses.")
+@click.option("--runs", type=int, help="Number of runs of each experiment. Default: 50.")
+@click.option(
+    "--seed", type=int, default=0, help="Seed of the random queries and responses, an integer."
+)
 @click.option(
     "--out",
     "-o",
     type=path,
     default=Path("reproduced"),
     metavar="DIR",
-    help="Where to write everything.",
+    help="Folder for the report, the figures and the results.",
 )
-@click.option("--jobs", type=int, help="Runs at the same time; all cores by default.")
-@click.option("--quick", is_flag=True, help="Fewer runs and a wider gap: about a minute.")
-@click.option("--date", metavar="DATE", help="Of the report; today by default.")
+@click.option("--jobs", type=int, help="Number of runs at the same time. Default: one per core.")
+@click.option("--quick", is_flag=True, help="Use fewer runs and a wider gap: about a minute.")
+@click.option("--date", metavar="DATE", help="Date shown on the report (any text). Default: today.")
 @as_json
 def command(
     experiment: str,
@@ -43,7 +45,7 @@ def command(
     date: str | None,
     as_json: bool,
 ) -> None:
-    """Run the experiments of the paper, and write a report. Interrupted runs are continued.
+    """Run the experiments of the paper and write a report. Interrupted runs are continued.
 
     EXPERIMENT is linear, logistic, health, examples, or all of them.
     """

@@ -8,15 +8,17 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 import expost as xp
-from expost.cli.commands import COMMANDS
+from expost.cli._lazy_group import LazyGroup
+from expost.cli.commands import group
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -177,10 +179,44 @@ def test_a_loss_on_a_set_imports_only_what_it_needs(transcript: Path) -> None:
 
 
 def test_the_list_of_commands_says_what_each_says_of_itself() -> None:
-    for name, summary in COMMANDS.items():
+    for name, summary in group.summaries.items():
         command = import_module(f"expost.cli.{name.replace('-', '_')}").command
         assert command.name == name
         assert " ".join(command.help.split()).startswith(summary.rstrip("."))
+
+
+def _all_commands(parent: LazyGroup) -> Iterator[click.Command]:
+    context = click.Context(parent)
+    for name in parent.list_commands(context):
+        command = parent.get_command(context, name)
+        assert command is not None
+        yield command
+        if isinstance(command, LazyGroup):
+            yield from _all_commands(command)
+
+
+def test_every_option_and_every_argument_has_help() -> None:
+    silent = [
+        f"{command.name} {parameter.name}"
+        for command in _all_commands(group)
+        for parameter in command.params
+        if not (
+            parameter.help
+            if isinstance(parameter, click.Option)
+            else str(parameter.metavar).strip("[].") in str(command.help).split()
+        )
+    ]
+    assert silent == []
+
+
+def test_help_lists_the_commands_by_task(run: Run) -> None:
+    lines = [line for line in run("--help")[1].splitlines() if line.strip()]
+    tasks = ["Start:", "One subject:", "Many subjects:", "Check:", "Setup:"]
+    starts = [lines.index(task) for task in tasks]
+    assert starts == sorted(starts)
+    assert [lines[start + 1].split()[0] for start in starts] == [
+        "demo", "decide", "ledger", "loss", "doctor"
+    ]  # fmt: skip
 
 
 def test_the_version_is_printed(run: Run) -> None:

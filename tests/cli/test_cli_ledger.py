@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import expost as xp
-from expost.cli.ledger import COMMANDS
+from expost.cli.ledger import command as ledger_group
 from expost.device.device import Device
 from support.missing_packages import COMMAND_LINE, run_without
 from support.page_checks import checked
@@ -134,15 +134,15 @@ def refused(run: Run, *arguments: object, code: int = 2) -> str:
 
 
 def test_the_list_of_commands_says_what_each_says_of_itself() -> None:
-    for name, summary in COMMANDS.items():
+    for name, summary in ledger_group.summaries.items():
         command = import_module(f"expost.cli.ledger.{name}").command
         assert command.name == name
         assert " ".join(command.help.split()).startswith(summary.rstrip("."))
 
 
 def test_every_command_is_explained_and_has_json(run: Run) -> None:
-    assert all(f"  {name} " in run("ledger", "--help")[1] for name in COMMANDS)
-    for name in COMMANDS:
+    assert all(f"  {name} " in run("ledger", "--help")[1] for name in ledger_group.summaries)
+    for name in ledger_group.summaries:
         code, out, _ = run("ledger", name, "--help")
         assert code == 0
         assert "--json" in out

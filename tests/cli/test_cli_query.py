@@ -118,4 +118,4 @@ def test_a_misspelt_kind_is_answered_with_the_one_that_is_meant(run: Run) -> Non
     code, out, err = run("query", "randomised_response", "--epsilon", 1)
     assert (code, out) == (2, "")
     assert err.endswith("did you mean 'randomized_response'?\n")
-    assert run("nwe")[2] == "expost: there is no command 'nwe'; did you mean 'new'?\n"
+    assert run("nwe")[2] == "expost: no such command 'nwe'; did you mean 'new'?\n"

@@ -72,9 +72,7 @@ def test_a_table_with_semicolons_is_known(run: Run, file: Path) -> None:
 
 
 def test_a_misspelt_command_is_known(run: Run) -> None:
-    assert (
-        run("esitmate")[2] == "expost: there is no command 'esitmate'; did you mean 'estimate'?\n"
-    )
+    assert run("esitmate")[2] == "expost: no such command 'esitmate'; did you mean 'estimate'?\n"
 
 
 def test_nothing_is_left_of_a_budget_that_is_spent(run: Run, file: Path) -> None:

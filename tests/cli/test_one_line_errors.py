@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import expost as xp
-from expost.cli.commands import COMMANDS
-from expost.cli.ledger import COMMANDS as LEDGER_COMMANDS
+from expost.cli.commands import group
+from expost.cli.ledger import command as ledger_group
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -136,8 +136,8 @@ def _write_other_files() -> None:
 
 
 ERRORS = [
-    ("nonsense", "there is no command 'nonsense'"),
-    ("losss transcript.json", "there is no command 'losss'; did you mean 'loss'?"),
+    ("nonsense", "no such command 'nonsense'"),
+    ("losss transcript.json", "no such command 'losss'; did you mean 'loss'?"),
     ("--nonsense", "No such option '--nonsense'."),
     (
         "demo --out nowhere/odometer.png --json",
@@ -599,7 +599,7 @@ ERRORS = [
     ("compare transcript.json --epsilon-budget 0", "epsilon: must be greater than 0"),
     ("compare transcript.json --epsilon-budget inf", "epsilon: must be a finite number"),
     ("compare transcript.json --nodes 0", "nodes: must be an integer from 1 to 1000000000"),
-    ("ledger nonsense", "there is no command 'nonsense'"),
+    ("ledger nonsense", "no such command 'nonsense'"),
     (
         "ledger create study.db --values no,yes --budget 1",
         "study.db.checkpoint: already exists; checkpoints are never overwritten",
@@ -763,7 +763,7 @@ ERRORS = [
     ("verify proof.json transcript.json", "proof.json: is a proof; a transcript is needed here"),
     (
         "completion tcsh",
-        "Invalid value for '{bash|zsh|fish}': 'tcsh' is not one of 'bash', 'zsh', 'fish'.",
+        "Invalid value for 'SHELL': 'tcsh' is not one of 'bash', 'zsh', 'fish'.",
     ),
     (
         "doctor transcript.json --secrets secret.json",
@@ -805,5 +805,5 @@ def test_a_file_that_is_no_ledger_is_an_error_of_the_ledger(
 
 def test_every_command_is_in_the_table() -> None:
     first, second = zip(*((*shlex.split(row[0]), "")[:2] for row in ERRORS), strict=True)
-    assert set(COMMANDS) <= set(first)
-    assert set(LEDGER_COMMANDS) <= set(second)
+    assert set(group.summaries) <= set(first)
+    assert set(ledger_group.summaries) <= set(second)

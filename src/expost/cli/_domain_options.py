@@ -39,25 +39,27 @@ T = TypeVar("T")
 
 _CHOICES = [
     click.option(
-        "--values", metavar="LIST", help="All that the value can be: no,yes or the integers 0..10."
+        "--values", metavar="LIST", help="All possible values: no,yes, or the integers 0..10."
     ),
     click.option(
         "--coordinate",
         "coordinates",
         multiple=True,
         metavar="NAME=SIDE",
-        help=f"In place of values, one for each coordinate of a box: {_EXAMPLE}.",
+        help=f"One coordinate of a box, instead of --values; repeatable: {_EXAMPLE}.",
     ),
-    file_option("--domain", "DOMAIN", "In place of both, a file that has the domain (JSON)."),
-    click.option("--budget", metavar="E", help="The budget in nats, exact as written."),
+    file_option(
+        "--domain", "DOMAIN", "File with the domain (JSON), such as a transcript. Replaces both."
+    ),
+    click.option("--budget", metavar="E", help="Budget in nats, exact as written: 0.5 or 1/3."),
     click.option(
         "--filter",
         "kind",
         type=click.Choice(list(_FILTERS)),
         default=BayesianFilter.kind,
-        help="What is held against the budget: the realized loss, or with basic the epsilons.",
+        help="Privacy filter. basic adds up the epsilons; the others use the realized loss.",
     ),
-    click.option("--delta", metavar="D", help="For an (epsilon, delta) budget, of Algorithm 4."),
+    click.option("--delta", metavar="D", help="Delta of an (ε, δ) budget. Default: none."),
 ]
 
 

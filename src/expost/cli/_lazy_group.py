@@ -12,21 +12,26 @@ __all__ = ["LazyGroup"]
 
 
 class LazyGroup(click.Group):
-    """Commands by their names, with what ``--help`` says about each, in that order.
+    """Commands by task, with the summary of each that ``--help`` prints, in that order.
 
     A command is a module of the same name in ``package``, so that ``--help`` is instant.
     """
 
-    def __init__(self, *arguments: Any, package: str, listed: Mapping[str, str], **options: Any):
+    def __init__(
+        self, *arguments: Any, package: str, tasks: Mapping[str, Mapping[str, str]], **options: Any
+    ):
         super().__init__(*arguments, **options)
         self._package = package
-        self.listed = listed
+        self._tasks = tasks
+        self.summaries = {
+            name: summary for commands in tasks.values() for name, summary in commands.items()
+        }
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.listed)
+        return list(self.summaries)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self.listed:
+        if cmd_name not in self.summaries:
             return None
         module = import_module(f"{self._package}.{cmd_name.replace('-', '_')}")
         command: click.Command = module.command
@@ -35,14 +40,18 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args[0] not in self.listed and not args[0].startswith("-"):
+        if args[0] not in self.summaries and not args[0].startswith("-"):
             from expost.errors import did_you_mean
 
             raise click.UsageError(
-                f"there is no command {args[0]!r}{did_you_mean(args[0], self.listed)}"
+                f"no such command {args[0]!r}{did_you_mean(args[0], self.summaries)}"
             )
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(self.listed.items()))
+        widest = max(map(len, self.summaries))
+        for task, commands in self._tasks.items():
+            with formatter.section(task):
+                formatter.write_dl(
+                    [(name.ljust(widest), summary) for name, summary in commands.items()]
+                )

@@ -33,7 +33,7 @@ path = click.Path(path_type=Path)
 def file_option(
     name: str, metavar: str, text: str, **attributes: Any
 ) -> Callable[[Command], Command]:
-    """Declare an option that names a file or a folder; ``text`` is what ``--help`` says."""
+    """Declare an option that names a file or a folder; ``text`` is its help."""
     return click.option(name, type=path, metavar=metavar, help=text, **attributes)
 
 
@@ -46,37 +46,45 @@ transcript_file = click.argument("file", type=path, metavar="FILE")
 next_query = file_option(
     "--query",
     "QUERY",
-    "The next query (JSON); of a file of queries, one by its id: QUERIES#ID.",
+    "Next query (JSON), or one query of a file of queries: QUERIES#ID.",
     required=True,
 )
 queries_file = file_option(
     "--queries",
     "QUERIES",
-    "All queries about their value (JSON); a folder of transcripts or a ledger needs none.",
+    "File of queries (JSON). Not needed for a folder of transcripts or a ledger.",
 )
 composition_delta = click.option(
-    "--delta", metavar="D", help="For composition; that of the file's filter by default."
+    "--delta", metavar="D", help="Delta of composition. Default: that of FILE's filter."
 )
 
 about = click.option(
     "--about",
     metavar="NAMES",
-    help="Of a record: the attribute, smokes, or some of them together, smokes,region.",
+    help="Attributes of a record: one, as in smokes, or several together, as in smokes,region.",
 )
 step = click.option(
-    "--at", "step", type=int, metavar="STEP", help="The step, if one of them changes."
+    "--at",
+    "step",
+    type=int,
+    metavar="STEP",
+    help="Time step, from 1, if one of these attributes changes.",
 )
 
 page_date = click.option(
-    "--date", metavar="DATE", help="Of the page, any text; by default, when FILE was last written."
+    "--date",
+    metavar="DATE",
+    help="Date shown on the page (any text). Default: modification time of the input.",
 )
 
 _gap = click.option(
-    "--gap", type=float, default=GAP, help="On a box: how wide the loss may be, in nats."
+    "--gap", type=float, default=GAP, help="Largest width of the loss interval on a box, in nats."
 )
-_nodes = click.option("--nodes", type=int, help="On a box: the limit of nodes of every search.")
+_nodes = click.option(
+    "--nodes", type=int, help="Maximum nodes of each search (box domains). Default: 100,000."
+)
 _threads = click.option(
-    "--threads", type=int, default=1, help="On a box: 1, or 2 for one per side."
+    "--threads", type=int, default=1, help="Threads of each search (box domains): 1 or 2."
 )
 
 

@@ -49,7 +49,7 @@ def warn(message: str) -> None:
     click.echo(make_printable(f"expost: warning: {message}"), err=True)
 
 
-as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""``expost ask``: one query of the subject whose transcript is a file."""
+"""``expost ask``: ask a query and record the response."""
 
 from __future__ import annotations
 
@@ -27,13 +27,17 @@ __all__ = ["command"]
 @file_option(
     "--secret",
     "SECRET",
-    "The subject's value (JSON); without it there is a prompt. Where attributes change, the "
-    "file of its history.",
+    "File with the subject's value (JSON), or with its history if attributes change. Default: "
+    "prompt for the value.",
 )
 @search_options()
 @as_json
 def command(file: Path, query: Path, secret: Path | None, effort: Effort, as_json: bool) -> None:
-    """Ask a query and record the response, before it is shown."""
+    """Ask a query and record the response, before it is shown.
+
+    FILE is the subject's transcript (JSON), which gets the exchange. Exits with 1 if the query is
+    refused.
+    """
     transcript, _, next_query_ = read_dry_run(file, query)
     with progress_line() as line:
         session = FileSession(

@@ -1,4 +1,4 @@
-"""``expost audit``: whether every subject's budget was respected at every exchange."""
+"""``expost audit``: check that every subject's budget was respected at every exchange."""
 
 from __future__ import annotations
 
@@ -53,26 +53,26 @@ _UNIT = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 @click.command("audit")
 @click.argument("answers", type=path, metavar="ANSWERS")
 @queries_file
-@file_option("--filter", "FILTER", "The privacy filter that was promised (JSON).", required=True)
-@out_option("OUT", "A folder for losses.parquet, summary.json and audit.html.")
-@file_option("--csv", "CSV", "A table for spreadsheets, with a row per subject.")
+@file_option("--filter", "FILTER", "Privacy filter that was promised (JSON).", required=True)
+@out_option("OUT", "Folder for losses.parquet, summary.json and audit.html. Default: no files.")
+@file_option("--csv", "CSV", "Table for spreadsheets, with a row per subject (.csv).")
 @click.option(
     "--engine",
     type=click.Choice(["polars", "spark"]),
     default="polars",
-    help="In this process, or on the Spark that is set up here.",
+    help="Engine: this process, or the Spark installation.",
 )
 @click.option(
     "--expect",
     type=click.IntRange(min=1),
     metavar="N",
-    help="The number of subjects; another number is bad input.",
+    help="Expected number of subjects; any other number is an error.",
 )
 @click.option(
     "--memory",
     metavar="SIZE",
     show_default="2G",
-    help="For the rows of a log: more is done in parts.",
+    help="Memory for the rows of a log; a larger log is processed in parts.",
 )
 @page_date
 @search_options(threads=False)
@@ -92,8 +92,8 @@ def command(
     """Check that every subject's budget was respected at every exchange.
 
     ANSWERS is a log (CSV, JSONL or Parquet, or a folder of these) with the columns subject, order,
-    query and response, or a folder of transcripts. Exits with 1 if a budget was not respected. An
-    audit that was interrupted goes on in the same OUT.
+    query and response, or a folder of transcripts. Exits with 1 if a budget was not respected. To
+    continue an interrupted audit, repeat it with the same OUT.
     """
     if not answers.exists():
         raise InvalidInput("cannot be read: No such file or directory", os.fspath(answers))

@@ -24,11 +24,14 @@ _RETRY_FACTOR = 10
 
 @click.command("certify")
 @transcript_file
-@out_option("PROOF", "Where to write it; an existing proof is replaced.", required=True)
+@out_option("PROOF", "File for the proof (JSON). An existing proof is replaced.", required=True)
 @search_options(threads=False)
 @prints_result
 def command(file: Path, out: Path, effort: Effort) -> Result:
-    """Write a proof of an upper bound on the realized loss, for anyone to check."""
+    """Write a proof of an upper bound on the realized loss, for anyone to check.
+
+    FILE is a transcript (JSON).
+    """
     check_output(out, PROOF, file)
     transcript = load_transcript(file)
     with with_progress(effort) as (watched_effort, line):

@@ -1,4 +1,4 @@
-"""``expost check-client``: does a client do what it claims?"""
+"""``expost check-client``: test whether a client samples as claimed."""
 
 from __future__ import annotations
 
@@ -22,17 +22,23 @@ __all__ = ["command"]
 
 @click.command("check-client")
 @click.argument("pairs", type=path, metavar="PAIRS")
-@file_option("--query", "CLAIM", "What it claims to be (JSON).", required=True)
-@file_option("--domain", "DOMAIN", "A domain, or a file that has one (JSON).", required=True)
+@file_option("--query", "CLAIM", "Query that the client claims to answer (JSON).", required=True)
+@file_option(
+    "--domain", "DOMAIN", "File with the domain (JSON), such as a transcript.", required=True
+)
 @click.option(
     "--confidence",
     default="0.95",
     help="Confidence of a refutation, over all comparisons together.",
 )
-@click.option("--permanent", is_flag=True, help="A subject's response to an input stays the same.")
+@click.option(
+    "--permanent",
+    is_flag=True,
+    help="The client gives a subject the same response to the same input again.",
+)
 @prints_result
 def command(pairs: Path, query: Path, domain: Path, confidence: str, permanent: bool) -> Result:
-    """Test whether a client samples as claimed. Exits with 1 if that is refuted.
+    """Test whether a client samples as claimed. Exits with 1 if the test refutes it.
 
     PAIRS is a table of inputs and the client's outputs (CSV).
     """

@@ -1,7 +1,7 @@
 """The command line: parse input, show results, no arithmetic.
 
-Exit codes: 0 done, 1 a negative outcome of a check or an action, 2 bad input, 3 a proof that holds
-and does not show that the loss is within the budget, 70 an error of ours.
+Exit codes: 0 done, 1 a negative outcome of a check or an action, 2 bad input, 70 an error of ours.
+Code 3 is for a proof that holds but does not show that the loss is within the budget.
 """
 
 from __future__ import annotations
@@ -16,39 +16,49 @@ import click
 from expost import __version__
 from expost.cli._lazy_group import LazyGroup
 
-__all__ = ["COMMANDS", "group", "run"]
+__all__ = ["group", "run"]
 
-COMMANDS = {
-    "demo": "Show the idea in a minute.",
-    "design": "Predict the accuracy of each study design and recommend one.",
-    "forecast": "Forecast how many subjects will accept a query, now and in later rounds.",
-    "new": "Create a transcript for a subject.",
-    "query": "Create a query file.",
-    "loss": "Compute the realized privacy loss of one or many subjects.",
-    "audit": "Check that every subject's budget was respected at every exchange.",
-    "decide": "Check whether a query would be accepted (dry run).",
-    "ask": "Ask a query and record the response.",
-    "next": "Advance a subject's history to the next time step.",
-    "estimate": "Estimate means, frequencies or distributions from many subjects.",
-    "explain": "Explain a transcript in plain language.",
-    "plot": "Plot the loss after each response.",
-    "compare": "Compare accounting methods on a transcript.",
-    "ledger": "Run a durable study (crash-safe budgets for many subjects).",
-    "check-client": "Test whether a client samples as claimed.",
-    "reproduce": "Run the experiments of the paper, and write a report.",
-    "certify": "Write a proof of an upper bound on the realized loss.",
-    "verify": "Check a proof of an upper bound on the realized loss.",
-    "completion": "Print a shell completion script.",
-    "doctor": "Check the installation and suggest fixes.",
+_TASKS = {
+    "Start": {
+        "demo": "Show the idea in a minute.",
+        "design": "Predict the accuracy of each study design and recommend one.",
+        "new": "Create a transcript for a subject.",
+        "query": "Create a query file.",
+    },
+    "One subject": {
+        "decide": "Check whether a query would be accepted (dry run).",
+        "ask": "Ask a query and record the response.",
+        "next": "Advance a subject's history to the next time step.",
+        "explain": "Explain a transcript in plain language.",
+        "plot": "Plot the loss after each response.",
+        "compare": "Compare accounting methods on a transcript.",
+    },
+    "Many subjects": {
+        "ledger": "Run a durable study (crash-safe budgets for many subjects).",
+        "forecast": "Forecast how many subjects will accept a query, now and in later rounds.",
+        "estimate": "Estimate means, frequencies or distributions from many subjects.",
+    },
+    "Check": {
+        "loss": "Compute the realized privacy loss of one or many subjects.",
+        "audit": "Check that every subject's budget was respected at every exchange.",
+        "certify": "Write a proof of an upper bound on the realized loss.",
+        "verify": "Check a proof of an upper bound on the realized loss.",
+        "check-client": "Test whether a client samples as claimed.",
+        "reproduce": "Run the experiments of the paper and write a report.",
+    },
+    "Setup": {
+        "doctor": "Check the installation and suggest fixes.",
+        "completion": "Print a shell completion script.",
+    },
 }
-"""What ``--help`` says about each, in the order of the list."""
+"""The summaries that ``--help`` prints, by task."""
 
 
 @click.group(
     "expost",
     cls=LazyGroup,
     package="expost.cli",
-    listed=COMMANDS,
+    tasks=_TASKS,
     context_settings={"show_default": True},
 )
 @click.version_option(__version__, message="expost %(version)s")
@@ -57,7 +67,7 @@ def group() -> None:
 
 
 class _Patient(io.FileIO):
-    """An output whose reader may stop (``| head -1``): the exit code stays what it is."""
+    """An output whose reader may stop (``| head -1``) without changing the exit code."""
 
     lost = False
 
@@ -74,7 +84,7 @@ class _Patient(io.FileIO):
 
 
 def run() -> None:
-    """Run the command line; whatever goes wrong is one line on standard error, and an exit code."""
+    """Run the command line. Any error is one line on standard error, and an exit code."""
     import warnings
 
     from expost.errors import ExpostError, InvalidInput

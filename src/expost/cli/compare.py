@@ -1,4 +1,4 @@
-"""``expost compare``: what different accountings say about a transcript, and accept next."""
+"""``expost compare``: compare accounting methods on a transcript."""
 
 from __future__ import annotations
 
@@ -29,12 +29,15 @@ Row = tuple[str, str, str, str]
 @transcript_file
 @composition_delta
 @click.option(
-    "--epsilon-budget", metavar="E", help="The budget; that of the file's filter by default."
+    "--epsilon-budget", metavar="E", help="Budget in nats. Default: that of FILE's filter."
 )
 @search_options()
 @prints_result
 def command(file: Path, delta: str | None, epsilon_budget: str | None, effort: Effort) -> Result:
-    """Compare accounting methods on a transcript, and how many more queries each would accept."""
+    """Compare accounting methods on a transcript, and how many more queries each would accept.
+
+    FILE is a transcript with at least one exchange (JSON).
+    """
     transcript = load_transcript(file)
     if transcript.filter is None and epsilon_budget is None:
         reason = "the transcript names no filter, so there is no budget; give --epsilon-budget"

@@ -1,4 +1,4 @@
-"""``expost completion``: what a shell needs to complete commands, options and file names."""
+"""``expost completion``: print a shell completion script."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _SHELLS: dict[str, type[ShellComplete]] = {
 
 
 @click.command("completion")
-@click.argument("shell", type=click.Choice(list(_SHELLS)))
+@click.argument("shell", type=click.Choice(list(_SHELLS)), metavar="SHELL")
 @prints_result
 @click.pass_context
 def command(context: click.Context, shell: str) -> Result:
     """Print a shell completion script.
 
-    It completes commands, options and file names. For bash and zsh put
-    eval "$(expost completion bash)" into ~/.bashrc, or the same with zsh into ~/.zshrc. For fish
-    save what is printed as ~/.config/fish/completions/expost.fish.
+    SHELL is bash, zsh or fish. The script completes commands, options and file names. For bash, put
+    eval "$(expost completion bash)" into ~/.bashrc. For zsh, put the same with zsh into ~/.zshrc.
+    For fish, save the output as ~/.config/fish/completions/expost.fish.
     """
     group = context.find_root().command
     script = _SHELLS[shell](group, {}, "expost", "_EXPOST_COMPLETE").source().strip()

@@ -1,4 +1,4 @@
-"""``expost decide``: would the filter of a transcript accept one more query?"""
+"""``expost decide``: check whether a query would be accepted (dry run)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ def read_dry_run(file: Path, query_file: Path) -> tuple[Transcript, Filter, Quer
 @search_options()
 @prints_result
 def command(file: Path, query: Path, effort: Effort) -> Result:
-    """Check whether a query would be accepted (dry run). Changes nothing."""
+    """Check whether a query would be accepted (dry run).
+
+    FILE is a transcript with a filter (JSON). Nothing is changed.
+    """
     transcript, filter_, next_query_ = read_dry_run(file, query)
     with with_progress(effort) as (watched_effort, _):
         odometer = Odometer(transcript, effort=watched_effort)

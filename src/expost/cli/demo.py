@@ -91,13 +91,14 @@ def ratio_of(odometer: Odometer) -> Fraction:
 
 
 @click.command("demo")
-@file_option("--out", "PICTURE", "Where to save a picture; none by default.")
-@click.option("--seed", type=int, default=3, help="Seed of the simulated people.")
+@file_option("--out", "PICTURE", "File for a picture (.png, .svg or .pdf). Default: no picture.")
+@click.option("--seed", type=int, default=3, help="Seed of the simulated people, an integer.")
 @prints_result
 def command(out: Path | None, seed: int) -> Result:
     """Show the idea in a minute.
 
-    First comes an example of the paper, then what a budget reveals in four designs."""
+    Print an example of the paper, then what a budget reveals in four designs.
+    """
     check_output(out, PICTURE)
     steps = running_example()
     designs = _simulate_designs(seed)

@@ -44,9 +44,9 @@ _BUDGETS = (Fraction(1, 4), Fraction(1, 2), Fraction(2))
 
 @click.command("design")
 @click.argument("study", type=path, metavar="STUDY")
-@file_option("--html", "PAGE", "Also write a page for a meeting, with figures.")
-@click.option("--repetitions", type=int, default=REPETITIONS, help="How many groups are simulated.")
-@click.option("--seed", type=int, default=0, help="Of the simulation.")
+@file_option("--html", "PAGE", "File for a page with figures, for a meeting. Default: no page.")
+@click.option("--repetitions", type=int, default=REPETITIONS, help="Number of simulated groups.")
+@click.option("--seed", type=int, default=0, help="Seed of the simulation, an integer.")
 @page_date
 @as_json
 def command(
@@ -59,7 +59,7 @@ def command(
 ) -> None:
     """Predict the accuracy of each study design and recommend one.
 
-    STUDY says whom it is about, what for, and within which budget (JSON).
+    STUDY is a file with the subjects, the goals and the budget of the study (JSON).
     """
     check_output(html, PAGE, study)
     with progress_line() as line:

@@ -172,12 +172,12 @@ _path = click.Path(path_type=Path)
 
 @click.command("doctor")
 @click.argument("file", type=_path, metavar="[FILE]", required=False)
-@click.option("--secret", type=_path, metavar="SECRET", help="A file with a subject's value.")
+@click.option("--secret", type=_path, metavar="SECRET", help="File with a subject's value.")
 @prints_result
 def command(file: Path | None, secret: Path | None) -> Result:
     """Check the installation and suggest fixes.
 
-    FILE is a transcript. Also check who else may read or write it, and SECRET. Exits with 1 if
+    FILE is a transcript (JSON). Also check who may read or write FILE and SECRET. Exits with 1 if
     there is a problem.
     """
     try:

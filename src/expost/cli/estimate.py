@@ -1,4 +1,4 @@
-"""``expost estimate``: means, frequencies and distributions of a group, with intervals."""
+"""``expost estimate``: estimate means, frequencies or distributions from many subjects."""
 
 from __future__ import annotations
 
@@ -37,38 +37,41 @@ _DUST = 1e-5
 @click.command("estimate")
 @click.argument("data", type=path, metavar="DATA")
 @queries_file
-@click.option("--mean", "key", metavar="ID", help="The mean of the score that a query is about.")
-@click.option("--frequencies", "naive", is_flag=True, help="The share of each value, unbiased.")
+@click.option("--mean", "key", metavar="ID", help="Query whose mean score to estimate.")
+@click.option(
+    "--frequencies", "naive", is_flag=True, help="Estimate the share of each value, unbiased."
+)
 @about
 @step
 @click.option(
     "--planned",
     is_flag=True,
-    help="With --about: who was asked what did not depend on responses.",
+    help="Leave out other attributes: the choice of questions did not depend on responses. With "
+    "--about.",
 )
 @click.option(
     "--likelihood",
     is_flag=True,
-    help="With --mean: valid under a filter too, if no response is missing.",
+    help="Use a likelihood, which is valid under a filter if no response is missing. With --mean.",
 )
 @file_option(
     "--support",
     "POINTS",
-    "On a box, with --likelihood: points (CSV) over which values are distributed.",
+    "Points over which the values are distributed, on a box with --likelihood (CSV).",
 )
 @click.option(
     "--incomplete",
     is_flag=True,
-    help="The subjects gave responses that are not in DATA: warn that this may be biased.",
+    help="Warn of bias, because the subjects gave responses that are not in DATA.",
 )
-@click.option("--confidence", default="0.95", help="Of the intervals, each by itself.")
+@click.option("--confidence", default="0.95", help="Confidence of each interval by itself.")
 @click.option(
     "--repetitions",
     type=int,
-    help="By likelihood: resample subjects so often, for intervals that are narrower at the edge.",
+    help="Number of resamplings of subjects, for narrower intervals at the edge. Default: none.",
 )
-@click.option("--seed", type=int, default=0, help="With --repetitions: which subjects are drawn.")
-@out_option("PICTURE", "Where to draw it; .png, .svg or .pdf. An existing picture is replaced.")
+@click.option("--seed", type=int, default=0, help="Seed of the resampling, an integer.")
+@out_option("PICTURE", "File for a picture (.png, .svg or .pdf). An existing picture is replaced.")
 @prints_result
 def command(
     data: Path,
@@ -88,9 +91,9 @@ def command(
 ) -> Result:
     """Estimate means, frequencies or distributions from many subjects.
 
-    By default it is how the values are distributed; of a record, those of the attributes --about,
-    estimated together with all that was asked about if who was asked may depend on it.
-    DATA has the answers (CSV, JSONL, Parquet), or is a folder of transcripts.
+    DATA has the answers (CSV, JSONL, Parquet), or is a folder of transcripts. Without --mean and
+    --frequencies, estimate the distribution of the values. For records, name attributes with
+    --about; other attributes that were asked about are estimated along with them.
     """
     if (key is not None and naive) or (likelihood and key is None):
         raise InvalidInput("give --mean ID, perhaps with --likelihood, or --frequencies, or none")

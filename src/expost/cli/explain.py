@@ -1,4 +1,4 @@
-"""``expost explain``: a transcript in plain words."""
+"""``expost explain``: explain a transcript in plain language."""
 
 from __future__ import annotations
 
@@ -30,9 +30,13 @@ __all__ = ["command"]
 
 @click.command("explain")
 @transcript_file
-@file_option("--prior", "PRIOR", "How likely each value was before (CSV).")
-@click.option("--statement", metavar="TEXT", help="With --prior: a statement, such as 'age >= 60'.")
-@file_option("--html", "OUT", "Where to save it as a page; an existing page is replaced.")
+@file_option("--prior", "PRIOR", "Probabilities of the values before the answers (CSV).")
+@click.option(
+    "--statement",
+    metavar="TEXT",
+    help="Statement about the value, such as 'age >= 60', with --prior.",
+)
+@file_option("--html", "OUT", "File for a page (.html). An existing page is replaced.")
 @page_date
 @search_options()
 @prints_result
@@ -46,9 +50,9 @@ def command(
 ) -> Result:
     """Explain a transcript in plain language.
 
-    It says what was asked and answered, what that did to the loss, and what the loss means.
-
-    With a prior and a statement: how much the answers change its probability.
+    FILE is a transcript (JSON). Print its questions and answers, what they did to the loss, and
+    what the loss means. With a prior and a statement, also print how much the answers change the
+    probability of the statement.
     """
     if date is not None and html is None:
         raise InvalidInput("requires --html", "--date")

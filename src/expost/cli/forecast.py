@@ -1,4 +1,4 @@
-"""``expost forecast``: how many will answer a query now, and in further rounds."""
+"""``expost forecast``: forecast how many subjects will accept a query, now and in later rounds."""
 
 from __future__ import annotations
 
@@ -30,12 +30,18 @@ _DATABASE = b"SQLite format 3\0"
 @click.command("forecast")
 @click.argument("data", metavar="DATA")
 @queries_file
-@file_option("--filter", "FILTER", "The privacy filter (JSON); transcripts name theirs.")
+@file_option(
+    "--filter",
+    "FILTER",
+    "Privacy filter (JSON). Default: the one that transcripts or the ledger name.",
+)
 @next_query
 @checkpoint_file
-@click.option("--rounds", type=int, default=5, help="How often it is asked.")
-@file_option("--prior", "PRIOR", "On a box: points that values are like (CSV).")
-@click.option("--seed", type=int, default=0, help="Of the simulation.")
+@click.option("--rounds", type=int, default=5, help="Number of rounds in which the query is asked.")
+@file_option(
+    "--prior", "PRIOR", "Points that stand for the values of the subjects, on a box (CSV)."
+)
+@click.option("--seed", type=int, default=0, help="Seed of the simulation, an integer.")
 @prints_result
 def command(
     data: str,
@@ -49,8 +55,8 @@ def command(
 ) -> Result:
     """Forecast how many subjects will accept a query, now and in later rounds.
 
-    DATA has all answers that they gave (CSV, JSONL, Parquet), or is a folder of transcripts, or a
-    ledger: a file, or the URL of a PostgreSQL. Who has not answered anything so far is not counted.
+    DATA has all answers of the subjects (CSV, JSONL, Parquet). Or it is a folder of transcripts, or
+    a ledger: a file, or the URL of a PostgreSQL database. Subjects without answers are not counted.
     """
     accepting: int | None = None
     with progress_line() as line:

@@ -30,26 +30,28 @@ _TABLES = (".csv", ".jsonl", ".parquet")
     "data",
     type=path,
     metavar="DATA",
-    help="Answers of many subjects (CSV, JSONL, Parquet), all about one value of each; or a "
-    "folder of their transcripts.",
+    help="Answers of many subjects about one value each (CSV, JSONL, Parquet), or a folder of "
+    "transcripts.",
 )
 @file_option(
     "--queries",
     "QUERIES",
-    "With --many: all queries about their value (JSON); a folder needs none.",
+    "File of queries (JSON), with --many. Not needed for a folder.",
 )
 @click.option(
     "--budget",
     metavar="E",
-    help="With --many: how many are over it at the end; in a folder, the filters' by default.",
+    help="Budget in nats, to count the subjects over it at the end, with --many. Default: that of "
+    "the filters in a folder.",
 )
 @out_option(
-    "OUT", "With --many: where to save the losses. An existing table of losses is replaced."
+    "OUT",
+    "Table for the losses, with --many (.csv, .jsonl or .parquet). An existing one is replaced.",
 )
 @file_option(
     "--plot",
     "PICTURE",
-    "With --many: where to save a histogram; .png, .svg or .pdf, replaced if there.",
+    "Histogram, with --many (.png, .svg or .pdf). An existing picture is replaced.",
 )
 @search_options()
 @prints_result
@@ -64,8 +66,8 @@ def command(
 ) -> Result:
     """Compute the realized privacy loss of one or many subjects.
 
-    It bounds what anyone who sees all responses of a subject can have learned. FILE is a transcript
-    (JSON).
+    The loss bounds what anyone who sees all responses of a subject can have learned. FILE is a
+    transcript (JSON).
     """
     if file is not None and data is None and (queries or budget or out or plot) is None:
         return _compute_loss(file, effort)

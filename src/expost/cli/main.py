@@ -12,7 +12,7 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command line; whatever goes wrong is one line on standard error, and an exit code."""
+    """Run the command line. Any error is one line on standard error, and an exit code."""
     # Threads of NumPy's linear algebra wait for work in a loop at first, and at the start there is
     # none: a tenth of a second of processor time, a third of a short command. So they sleep.
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")

@@ -1,4 +1,4 @@
-"""``expost new``: the first file of a subject, with a domain, a budget, and nothing asked."""
+"""``expost new``: create a transcript for a subject."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ __all__ = ["command"]
 def command(file: Path, domain_options: DomainOptions) -> Result:
     """Create a transcript for a subject.
 
-    It has a domain and a budget, and nothing was asked so far. What no option says is asked for.
-    FILE must not exist: domain and budget are fixed before the first response. No file
-    is ever overwritten.
+    FILE gets a domain and a budget, and no exchanges. The command prompts for anything you don't
+    pass as an option. FILE must not exist, because domain and budget are fixed before the first
+    response. No file is ever overwritten.
     """
     if file.exists() or file.is_symlink():
         raise InvalidInput("already exists; not overwritten", str(file))

@@ -1,4 +1,4 @@
-"""``expost next``: the next step of a subject whose attributes change."""
+"""``expost next``: advance a subject's history to the next time step."""
 
 from __future__ import annotations
 
@@ -21,18 +21,20 @@ __all__ = ["command"]
 @file_option(
     "--secret",
     "HISTORY",
-    "The file of the subject's history (.jsonl); it is made if it is not there.",
+    "History of the subject (.jsonl), which is created if it does not exist.",
     required=True,
 )
 @file_option(
-    "--changes", "CHANGES", "What changed (JSON), or the first record; it is asked for by default."
+    "--changes",
+    "CHANGES",
+    "Changed attributes (JSON), or the first record. Default: prompt for them.",
 )
 @prints_result
 def command(file: Path, secret: Path, changes: Path | None) -> Result:
     """Advance a subject's history to the next time step, with the attributes that changed.
 
-    The first time, it starts the history with the record at the first step. Call it at every step,
-    whether or not anything changed.
+    FILE is the subject's transcript (JSON). The first call starts the history with the record at
+    the first step. Call it at every step, whether or not anything changed.
     """
     check_name(secret, "secret", may_create=True)
     if secret.suffix != ".jsonl":  # a line would be added to what is perhaps no history

@@ -1,4 +1,4 @@
-"""``expost plot``: the odometer of a transcript as a picture."""
+"""``expost plot``: plot the loss after each response."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["command"]
 @transcript_file
 @out_option(
     "PATH",
-    "Where to save the picture; .png, .svg or .pdf. An existing picture is replaced.",
+    "File for the picture (.png, .svg or .pdf). An existing picture is replaced.",
     default=Path("odometer.png"),
 )
 @composition_delta
@@ -31,7 +31,8 @@ __all__ = ["command"]
 def command(file: Path, out: Path, delta: str | None, effort: Effort) -> Result:
     """Plot the loss after each response, next to basic composition and the budget.
 
-    With a delta, here or in the filter of the file, also beside other composition rules.
+    FILE is a transcript (JSON). With a delta, here or in its filter, also plot other composition
+    rules.
     """
     check_picture(out, file)
     transcript = load_transcript(file)

@@ -1,4 +1,4 @@
-"""``expost query``: the file of a query, from options."""
+"""``expost query``: create a query file."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ __all__ = ["command"]
 _KINDS = [kind for kind in FAMILIES if hasattr(queries, kind)]  # others may have been registered
 
 _OPTIONS = {"weights": "--weight", "probabilities": "--row", "utility": "--row"}
-"""What is typed again and again, by the parameter that it makes; others go by their names."""
+"""Repeatable options, by the parameter that they make. Other options have its name."""
 
 
 def _find_constructor(kind: str) -> Callable[..., Query]:
@@ -65,7 +65,7 @@ def _describe_parameters(kind: str) -> str:
 
 
 class _Kind(click.Choice[str]):
-    """One of the kinds; a misspelt one is answered with the one that it looks like."""
+    """One of the kinds. The error for another word suggests the kind that looks most like it."""
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         if value in _KINDS:
@@ -77,52 +77,71 @@ class _Kind(click.Choice[str]):
 
 
 class _Listing(click.Command):
-    """Adds to the help what each kind of query takes."""
+    """Adds the options of each kind of query to the help."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Kinds, and what they take"):
+        with formatter.section("Kinds and their options"):
             formatter.write_dl([(kind, _describe_parameters(kind)) for kind in _KINDS])
 
 
 @click.command("query", cls=_Listing)
 @click.argument("kind", type=_Kind(_KINDS), metavar="KIND")
-@click.option("--epsilon", metavar="E", help="What it may give away, in nats; exact as written.")
+@click.option("--epsilon", metavar="E", help="Privacy parameter ε (exact, such as 0.5 or 1/3).")
 @click.option(
     "--weight",
     "weights",
     multiple=True,
     metavar="NAME=W",
-    help="Of a coordinate: age=-0.059; of categories: region=north:1,south:2; or W alone.",
+    help="Weight of a coordinate (age=-0.059), weights of categories (region=north:1,south:2), "
+    "or a weight without a name; repeatable.",
 )
-@click.option("--intercept", metavar="W", help="Added to the weighted sum; 0 by default.")
-@click.option("--range", metavar="A..B", help="The ends of a score, or of what is answered.")
-@click.option("--clip", is_flag=True, help="A score beyond its range counts as the nearest end.")
-@click.option("--grid", metavar="G", help="What answers are multiples of.")
-@click.option("--sigma", metavar="S", help="The deviation of Gaussian noise.")
-@click.option("--delta", metavar="D", help="Of an (epsilon, delta) guarantee.")
-@click.option("--window", metavar="N", help="Steps that are likelier; the paper's by default.")
-@click.option("--scores", metavar="LIST", help="A score for each value of the domain: 0,3,10.")
-@click.option("--responses", metavar="LIST", help="What may be answered: low,high.")
+@click.option(
+    "--intercept", metavar="W", help="Constant that is added to the weighted sum. Default: 0."
+)
+@click.option("--range", metavar="A..B", help="Ends of the score, or of the responses: 0..12.")
+@click.option("--clip", is_flag=True, help="Replace a score beyond the range by the nearest end.")
+@click.option("--grid", metavar="G", help="Grid: responses are multiples of it.")
+@click.option("--sigma", metavar="S", help="Standard deviation of Gaussian noise.")
+@click.option("--delta", metavar="D", help="Delta of an (ε, δ) guarantee.")
+@click.option(
+    "--window",
+    metavar="N",
+    help="Number of likelier steps. Default: that of the published mechanism.",
+)
+@click.option("--scores", metavar="LIST", help="Scores, one for each value of the domain: 0,3,10.")
+@click.option("--responses", metavar="LIST", help="Possible responses: low,high.")
 @click.option(
     "--row",
     "rows",
     multiple=True,
     metavar="LIST",
-    help="For each value of the domain: probabilities or utilities of the responses, 3/4,1/4.",
+    help="Probabilities or utilities of the responses (3/4,1/4); repeat it for each value.",
 )
-@click.option("--of", metavar="LIST", help="If rows are for classes: that of each value, 0,0,1.")
-@click.option("--sensitivity", metavar="S", help="How far apart two values can be at most.")
-@click.option("--variant", type=click.Choice(list(VARIANTS)), help="Of unary encoding.")
-@click.option("--size", metavar="N", help="Of a subset.")
-@click.option("--order", metavar="N", help="Of a Hadamard matrix: a power of 2 above the values.")
-@click.option("--buckets", metavar="N", help="Of a hash.")
-@click.option("--seed", metavar="HEX", help="Of a hash, another one for every subject.")
+@click.option(
+    "--of",
+    metavar="LIST",
+    help="Classes of the values (0,0,1), if there is one --row for each class.",
+)
+@click.option("--sensitivity", metavar="S", help="Largest distance between two values.")
+@click.option("--variant", type=click.Choice(list(VARIANTS)), help="Variant of unary encoding.")
+@click.option("--size", metavar="N", help="Number of values in a subset.")
+@click.option(
+    "--order",
+    metavar="N",
+    help="Order of the Hadamard matrix: a power of 2 above the number of values.",
+)
+@click.option("--buckets", metavar="N", help="Number of buckets of the hash.")
+@click.option("--seed", metavar="HEX", help="Hash seed (hex); use a different one per subject.")
 @about
 @step
 @click.option(
-    "--for", "asked_of", type=path, metavar="FILE", help="A transcript or domain that it must fit."
+    "--for",
+    "asked_of",
+    type=path,
+    metavar="FILE",
+    help="Transcript or domain (JSON) that the query must fit.",
 )
-@out_option("OUT", "Where to save it; not over a file.")
+@out_option("OUT", "New file for the query. Default: print it.")
 @prints_result
 def command(
     kind: str,
@@ -135,7 +154,7 @@ def command(
 ) -> Result:
     """Create a query file.
 
-    KIND is one of the kinds below.
+    KIND is a mechanism from the list below.
     """
     parameters = _read_parameters(kind)
     if rows:

@@ -18,7 +18,7 @@ _CHECKOUT = Path(__file__).resolve().parents[3]
 @click.command("reproduce", context_settings={"ignore_unknown_options": True})
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def _unavailable(arguments: tuple[str, ...]) -> None:
-    """Run the experiments of the paper, and write a report. Needs a checkout of the repository."""
+    """Run the experiments of the paper and write a report. Needs a checkout of the repository."""
     raise InvalidInput(
         "the experiments are not part of the installed package; get the repository, run "
         "make setup there, and repeat the command with its .venv/bin/expost"

@@ -26,11 +26,11 @@ __all__ = ["command", "proof_lines"]
 @click.argument("proof", type=path, metavar="PROOF")
 @as_json
 def command(file: Path, proof: Path, as_json: bool) -> None:
-    """Check a proof of an upper bound on the realized loss at the end of a transcript.
+    """Check a proof of an upper bound on the realized loss.
 
-    PROOF is what certify has written. Exit code 1 if it fails, with the place; 3 if it holds but
-    does not show that the loss is within a budget without a delta; 1 also if it holds and the
-    budget was not respected on the way.
+    FILE is a transcript, and PROOF a file that expost certify has written. Exits with 1 if the
+    proof fails, or if the budget was not respected at some exchange. Exits with 3 if the proof
+    holds but does not show that the loss is within a budget without a delta.
     """
     with at(str(file)):
         document = read_text(file)
@@ -50,7 +50,7 @@ def command(file: Path, proof: Path, as_json: bool) -> None:
         if as_json:
             show_result(Result({"verified": False, "failed_at": str(error)}, [], 1), as_json=True)
         raise ExpostError(f"the proof fails at {error}") from None
-    code = int(replay.respected is False)  # a good end is no excuse
+    code = int(replay.respected is False)  # whatever the loss is at the end
     if verdict.shows_end_within_budget is False:
         code = NOT_SHOWN
     tree = {"verified": True, **verdict.tree(), **replay.course_tree()}

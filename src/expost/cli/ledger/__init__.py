@@ -6,32 +6,42 @@ import click
 
 from expost.cli._lazy_group import LazyGroup
 
-__all__ = ["COMMANDS", "command"]
+__all__ = ["command"]
 
-COMMANDS = {
-    "create": "Create a ledger with a domain and a budget, which never change.",
-    "register": "Add subjects to a ledger.",
-    "reserve": "Reserve a query for subjects with devices.",
-    "sync": "Answer the sync requests of devices.",
-    "receive": "Take in messages from devices.",
-    "record": "Record answers that were collected elsewhere.",
-    "ask": "Simulate subjects: ask them a query and record their responses.",
-    "status": "Show how a study stands: answers, losses, remaining budgets.",
-    "answers": "Write all answers as a table, for estimates and audits.",
-    "transcript": "Write what one subject was asked and answered.",
-    "audit": "Check that every budget was respected at every exchange.",
-    "report": "Write a page about a study.",
-    "export": "Write a ledger as one file that others can check.",
-    "verify": "Recompute everything in a ledger from its answers.",
-    "backup": "Copy a ledger, even while another process writes to it.",
-    "recover": "Make a restored backup usable again.",
-    "resolve": "Decide about suspended or held subjects.",
-    "end": "End a study permanently.",
+_TASKS = {
+    "Set up": {
+        "create": "Create a ledger with a domain and a budget, which never change.",
+        "register": "Add subjects to a ledger.",
+    },
+    "Collect": {
+        "reserve": "Reserve a query for subjects with devices.",
+        "sync": "Answer the sync requests of devices.",
+        "receive": "Take in messages from devices.",
+        "record": "Record answers that were collected elsewhere.",
+        "ask": "Simulate subjects: ask them a query and record their responses.",
+        "resolve": "Decide about suspended or held subjects.",
+        "end": "End a study permanently.",
+    },
+    "Read": {
+        "status": "Show how a study stands: answers, losses, remaining budgets.",
+        "answers": "Write all answers as a table, for estimates and audits.",
+        "transcript": "Write what one subject was asked and answered.",
+        "report": "Write a page about a study.",
+        "export": "Write a ledger as one file that others can check.",
+    },
+    "Check": {
+        "audit": "Check that every budget was respected at every exchange.",
+        "verify": "Recompute everything in a ledger from its answers.",
+    },
+    "Back up and recover": {
+        "backup": "Copy a ledger, even while another process writes to it.",
+        "recover": "Make a restored backup usable again.",
+    },
 }
-"""What ``--help`` says about each, in the order of the list."""
+"""The summaries that ``--help`` prints, by task."""
 
 
-@click.group("ledger", cls=LazyGroup, package=__name__, listed=COMMANDS)
+@click.group("ledger", cls=LazyGroup, package=__name__, tasks=_TASKS)
 def command() -> None:
     """Run a durable study (crash-safe budgets for many subjects).
 

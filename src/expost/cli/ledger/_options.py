@@ -26,6 +26,7 @@ __all__ = [
     "find_query",
     "find_subject",
     "ledger",
+    "ledger_location",
     "read_lines",
     "round_key",
     "round_query",
@@ -44,7 +45,8 @@ _COMPARED = 10_000
 checkpoint_file = file_option(
     "--checkpoint",
     "FILE",
-    "Checkpoint file. Default: LEDGER.checkpoint, or a file in ~/.local/state/expost for a server.",
+    "Checkpoint file (rollback protection). Default: LEDGER.checkpoint, or a file in "
+    "~/.local/state/expost for a server.",
 )
 round_query = click.option(
     "--query",
@@ -92,12 +94,14 @@ def some_subjects(command: Command) -> Callable[..., None]:
     def called(subject: tuple[str, ...], subjects: Path | None, **options: Any) -> None:
         command(options=SubjectOptions(subject, subjects), **options)
 
-    name = click.option("--subject", multiple=True, metavar="NAME", help="A subject; repeatable.")
+    name = click.option(
+        "--subject", multiple=True, metavar="NAME", help="Name of a subject; repeatable."
+    )
     file = file_option(
         "--subjects",
         "FILE",
-        "Subjects from a table with a column 'subject' (CSV, JSONL, Parquet), or from a text "
-        "file with a name per line.",
+        "Names of subjects: a table with a column 'subject' (CSV, JSONL, Parquet), or a text file "
+        "with a name per line.",
     )
     return name(file(called))
 
@@ -109,7 +113,13 @@ def ledger(command: Command) -> Callable[..., None]:
     def called(location: str, checkpoint: Path | None, **options: Any) -> None:
         command(open_=lambda: Ledger(location, checkpoint=checkpoint), **options)
 
-    return click.argument("location", metavar="LEDGER")(checkpoint_file(called))
+    return ledger_location(checkpoint_file(called))
+
+
+def ledger_location(command: Command) -> Command:
+    """Add the argument LEDGER and a sentence about it."""
+    command.__doc__ = f"{command.__doc__}\n    LEDGER is a file, or the URL of a database."
+    return click.argument("location", metavar="LEDGER")(command)
 
 
 def find_query(study: Ledger, text: str) -> Query:

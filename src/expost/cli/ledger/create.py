@@ -11,7 +11,7 @@ from expost.answers import queries_from_json
 from expost.cli._domain_options import DomainOptions, domain_options
 from expost.cli._options import file_option
 from expost.cli._outputs import Result, prints_result
-from expost.cli.ledger._options import checkpoint_file
+from expost.cli.ledger._options import checkpoint_file, ledger_location
 from expost.errors import InvalidInput, at
 from expost.files.durable import create
 from expost.files.regular import read_text
@@ -23,7 +23,7 @@ __all__ = ["command"]
 
 
 @click.command("create")
-@click.argument("location", metavar="LEDGER")
+@ledger_location
 @click.option("--study", default="", metavar="TEXT", help="Title of the study.")
 @file_option(
     "--queries",

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from expost.cli._outputs import Result, check_output, prints_result
-from expost.cli.ledger._options import checkpoint_file
+from expost.cli.ledger._options import checkpoint_file, ledger_location
 from expost.files.kinds import CHECKPOINT
 from expost.ledger import Ledger, Recovery
 
@@ -17,7 +17,7 @@ __all__ = ["command"]
 
 
 @click.command("recover")
-@click.argument("location", metavar="LEDGER")
+@ledger_location
 @checkpoint_file
 @click.option(
     "--lost",

@@ -24,7 +24,7 @@ _TOGETHER = 1 << 16
     "--kind",
     type=click.Choice(["device", "imported", "simulated"]),
     default="device",
-    help="How they answer: by a device, from a table (record), or in this process (ask).",
+    help="Source of the answers: a device, a table (record), or this process (ask).",
 )
 @prints_result
 def command(open_: Open, file: Path | None, options: SubjectOptions, kind: str) -> Result:

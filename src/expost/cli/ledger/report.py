@@ -15,7 +15,7 @@ from expost.cli._outputs import (
     progress_line,
     todays_date,
 )
-from expost.cli.ledger._options import checkpoint_file, find_subject
+from expost.cli.ledger._options import checkpoint_file, find_subject, ledger_location
 from expost.errors import InvalidInput
 from expost.files.durable import save
 from expost.files.kinds import PAGE
@@ -29,7 +29,7 @@ __all__ = ["command"]
 
 
 @click.command("report")
-@click.argument("location", metavar="LEDGER")
+@ledger_location
 @checkpoint_file
 @out_option("PAGE", "Page, such as study.html.", required=True)
 @click.option(

@@ -22,9 +22,10 @@ __all__ = ["command"]
 def command(open_: Open, names: tuple[str, ...], options: SubjectOptions, suspend: bool) -> Result:
     """Decide about suspended or held subjects.
 
-    Look at the quarantined messages first: expost ledger audit LEDGER --json. Without --suspend,
-    this ends the suspension of the named subjects. A resolved subject is unconfirmed until its
-    device syncs with a chain that extends the ledger's; what its messages revealed still counts.
+    NAME is a subject. Look at the quarantined messages first: expost ledger audit LEDGER --json.
+    Without --suspend, this ends the suspension of the named subjects. A resolved subject is
+    unconfirmed until its device syncs with a chain that extends the ledger's; what its messages
+    revealed still counts.
     Stop other processes that write to the ledger first.
     """
     with open_() as study:

@@ -23,7 +23,7 @@ __all__ = ["command"]
 def command(open_: Open, subject: str, out: Path) -> Result:
     """Write what one subject was asked and answered.
 
-    Name a FILE that does not exist. Read it with expost explain, loss or replay. Reads only.
+    NAME is a subject. FILE must not exist. Read it with expost explain or loss. Reads only.
     """
     with open_() as study:
         transcript = study.transcript(find_subject(study, subject))
