@@ -1,16 +1,19 @@
-"""Every link in the docs leads somewhere, as text and as built, and every page can be reached."""
+"""Links and searches lead to pages, as text and as built, and every page can be reached."""
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from sphinx.search.en import SearchEnglish
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -157,3 +160,55 @@ def test_the_built_pages_need_no_network(built: dict[Path, Page]) -> None:
         assert not loaded, path.name
     index = next(path for path in built if path.name == "search.html").parent / "searchindex.js"
     assert index.read_text(encoding="utf-8").startswith("Search.setIndex(")
+
+
+SEARCHES = {
+    "k-RR": "reference/queries",
+    "GRR": "reference/queries",
+    "direct encoding": "reference/queries",
+    "SUE": "reference/queries",
+    "OUE": "reference/queries",
+    "OLH": "reference/queries",
+    "BLH": "reference/queries",
+    "RAPPOR": "reference/queries",
+    "1BitMean": "reference/queries",
+    "frequency oracle": "reference/queries",
+    "local randomizer": "reference/queries",
+    "privacy filter": "reference/filters",
+    "privacy odometer": "reference/filters",
+    "privacy loss random variable": "explanation/dp_readers",
+    "PLD": "explanation/dp_readers",
+    "OpenDP": "explanation/dp_readers",
+    "advanced composition": "explanation/dp_readers",
+    "FAQ": "how-to/troubleshooting",
+    "refused": "how-to/troubleshooting",
+    "negative estimate": "how-to/troubleshooting",
+    "limits": "reference/limits",
+    "stability": "reference/limits",
+    "deploy": "how-to/ledger",
+    "quickstart": "index",
+}
+
+
+def search(index: dict[str, Any], query: str) -> set[str]:
+    """Return the pages that have every word of a query, as the search of the built docs does."""
+    english = SearchEnglish({})
+    split = english.split(query.lower())
+    words = [english.stem(word) for word in split if english.word_filter(word)]
+    assert words
+    pages = []
+    for word in words:
+        listed = [index[part].get(word, []) for part in ("terms", "titleterms")]
+        numbers = [[found] if isinstance(found, int) else found for found in listed]
+        pages.append({index["docnames"][number] for part in numbers for number in part})
+    return set.intersection(*pages)
+
+
+@pytest.mark.slow
+def test_the_words_of_the_literature_and_of_readers_lead_to_pages(built: dict[Path, Page]) -> None:
+    folder = next(path for path in built if path.name == "search.html").parent
+    text = (folder / "searchindex.js").read_text(encoding="utf-8")
+    index = json.loads(text.removeprefix("Search.setIndex(").removesuffix(")"))
+    missed = [query for query, page in SEARCHES.items() if page not in search(index, query)]
+    assert not missed
+    assert search(index, "blockchain") == set()
