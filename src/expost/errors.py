@@ -153,7 +153,9 @@ def make_printable(message: str) -> str:
     return "".join(c if c.isprintable() else "?" for c in message)
 
 
-def expect(value: object, kind: type | UnionType | tuple[type, ...], expected: str) -> None:
+def expect(
+    value: object, kind: type | UnionType | tuple[type, ...], expected: str, location: str = ""
+) -> None:
     """Refuse an argument of another type. The error names the type and never shows the value.
 
     >>> expect("Ann", int, "a number")
@@ -162,7 +164,7 @@ def expect(value: object, kind: type | UnionType | tuple[type, ...], expected: s
     expost.errors.InvalidInput: must be a number, not str
     """
     if not isinstance(value, kind):
-        raise InvalidInput(f"must be {expected}, not {type(value).__name__}")
+        raise InvalidInput(f"must be {expected}, not {type(value).__name__}", location)
 
 
 def did_you_mean(name: object, candidates: Iterable[str]) -> str:

@@ -14,6 +14,7 @@ from fractions import Fraction
 from itertools import accumulate
 from typing import Protocol, runtime_checkable
 
+from expost.errors import expect
 from expost.numbers import Nats, above
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "Source",
     "Spiked",
     "SystemSource",
+    "check_source",
     "digits",
     "draw",
     "uniform_bytes",
@@ -52,6 +54,11 @@ class ByteSource(Source, Protocol):
     def bytes(self, count: int) -> bytes:
         """Draw ``count`` uniform bytes."""
         ...
+
+
+def check_source(source: Source | None) -> None:
+    """Refuse what is neither a source of randomness nor None."""
+    expect(source, Source | None, "a source of randomness, such as InsecureSource(38)", "source")
 
 
 class SystemSource:

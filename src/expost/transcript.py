@@ -38,6 +38,7 @@ __all__ = [
     "check_version",
     "load_transcript",
     "no_such_response",
+    "response_from_json",
     "transcript_of",
 ]
 
@@ -80,10 +81,8 @@ class Transcript:
     """The work to set up its queries when it is read, in microseconds; None until counted."""
 
     def __post_init__(self) -> None:
-        with at("domain"):
-            expect(self.domain, Domain, "a FiniteSet, Attributes or a Box")
-        with at("filter"):
-            expect(self.filter, Filter | None, "a filter, such as BayesianFilter(epsilon=1)")
+        expect(self.domain, Domain, "a FiniteSet, Attributes or a Box", "domain")
+        expect(self.filter, Filter | None, "a filter, such as BayesianFilter(epsilon=1)", "filter")
 
     @property
     def required_filter(self) -> Filter:
@@ -273,7 +272,7 @@ class Transcript:
                     if work.total > most:
                         raise work_error(query, work.total, most)
                     likelihood = query.on(domain)
-                position = _position(likelihood, _response_from_json(fields["response"]))
+                position = _position(likelihood, response_from_json(fields["response"]))
                 exchanges.append(Exchange(query, likelihood.responses[position], position))
         return exchanges
 
@@ -336,6 +335,7 @@ def load_transcript(path: str | os.PathLike[str]) -> Transcript:
         return Transcript.from_json(read_text(path))
 
 
-def _response_from_json(value: Any) -> Any:
+def response_from_json(value: Any) -> Any:
+    """Read a response: a scalar, or a list of scalars."""
     with at("response"):
         return list(map(scalar, value)) if isinstance(value, list) else scalar(value)

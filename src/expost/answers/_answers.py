@@ -123,12 +123,9 @@ class Answers:
         complete: bool = True,
         filter: Filter | None = None,
     ) -> None:
-        with at("domain"):
-            expect(domain, Domain, "a FiniteSet, Attributes or a Box")
-        with at("complete"):
-            expect(complete, bool, "True or False")
-        with at("filter"):
-            expect(filter, Filter | None, "a filter, such as BayesianFilter(epsilon=1)")
+        expect(domain, Domain, "a FiniteSet, Attributes or a Box", "domain")
+        expect(complete, bool, "True or False", "complete")
+        expect(filter, Filter | None, "a filter, such as BayesianFilter(epsilon=1)", "filter")
         likelihoods = likelihoods_of(domain, queries)
         columns = read_columns(table, optional=(OUTCOME,))
         of_row, subjects = encode_parsed_column(columns["subject"], read_subject, "subject")
@@ -175,8 +172,7 @@ class Answers:
     def of_pairs(cls, domain: Domain, pairs: Any) -> Answers:
         """Answers from pairs of a query and a response, each of which is from another subject."""
         checked = _pairs(pairs)
-        with at("domain"):
-            expect(domain, Domain, "a FiniteSet, Attributes or a Box, for pairs do not say")
+        expect(domain, Domain, "a FiniteSet, Attributes or a Box, for pairs do not say", "domain")
         check_spelled(domain, checked)
         # By identity: comparing thousands of queries with seeds of their own would take long.
         queries = {id(query): query for query, _ in checked}

@@ -42,8 +42,7 @@ def queries_from_json(document: str) -> tuple[Domain, dict[str, Query]]:
 
 def queries_to_json(domain: Domain, queries: Mapping[str, Query]) -> str:
     """Return the text of such a file; every query must work on the domain."""
-    with at("domain"):
-        expect(domain, Domain, "a FiniteSet, Attributes or a Box")
+    expect(domain, Domain, "a FiniteSet, Attributes or a Box", "domain")
     likelihoods_of(domain, queries)
     trees = {key: query.tagged_tree() for key, query in queries.items()}
     document = {"version": VERSION, "domain": domain.tree(), "queries": trees}

@@ -23,7 +23,7 @@ from expost.loss import Odometer, realized_loss
 from expost.loss._realized import basic_loss
 from expost.numbers import Enclosure
 from expost.panel import Search
-from expost.panel._compiled_query import QueryRegistry
+from expost.panel._compiled_query import QueryRegistry, position_column
 from expost.panel._kernel import start_state
 from expost.panel._selection import Selection
 from expost.panel._state import State
@@ -247,11 +247,9 @@ def _state(
     query_indices = np.array(
         [registry.of(answers.queries[key]).index for key, _ in responses_given]
     )
-    positions = [position for _, position in responses_given]
-    wide = any(position >= 1 << 63 for position in positions)
+    positions = position_column([position for _, position in responses_given])
     state = start_state(registry, len(starts) - 1, search=search)
-    columns = np.array(positions, object if wide else np.int64), responses, starts - starts[0]
-    state.load(query_indices, *columns)
+    state.load(query_indices, positions, responses, starts - starts[0])
     return state
 
 
@@ -380,21 +378,18 @@ def against_budget(
 
 def _one_by_one(
     answers: Answers, filter_: Filter, undecided_mask: NDArray[np.bool_], effort: Effort
-) -> list[tuple[int, bool | None]]:
+) -> Iterator[tuple[int, bool | None]]:
     """For each subject that is open, whether the budget is exceeded; equal answers count once."""
-    replay_subjects: dict[int, bool | None] = {}
-    indices = np.flatnonzero(undecided_mask).tolist()
-    if not indices:
-        return []
+    if not undecided_mask.any():
+        return
+    over_by_tally: dict[int, bool | None] = {}
     tallies = answers.tallies()
-    result: list[tuple[int, bool | None]] = []
-    for index in indices:
+    for index in np.flatnonzero(undecided_mask).tolist():
         tally = int(tallies.of_subject[index])
-        if tally not in replay_subjects:
+        if tally not in over_by_tally:
             holds = None
             if not effort.used_up:
                 transcript = answers.transcript_of(tallies.responses(tally))
                 holds = filter_.holds(Odometer(transcript, effort=effort))
-            replay_subjects[tally] = None if holds is None else not holds
-        result.append((index, replay_subjects[tally]))
-    return result
+            over_by_tally[tally] = None if holds is None else not holds
+        yield index, over_by_tally[tally]

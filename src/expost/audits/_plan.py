@@ -41,8 +41,7 @@ class Plan:
     effort: Effort
 
     def __post_init__(self) -> None:
-        with at("filter"):
-            expect(self.filter, Filter, "a filter, such as BayesianFilter(epsilon=1)")
+        expect(self.filter, Filter, "a filter, such as BayesianFilter(epsilon=1)", "filter")
 
     def texts(self) -> tuple[str, str, float, int | None]:
         """All of it as plain texts and numbers, which travel to other machines."""

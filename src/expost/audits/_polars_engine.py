@@ -80,14 +80,8 @@ def audit_log(
             for done, bucket_index in enumerate(missing, start=buckets - len(missing)):
                 report_progress(_SHARES * done, _SHARES * buckets)
                 subject_rows = arrange_rows(load_bucket(bucket_index), plan)
-                parts.store(
-                    bucket_index,
-                    audit_subjects(
-                        subject_rows,
-                        plan,
-                        _progress_within(done, buckets, len(subject_rows), report_progress),
-                    ),
-                )
+                report = _progress_within(done, buckets, len(subject_rows), report_progress)
+                parts.store(bucket_index, audit_subjects(subject_rows, plan, report))
     except Unusable:
         parts.remove()
         raise bad_rows([(file, log.rows(file)) for file in log.files], plan) from None

@@ -281,8 +281,7 @@ class Composite:
         if not parts:
             raise InvalidInput("name at least one object with its domain")
         for name, part in parts.items():
-            with at(name):
-                expect(part, FiniteSet, "a FiniteSet")
+            expect(part, FiniteSet, "a FiniteSet", name)
         if math.prod(map(len, parts.values())) > _MOST:
             raise InvalidInput(f"there are more than {_MOST:,} combinations")
         vars(self).update(names=tuple(parts), parts=tuple(parts.values()))

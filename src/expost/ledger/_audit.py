@@ -7,12 +7,13 @@ from typing import Any
 
 from expost.answers import Subject
 from expost.audits import Audit, audit
+from expost.files.reading import parse
 from expost.ledger._batch import subject_from_json
-from expost.ledger._catalog import response_from_json
 from expost.ledger._engine import CommitEngine
 from expost.ledger._history import StudyHistory
 from expost.ledger._requests import subject_state
 from expost.ledger.tables import LostRow, MarkRow, QuarantineRow
+from expost.transcript import response_from_json
 
 __all__ = ["QuarantinedMessage", "StudyAudit", "audit_ledger"]
 
@@ -100,7 +101,7 @@ def audit_ledger(engine: CommitEngine) -> StudyAudit:
             (
                 subject_from_json(extra.subject),
                 catalog.query_name(extra.query),
-                response_from_json(catalog.response(extra.response).text),
+                response_from_json(parse(catalog.response(extra.response).text)),
             )
             for extras in history.extras.values()
             for extra in extras

@@ -13,13 +13,15 @@ from expost._types import Ints
 from expost.answers import no_such_query
 from expost.errors import InvalidInput
 from expost.files.canonical import json_text, readable_tree, value_tree
-from expost.files.reading import parse, scalar
+from expost.files.reading import parse
 from expost.ledger._digests import chain_prefix
 from expost.ledger.backend import Backend
 from expost.ledger.errors import LedgerDamaged
 from expost.ledger.tables import MAX_SIZE, QueryRow, ResponseRow
+from expost.panel._compiled_query import position_column
 from expost.panel._kernel import Kernel
 from expost.queries import Likelihood, Query, query_from_json
+from expost.transcript import response_from_json
 
 __all__ = ["Catalog", "ResponseEntry", "query_document"]
 
@@ -87,7 +89,8 @@ class Catalog:
         position = None
         if 1 <= row.query <= len(self._query_rows):
             with suppress(InvalidInput):
-                position = self.likelihood(row.query).position(response_from_json(row.response))
+                response = response_from_json(parse(row.response))
+                position = self.likelihood(row.query).position(response)
         if position is None:
             raise LedgerDamaged(f"response {row.number} is not what was recorded")
         self._append_response(row, position)
@@ -179,9 +182,7 @@ class Catalog:
 
     def positions_of(self, responses: Ints) -> NDArray[Any]:
         """Return the positions of some responses; they may exceed 64 bits."""
-        positions = [entry.position for entry in map(self.response, responses.tolist())]
-        wide = any(position >= 1 << 63 for position in positions)
-        return np.array(positions, dtype=object if wide else np.int64)
+        return position_column([entry.position for entry in map(self.response, responses.tolist())])
 
     # -- pending rows
 
@@ -218,9 +219,3 @@ def _rows_after(backend: Backend, row: Any, loaded: int) -> Sequence[Any]:
 def query_document(query: Query) -> str:
     """Return a query as JSON, as transcripts have it."""
     return json_text(readable_tree(query.tagged_tree()))
-
-
-def response_from_json(text: str) -> Any:
-    """Read a response from its JSON."""
-    value = parse(text)
-    return [scalar(entry) for entry in value] if isinstance(value, list) else scalar(value)

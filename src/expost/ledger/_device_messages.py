@@ -251,13 +251,10 @@ class _MessageReceiver(NamedTuple):
         head = next_head(subject.head, prefix, message.sequence)
         if head.hex() != message.head:
             return _Misfit("the head does not follow", subject.name)
-        accepted = True
-        if restored:
-            accepted = self.batch.engine.decider.accepted(
-                [subject.tally], [subject.extras], [query]
-            )[0]
+        decider = batch.engine.decider
+        fits = not restored or decider.accepted([subject.tally], [subject.extras], [query])[0]
         subject = batch.append_exchange(subject, message.key, query, response, head)
-        if not accepted and subject.state == ACTIVE:
+        if not fits and subject.state == ACTIVE:
             batch.suspend(subject, "a restored answer is not within the budget")
         return self._receipt(RECORDED, head=message.head)
 

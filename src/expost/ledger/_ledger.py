@@ -68,7 +68,7 @@ from expost.panel._results import Decisions, Replies
 from expost.panel._saturating import SaturatingRequest
 from expost.panel._values import values_of
 from expost.queries import Query
-from expost.sampling import Source, SystemSource, uniform_bytes
+from expost.sampling import Source, SystemSource, check_source, uniform_bytes
 from expost.session._secret import Secret
 from expost.transcript import Transcript
 
@@ -115,7 +115,7 @@ class Ledger:
         store = checkpoint_file(database, checkpoint)
         backend = open_backend(database)
         try:
-            self._start(backend, store, source, search)
+            self._start(CommitEngine(backend, store, search), source)
         except BaseException:
             backend.close()
             raise
@@ -163,18 +163,11 @@ class Ledger:
     ) -> Ledger:
         """Open the ledger of a backend of your own."""
         ledger = object.__new__(cls)
-        ledger._start(backend, store, source, search, on_step)
+        ledger._start(CommitEngine(backend, store, search, on_step=on_step), source)
         return ledger
 
-    def _start(
-        self,
-        backend: Backend,
-        store: CheckpointStore,
-        source: Source | None,
-        search: Search | None,
-        on_step: Callable[[str], None] = lambda name: None,
-    ) -> None:
-        self._engine = CommitEngine(backend, store, search, on_step=on_step)
+    def _start(self, engine: CommitEngine, source: Source | None) -> None:
+        self._engine = engine
         self._reader = LedgerReader(self._engine)
         self._source = source or SystemSource()
         self._engine.check_checkpoint()
@@ -499,10 +492,8 @@ class Ledger:
 
 
 def _check_options(source: Source | None, search: Search | None) -> None:
-    with at("source"):
-        expect(source, Source | None, "a source of randomness, such as InsecureSource(38)")
-    with at("search"):
-        expect(search, Search | None, "a Search, such as Search(processes=2)")
+    check_source(source)
+    expect(search, Search | None, "a Search, such as Search(processes=2)", "search")
 
 
 def _no_progress(done: int, total: int) -> None:

@@ -32,8 +32,7 @@ class StudyPolicy:
     nonce: str
 
     def __post_init__(self) -> None:
-        with at("domain"):
-            expect(self.domain, Domain, "a FiniteSet, Attributes or a Box")
+        expect(self.domain, Domain, "a FiniteSet, Attributes or a Box", "domain")
         with at("filter"):
             expect(self.filter, Filter, "a filter, such as BayesianFilter(epsilon=1)")
             _check_filter_document(self.filter)

@@ -12,10 +12,11 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from expost.answers import Subject
-from expost.errors import InvalidInput, at
+from expost.errors import InvalidInput
 from expost.files.canonical import json_text
-from expost.files.reading import NumberText, members, parse, scalar, text
+from expost.files.reading import NumberText, members, parse, text
 from expost.ledger.tables import MAX_SIZE
+from expost.transcript import response_from_json
 
 __all__ = ["Message", "Receipt", "Reservation", "SyncAnswer", "SyncRequest"]
 
@@ -82,7 +83,7 @@ class Message(NamedTuple):
             text(fields["key"]),
             text(fields["query"]),
             text(fields["ticket"]),
-            None if declined else _response(fields["response"]),
+            None if declined else response_from_json(fields["response"]),
             "" if declined else text(fields["head"]),
             declined,
         )
@@ -193,8 +194,3 @@ def _integer(value: Any, field: str) -> int:
     if isinstance(value, NumberText) and _INTEGER.fullmatch(value):
         return int(value)
     raise InvalidInput("must be an integer", field)
-
-
-def _response(value: Any) -> Any:
-    with at("response"):
-        return [scalar(entry) for entry in value] if isinstance(value, list) else scalar(value)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from expost.cards import card
-from expost.errors import at, expect
+from expost.errors import expect
 from expost.files.canonical import plain_tree
 from expost.filters import Filter
 from expost.filters._outcomes import respected_cell, respected_text
@@ -174,8 +174,7 @@ def replay(
     >>> round(found.peak.upper, 6), round(found.loss.upper, 6)
     (2.0, 1.0)
     """
-    with at("filter"):
-        expect(filter, Filter | None, "a filter, such as BayesianFilter(epsilon=1)")
+    expect(filter, Filter | None, "a filter, such as BayesianFilter(epsilon=1)", "filter")
     return replay_with_effort(transcript_of(history), Effort(gap, nodes), progress, filter)
 
 

@@ -37,7 +37,7 @@ __all__ = [
     "Drawing",
     "QueryRegistry",
     "as_finite",
-    "draw_each",
+    "position_column",
 ]
 
 
@@ -120,7 +120,8 @@ class CompiledQuery:
 
     def draw(self, value_indices: Any, source: Source) -> NDArray[Any]:
         """Draw positions of fresh responses, one for each value index."""
-        return draw_each(self.likelihood, value_indices, source)
+        pmfs = map(self.likelihood.pmf, value_indices)
+        return position_column([draw(pmf, source) for pmf in pmfs])
 
 
 class CompiledFiniteQuery(CompiledQuery):
@@ -305,7 +306,7 @@ class Drawing:
                 value_index: self._likelihood.pmf(value_index)
                 for value_index in np.unique(value_indices).tolist()
             }
-            return _position_column(
+            return position_column(
                 [draw(pmfs[value_index], source) for value_index in value_indices.tolist()]
             )
         assert self._shares is not None
@@ -347,15 +348,6 @@ class Drawing:
             word, bits = word << _WORD | source.below(1 << _WORD), bits + _WORD
 
 
-def draw_each(
-    likelihood: Likelihood[Any], value_indices: Sequence[Any], source: Source
-) -> NDArray[Any]:
-    """Draw one response after the other, where there are no tables, as on a box."""
-    return _position_column(
-        [draw(likelihood.pmf(value_index), source) for value_index in value_indices]
-    )
-
-
 def _below(
     shares: Words, value_indices: NDArray[np.intp], words: Words
 ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
@@ -379,7 +371,7 @@ def _below_sorted(
     return below, equal
 
 
-def _position_column(positions: list[int]) -> NDArray[Any]:
+def position_column(positions: list[int]) -> NDArray[Any]:
     """Positions as an array: of words, unless some are too large."""
     wide = any(position >= 1 << 63 for position in positions)
     return np.array(positions, dtype=object if wide else np.int64)

@@ -16,7 +16,7 @@ from expost._types import Indices
 from expost.answers import Answers, Subject
 from expost.cards import card
 from expost.domains import Domain
-from expost.errors import InvalidInput, at, expect
+from expost.errors import InvalidInput, expect
 from expost.filters import Filter
 from expost.panel._box_state import Search
 from expost.panel._kernel import FilterVerdicts, Kernel
@@ -26,7 +26,7 @@ from expost.panel._saturating import SaturatingQueryCache, SaturatingRequest
 from expost.panel._selection import Selection
 from expost.panel._values import Values, values_of
 from expost.queries import Query
-from expost.sampling import Source, SystemSource
+from expost.sampling import Source, SystemSource, check_source
 from expost.session._secret import Secret, without_frames
 from expost.transcript import Transcript
 
@@ -69,14 +69,10 @@ class Panel:
         source: Source | None = None,
         search: Search | None = None,
     ) -> None:
-        with at("domain"):
-            expect(domain, Domain, "a FiniteSet, Attributes or a Box")
-        with at("filter"):
-            expect(filter, Filter, "a filter, such as BayesianFilter(epsilon=1)")
-        with at("source"):
-            expect(source, Source | None, "a source of randomness, such as InsecureSource(38)")
-        with at("search"):
-            expect(search, Search | None, "a Search, such as Search(processes=2)")
+        expect(domain, Domain, "a FiniteSet, Attributes or a Box", "domain")
+        expect(filter, Filter, "a filter, such as BayesianFilter(epsilon=1)", "filter")
+        check_source(source)
+        expect(search, Search | None, "a Search, such as Search(processes=2)", "search")
         self._kernel = Kernel(domain, filter, search)
         self._names = NameTable(subjects, {} if queries is None else queries, self._kernel)
         self._state = self._kernel.start(len(self._names.subjects))

@@ -13,12 +13,12 @@ from typing import Any, Final, Protocol, runtime_checkable
 from expost._format import format_nats
 from expost.cards import card
 from expost.domains import Domain, Value
-from expost.errors import BudgetExceeded, InvalidInput, at, expect
+from expost.errors import BudgetExceeded, InvalidInput, expect
 from expost.filters import Decision, Filter
 from expost.loss import Odometer
 from expost.numbers import Enclosure
 from expost.queries import Query, check_query
-from expost.sampling import Source, SystemSource, draw
+from expost.sampling import Source, SystemSource, check_source, draw
 from expost.session._secret import Secret, scrub_traceback
 from expost.session._secret_value import ValueSource, wrap_value
 from expost.solver import Effort
@@ -118,8 +118,7 @@ class Session:
     ) -> None:
         secret = wrap_value(value, first=True)
         del value  # so that no traceback that prints local variables can show it
-        with at("filter"):
-            expect(filter, Filter, "a filter, such as BayesianFilter(epsilon=1)")
+        expect(filter, Filter, "a filter, such as BayesianFilter(epsilon=1)", "filter")
         self._start(Transcript(domain, filter), filter, secret, Memory(), source, effort)
 
     @staticmethod
@@ -149,8 +148,7 @@ class Session:
         secret = wrap_value(value)
         del value
         expect(transcript, Transcript, "a transcript")
-        with at("store"):
-            expect(store, Store | None, "a store with methods turn, record and check")
+        expect(store, Store | None, "a store with methods turn, record and check", "store")
         session, guard = object.__new__(Session), transcript.required_filter
         session._start(transcript, guard, secret, store or Memory(), source, effort)
         return session
@@ -164,10 +162,8 @@ class Session:
         source: Source | None,
         effort: Effort | None,
     ) -> None:
-        with at("source"):
-            expect(source, Source | None, "a source of randomness, such as InsecureSource(38)")
-        with at("effort"):
-            expect(effort, Effort | None, "an Effort")
+        check_source(source)
+        expect(effort, Effort | None, "an Effort", "effort")
         self._filter = filter
         # What was answered before the session began may have been released without any filter.
         self._obeyed = filter.pure and not len(transcript)
