@@ -139,10 +139,10 @@ def drawn(panels: dict[str, dict[str, list[str]]]) -> str:
         '<title id="title">The most accurate design, by number of values and budget</title>',
         f'<rect width="640" height="{height}" rx="10" fill="#ffffff"/>',
     ]
-    for number, (title, rows) in enumerate(panels.items()):
+    lines += key(0, 12)
+    for number, (title, rows) in enumerate(panels.items(), 1):
         lines += panel(number % 2 * 320, number // 2 * ROW + 12, title, rows)
-    lines += [*key(320, 2 * ROW + 12), "</svg>", ""]
-    return "\n".join(lines)
+    return "\n".join([*lines, "</svg>", ""])
 
 
 def main() -> None:
