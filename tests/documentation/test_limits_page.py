@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "limits.md"
-ROW = re.compile(r"^\| (?!area|-)[^|]+ \| (?P<limit>[^|]+) \| (?P<most>[^|]+) \|$", re.MULTILINE)
+ROW = re.compile(r"^\| (?!limit)(?P<limit>[^|]+) \| (?P<most>[^|]+) \|$", re.MULTILINE)
 UNITS = {"": 1, "MiB": 1 << 20, "GiB": 1 << 30}
 
 ENFORCED = {
@@ -56,14 +56,16 @@ ENFORCED = {
     "`Mixture`: lambdas": "filters.rules.mixture._MOST",
     "`Declared`: queries of a plan": "filters.rules.declared._MOST_QUERIES",
     "`more`: where counting stops": "filters._acceptance_limits.MOST_REPEATS",
-    "steps to set up its queries, for each megabyte": "queries.query_table._PER_MEGABYTE",
-    "values that doubles cannot tell apart × responses that tell them apart exactly": (
+    "transcript: steps to set up its queries, for each megabyte": (
+        "queries.query_table._PER_MEGABYTE"
+    ),
+    "transcript: values that doubles cannot tell apart × responses that tell them apart exactly": (
         "loss._on_set._MOST_NOTED"
     ),
-    "nodes of each search, by default": "solver._effort.NODES",
-    "work of a decision, in small nodes": "solver._effort.DECISION_WORK",
-    "work of all decisions of a replay": "solver._effort.REPLAY_WORK",
-    "work of any other call or command": "solver._effort.WORK",
+    "box: nodes of each search, by default": "solver._effort.NODES",
+    "box: work of a decision, in small nodes": "solver._effort.DECISION_WORK",
+    "box: work of all decisions of a replay": "solver._effort.REPLAY_WORK",
+    "box: work of any other call or command": "solver._effort.WORK",
     "goals of a `design`": "designs.study._MOST_GOALS",
     "subjects of a `design`": "designs.study._MOST_SUBJECTS",
     "rounds of a `design`": "designs.study.MOST_ROUNDS",
@@ -79,13 +81,17 @@ ENFORCED = {
     "responses × values of `loss --many`, for each megabyte of its files": (
         "cli._loss_of_many._MOST_EVALUATIONS_PER_MB"
     ),
-    "a message, a reservation or a query document": "ledger.tables.MAX_SIZE",
-    "a sync request": "ledger._protocol._MAX_SYNC",
-    "a sync answer": "device.device.LARGEST_ANSWER",
-    "bytes of a subject's name in JSON": "ledger._requests.MAX_NAME",
-    "characters of an idempotency key": "ledger._requests._MAX_KEY",
-    "subjects in one commit; a longer call becomes several": "ledger._arguments._ROWS_PER_COMMIT",
-    "combinations of attributes that a query ties together": "device.device.MAX_COMBINATIONS",
+    "ledger: a message, a reservation or a query document": "ledger.tables.MAX_SIZE",
+    "ledger: a sync request": "ledger._protocol._MAX_SYNC",
+    "ledger: a sync answer": "device.device.LARGEST_ANSWER",
+    "ledger: bytes of a subject's name in JSON": "ledger._requests.MAX_NAME",
+    "ledger: characters of an idempotency key": "ledger._requests._MAX_KEY",
+    "ledger: subjects in one commit; a longer call becomes several": (
+        "ledger._arguments._ROWS_PER_COMMIT"
+    ),
+    "device: combinations of attributes that a query ties together": (
+        "device.device.MAX_COMBINATIONS"
+    ),
 }
 
 

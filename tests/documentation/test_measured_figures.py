@@ -221,9 +221,20 @@ def test_compared_rules_have_their_costs_and_the_exact_optimum(count: int, budge
     assert expected_row in cells("docs/explanation/benchmarks.md", f"{count:,}")
 
 
-def test_the_figure_of_saturating_queries_is_drawn_from_their_likelihoods() -> None:
-    drawn = (DOCS / "_static" / "saturating.svg").read_text(encoding="utf-8")
-    assert drawn == figure_program("saturating").drawn()
+@pytest.mark.parametrize("name", ["odometer", "saturating"])
+def test_a_figure_of_one_subject_is_what_its_program_draws(name: str) -> None:
+    drawn = (DOCS / "_static" / f"{name}.svg").read_text(encoding="utf-8")
+    assert drawn == figure_program(name).drawn()
+
+
+def test_the_first_screen_has_the_counts_of_its_figure() -> None:
+    figure = (DOCS / "_static" / "odometer.svg").read_text(encoding="utf-8")
+    shown = re.findall(r"stops after (\d+)<|loss: (\d+) answered<", figure)
+    counts = [first or second for first, second in shown]
+    for page in (DOCS.parent / "README.md", DOCS / "index.md"):
+        text = re.search(r"!\[([^\]]*)\]\([^)]*odometer.svg\)", page.read_text(encoding="utf-8"))
+        assert text
+        assert [number for number in re.findall(r"\d+", text[1]) if number != "2"] == counts
 
 
 def test_the_map_of_designs_is_drawn_from_its_predictions() -> None:

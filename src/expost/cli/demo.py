@@ -29,7 +29,15 @@ from expost.sampling import InsecureSource
 from expost.session import Session
 from expost.transcript import Transcript
 
-__all__ = ["TENTHS", "ExampleStep", "command", "power_query", "ratio_of", "running_example"]
+__all__ = [
+    "TENTHS",
+    "ExampleStep",
+    "command",
+    "power_query",
+    "ratio_of",
+    "running_example",
+    "simulate_designs",
+]
 
 TENTHS = FiniteSet(range(11))
 """The domain of the running example: tenths of the largest value."""
@@ -101,7 +109,7 @@ def command(out: Path | None, seed: int) -> Result:
     """
     check_output(out, PICTURE)
     steps = running_example()
-    designs = _simulate_designs(seed)
+    designs = simulate_designs(seed)
     measured = {name: _measure(odometers) for name, odometers in designs.items()}
     guarded = designs["filter"][0]
     lines = [*_describe_example(steps), *_describe_designs(measured, guarded)]
@@ -135,7 +143,7 @@ def _describe_example(steps: Sequence[ExampleStep]) -> Iterator[str]:
     yield ""
 
 
-def _simulate_designs(seed: int) -> dict[str, list[Odometer]]:
+def simulate_designs(seed: int) -> dict[str, list[Odometer]]:
     """Simulate the people of each design."""
     # In the last one, by symmetry, every answer is equally telling.
     once = Odometer(Transcript(VALUES)).add(randomized_response(epsilon="2"), VALUES.values[0])
