@@ -21,12 +21,10 @@ from expost.errors import InvalidInput
 from expost.loss._components import link
 from expost.loss._elimination import eliminate, plan_elimination, rank
 from expost.loss._sweeps import StepState as Swept
-from expost.numbers import Nats
 from expost.panel._compiled_query import CompiledFiniteQuery, QueryRegistry, as_finite
 from expost.panel._finite_state import FiniteState
 from expost.panel._log import Counted
 from expost.panel._selection import Selection
-from expost.panel._ties import TieComparison
 
 __all__ = ["AttributesState"]
 
@@ -169,16 +167,6 @@ class AttributesState(FiniteState):
             result[rows] = compiled.differences.worst(highs, lows, inside) + rest
         return result
 
-    def compare(
-        self,
-        compiled: CompiledFiniteQuery | None,
-        plus_epsilon_only: bool,
-        indices: Indices,
-        budget: Nats,
-    ) -> TieComparison:
-        no_subjects = np.zeros(len(indices), dtype=np.bool_)
-        return TieComparison(no_subjects, no_subjects)
-
     def _spread_before(self, query_scope: _QueryScope, selection: Selection) -> Floats:
         """max - min over all that a query is tied to, before it is asked."""
         result = np.zeros(len(selection))
@@ -210,12 +198,8 @@ class AttributesState(FiniteState):
                 if len(row_indices) < selection.total
                 else slice(start, start + size)
             )
-            yield (
-                rows,
-                *tied_scopes.extremes(
-                    [self._tables[scope][:, indices] for scope in tied_scopes.scopes]
-                ),
-            )
+            tables = [self._tables[scope][:, indices] for scope in tied_scopes.scopes]
+            yield (rows, *tied_scopes.extremes(tables))
 
     def _tied_scopes(
         self, query_scope: _QueryScope, scope_set: frozenset[Scope] | None = None
@@ -324,12 +308,12 @@ class _TiedScopes:
             seen = table[self.scope_set.sorted]
             return seen, seen
         both_signs = [np.concatenate([table, -table], axis=1).T for table in tables]
-        sums = self._swept(both_signs) if self._follows else self._eliminated(both_signs)
+        if self._follows:
+            sums = self._swept(both_signs)
+        else:
+            sums = _sums(self.domain, self.scopes, both_signs, self.scope_set.scope)
         highs, lows = np.split(sums.reshape(len(sums), -1).T[self.scope_set.sorted], 2, axis=1)
         return highs, -lows
-
-    def _eliminated(self, tables: Sequence[Floats]) -> Floats:
-        return _sums(self.domain, self.scopes, tables, self.scope_set.scope)
 
     @cached_property
     def _state(self) -> Swept:

@@ -138,7 +138,6 @@ class FiniteState(State):
     def worst(self, compiled: CompiledFiniteQuery, selection: Selection) -> Floats:
         """max ℓ(x) - ℓ(x') + D(x, x') in doubles."""
 
-    @abstractmethod
     def compare(
         self,
         compiled: CompiledFiniteQuery | None,
@@ -149,9 +148,10 @@ class FiniteState(State):
         """Compare losses with a budget that doubles cannot tell them from.
 
         Without a query, losses now; else losses after it or, with ``plus_epsilon_only``, losses now
-        plus its epsilon.
-        What is neither within nor above is left to rationals.
+        plus its epsilon. What is neither within nor above, here all of it, is left to rationals.
         """
+        undecided = np.zeros(len(indices), dtype=np.bool_)
+        return TieComparison(undecided, undecided)
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,11 +165,8 @@ class FiniteAccounts(StateAccounts):
 
     def loss(self) -> LossBounds:
         lower, upper = self.state.losses(self.selection)
-
-        def exact(total: LogLikelihood) -> Nats:
-            return total.exact_loss
-
-        return LossBounds(lower, upper, self._settled(None, False, exact))
+        settle = self._settled(None, False, lambda total: total.exact_loss)
+        return LossBounds(lower, upper, settle)
 
     def worst_after(self, query: Query, budget: Nats) -> LossBounds:
         compiled, state = self._compile(query), self.state
@@ -185,15 +182,12 @@ class FiniteAccounts(StateAccounts):
 
     def plus_epsilon(self, query: Query, budget: Nats) -> LossBounds:
         compiled, state = self._compile(query), self.state
-        epsilon = compiled.likelihood.epsilon.enclosure.upper
-        amounts = state.spread[self.selection.subscript] + epsilon
+        epsilon = compiled.likelihood.epsilon
+        amounts = state.spread[self.selection.subscript] + epsilon.enclosure.upper
         slack = state.slack(self.selection, compiled.size)
         lower, upper = state.around(amounts, slack, self.selection)
-
-        def exact(total: LogLikelihood) -> Nats:
-            return total.exact_loss + compiled.likelihood.epsilon
-
-        return LossBounds(lower, upper, self._settled(compiled, True, exact))
+        settle = self._settled(compiled, True, lambda total: total.exact_loss + epsilon)
+        return LossBounds(lower, upper, settle)
 
     def _settled(
         self,
@@ -281,8 +275,7 @@ class SetState(FiniteState):
     ) -> TieComparison:
         pair_gaps = self._tables(compiled, plus_epsilon_only)
         if pair_gaps is None:
-            no_subjects = np.zeros(len(indices), dtype=np.bool_)
-            return TieComparison(no_subjects, no_subjects)
+            return super().compare(compiled, plus_epsilon_only, indices, budget)
         selection = Selection(self.count, indices)
         added = 0.0 if compiled is None else compiled.size
         slack = self.slack(selection, added) + 4 * UNIT * budget.enclosure.upper

@@ -104,16 +104,13 @@ class Kernel:
         return FilterVerdicts(accepted, undecided, lower, upper)
 
     def _decide(self, state: State, query_index: int, selection: Selection) -> FilterVerdicts:
+        no_subjects = np.zeros(len(selection), dtype=np.bool_)
         if query_index < 0:
             held = held_loss_bounds(self.filter, state.accounts(selection))
-            no_subjects = np.zeros(len(selection), dtype=np.bool_)
             return FilterVerdicts(no_subjects, no_subjects, held.lower, held.upper)
         query = self.registry[query_index].query
         if self.filter.pure and query.approximate:
-            infinite, no_subjects = (
-                np.full(len(selection), np.inf),
-                np.zeros(len(selection), dtype=np.bool_),
-            )
+            infinite = np.full(len(selection), np.inf)
             return FilterVerdicts(no_subjects, no_subjects, infinite, infinite)
         worst = worst_loss_bounds(self.filter, state.accounts(selection), query)
         settled = worst.against(self.filter.budget)

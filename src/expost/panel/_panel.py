@@ -301,11 +301,8 @@ class Panel:
         verdicts = self._kernel.decide(self._state, request.query_indices, request.subject_indices)
         indices = request.subject_indices
         active = ~(self._suspended if indices is None else self._suspended[indices])
-        return replace(
-            verdicts,
-            accepted=verdicts.accepted & active,
-            undecided=verdicts.undecided & active,
-        )
+        accepted, undecided = verdicts.accepted & active, verdicts.undecided & active
+        return replace(verdicts, accepted=accepted, undecided=undecided)
 
     def _capped(self, lower: NDArray[np.float64], upper: NDArray[np.float64]) -> Bounds:
         """Bound losses by the budget too, for every subject who is not suspended."""
@@ -327,17 +324,12 @@ class Panel:
     ) -> list[tuple[int, Indices, NDArray[Any]]]:
         """Draw fresh responses: query index, entries of subjects, and positions, for each query."""
         try:
-            return [
-                (
-                    query_index,
-                    entries,
-                    self._kernel.registry[query_index].draw(
-                        values_by_query[query_index].indices_of(request.rows(entries)),
-                        self._source,
-                    ),
-                )
-                for query_index, entries in request.groups(np.flatnonzero(accepted))
-            ]
+            draws = []
+            for query_index, entries in request.groups(np.flatnonzero(accepted)):
+                values = values_by_query[query_index].indices_of(request.rows(entries))
+                positions = self._kernel.registry[query_index].draw(values, self._source)
+                draws.append((query_index, entries, positions))
+            return draws
         except BaseException as error:
             raise without_frames(error) from None
 

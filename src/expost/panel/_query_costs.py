@@ -116,9 +116,8 @@ class Spent:
         if self._off_grid is not None:
             lower, upper = _sum(lower, upper, *self._off_grid[:, selection.subscript])
         if charge and not charge.on_grid:
-            lower, upper = _sum(
-                lower, upper, charge.amount.enclosure.lower, charge.amount.enclosure.upper
-            )
+            added = charge.amount.enclosure
+            lower, upper = _sum(lower, upper, added.lower, added.upper)
         return lower, upper
 
     def exact(
