@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 if TYPE_CHECKING:
     from expost.filters._decision import Decision
@@ -21,7 +21,11 @@ __all__ = [
     "did_you_mean",
     "expect",
     "make_printable",
+    "read_at",
 ]
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 # Comparing names takes time that grows with the product of their lengths.
@@ -211,3 +215,13 @@ class at:  # noqa: N801 - a word before a location, as in "with at(location):"
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, InvalidInput):
             raise error.within(self._location, self._joint) from None
+
+
+def read_at(location: str, read: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
+    """Return what a reader makes of its arguments; an error names the location.
+
+    >>> read_at("epsilon", float, "0.5")
+    0.5
+    """
+    with at(location):
+        return read(*args, **options)

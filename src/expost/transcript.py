@@ -13,7 +13,7 @@ from expost._format import format_count
 from expost.cards import card
 from expost.chain import Chain
 from expost.domains import Domain, Value, domain_from_json
-from expost.errors import InvalidInput, at, expect
+from expost.errors import InvalidInput, at, expect, read_at
 from expost.files.canonical import canonical_bytes, readable_tree, value_tree
 from expost.files.durable import save
 from expost.files.kinds import TRANSCRIPT, explain_wrong_kind, read_replaceable
@@ -244,12 +244,10 @@ class Transcript:
             optional=("filter", "queries"),
         )
         check_version(fields["version"])
-        with at("domain"):
-            domain = domain_from_json(fields["domain"])
+        domain = read_at("domain", domain_from_json, fields["domain"])
         filter_ = None
         if "filter" in fields:
-            with at("filter"):
-                filter_ = filter_from_json(fields["filter"])
+            filter_ = read_at("filter", filter_from_json, fields["filter"])
         empty, queries = cls(domain, filter_), QueryTable(fields.get("queries", {}))
         with at("exchanges"):
             exchanges = empty._read(array(fields["exchanges"]), queries, len(document))

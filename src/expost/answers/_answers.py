@@ -25,7 +25,7 @@ from expost.answers._columns import (
 from expost.answers._outcomes import ANSWERED, MISSING, OUTCOME, UNANSWERED, read_outcomes
 from expost.cards import card
 from expost.domains import Attributes, Box, Domain, FiniteSet, Part, join_names
-from expost.errors import InvalidInput, at, did_you_mean, expect
+from expost.errors import InvalidInput, at, did_you_mean, expect, read_at
 from expost.files.reading import as_list
 from expost.filters import Filter
 from expost.queries import About, Likelihood, Query, check_query, read_about
@@ -477,12 +477,10 @@ def _part_of(answers: Answers, about: Any, step: Any, *, planned: bool) -> tuple
         case FiniteSet():
             raise InvalidInput("only answers on attributes are about some of them", "about")
         case Attributes():
-            with at("about"):
-                part = domain.part(names)
+            part = read_at("about", domain.part, names)
             touched = _touched_on_attributes(domain, names, step, answers)
         case Box():
-            with at("about"):
-                part = domain.part(names)
+            part = read_at("about", domain.part, names)
             touched = _touched_on_box(domain, names, step, answers)
         case _:
             assert_never(domain)

@@ -10,7 +10,7 @@ import numpy as np
 
 from expost._types import Indices
 from expost.domains import Domain
-from expost.errors import InvalidInput, at, did_you_mean
+from expost.errors import InvalidInput, did_you_mean, read_at
 from expost.files.reading import NumberText, as_list, number, parse, scalar
 from expost.files.tables import as_array, column_names, separator_hint
 from expost.queries import Likelihood, Query
@@ -44,8 +44,7 @@ def read_columns(
             present = ", ".join(repr(str(column_name)) for column_name in names)
             hint = separator_hint(names) or did_you_mean(name, map(str, names))
             raise InvalidInput(f"column {name!r} {problem}; there are {present}{hint}")
-        with at(name):
-            columns[name] = _column(table[name])
+        columns[name] = read_at(name, _column, table[name])
     if len({len(column) for column in columns.values()}) > 1:
         raise InvalidInput("the columns have different lengths")
     if not len(columns[wanted[0]]):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from expost.answers._answers import likelihoods_of
 from expost.domains import Domain, domain_from_json
-from expost.errors import at, expect
+from expost.errors import at, expect, read_at
 from expost.files.canonical import json_text, readable_tree
 from expost.files.kinds import QUERIES, explain_wrong_kind
 from expost.files.reading import members, parse
@@ -29,13 +29,11 @@ def queries_from_json(document: str) -> tuple[Domain, dict[str, Query]]:
     with explain_wrong_kind(QUERIES, document):
         fields = members(parse(document), required=("version", "domain", "queries"))
     check_version(fields["version"])
-    with at("domain"):
-        domain = domain_from_json(fields["domain"])
+    domain = read_at("domain", domain_from_json, fields["domain"])
     queries = {}
     with at("queries"):
         for key, value in members(fields["queries"], optional=None).items():
-            with at(key):
-                queries[key] = query_from_json(value)
+            queries[key] = read_at(key, query_from_json, value)
     likelihoods_of(domain, queries)
     return domain, queries
 

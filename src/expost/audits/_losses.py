@@ -192,8 +192,8 @@ def _in_blocks(answers: Answers) -> Iterator[_Block]:
         registry = QueryRegistry(domain)
         for key in sizes:
             registry.of(answers.queries[key])
-    if isinstance(domain, FiniteSet):
-        cells_until = starts * len(domain)
+    if (cells == cells[0]).all():
+        cells_until = starts * cells[0]
     else:
         cells_of_subjects = np.add.reduceat(cells.take(answers.codes), starts[:-1])
         cells_until = np.append(0, np.cumsum(cells_of_subjects))

@@ -10,7 +10,7 @@ from typing import Any
 
 from expost.answers import queries_from_json, queries_to_json
 from expost.domains import Domain
-from expost.errors import at, expect
+from expost.errors import at, expect, read_at
 from expost.files.canonical import json_text, readable_tree
 from expost.files.durable import save
 from expost.files.kinds import FILTER_FILE, explain_wrong_kind, read_replaceable
@@ -78,8 +78,7 @@ def filter_file_from_json(document: str) -> Filter:
     with explain_wrong_kind(FILTER_FILE, document):
         fields = members(tree, required=("version", "filter"))
     check_version(fields["version"])
-    with at("filter"):
-        return filter_from_json(fields["filter"])
+    return read_at("filter", filter_from_json, fields["filter"])
 
 
 def filter_file_to_json(filter_: Filter) -> str:

@@ -9,7 +9,7 @@ from expost.domains._box import Box
 from expost.domains._coordinates import Categories, Integers, Real, Side
 from expost.domains._finite_set import FiniteSet
 from expost.errors import InvalidInput, at
-from expost.files.reading import array, members, read_list, text
+from expost.files.reading import array, array_at, members, read_list, text
 
 __all__ = ["Domain", "domain_from_json", "require_attributes", "require_finite"]
 
@@ -42,9 +42,7 @@ def domain_from_json(value: Any) -> Domain:
     if len(fields) != 1:
         raise InvalidInput("must have exactly one of values, points, attributes, box")
     if "values" in fields:
-        with at("values"):
-            values = array(fields["values"])
-        return FiniteSet(values)
+        return FiniteSet(array_at(fields, "values"))
     if "points" in fields:
         with at("points"):
             points = members(fields["points"], required=("names", "rows"))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
-from expost.errors import InvalidInput, at, expect
+from expost.errors import InvalidInput, at, expect, read_at
 from expost.filters._account import OVER_ANY_BUDGET, Account, WorstCase
 from expost.filters._filter import Filter, budget_from_json, checked_budget
 from expost.filters.rules import Rule, Total, rule_from_json
@@ -71,8 +71,7 @@ class CompositionFilter(Filter):
     def from_fields(cls, fields: dict[str, Any]) -> CompositionFilter:
         budget = budget_from_json(cls.kind, fields, "delta", cls.named)
         delta = read_delta(fields["delta"])
-        with at(cls.named):
-            rule = rule_from_json(fields[cls.named])
+        rule = read_at(cls.named, rule_from_json, fields[cls.named])
         return cls.by(rule, budget, delta)
 
     def _set_up(self, budget: Nats, delta: Fraction, rule: Rule | None) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.domains import FiniteSet, Value, require_finite
-from expost.errors import InvalidInput, at, expect
+from expost.errors import InvalidInput, at, expect, read_at
 from expost.files.reading import as_list, read_list
 from expost.knowledge._statement import Statement, locate_all, read_probability
 from expost.numbers import exact
@@ -160,8 +160,7 @@ class Belief:
         >>> coin = FiniteSet(["heads", "tails"])
         >>> Belief.uniform(coin).check(Statement(coin, "value == 'heads'"), "1/2")
         """
-        with at("probability"):
-            expected = read_probability(probability)
+        expected = read_at("probability", read_probability, probability)
         actual = self.confidence(event)
         if condition is not None:
             if not (event.is_predicate and condition.is_predicate):

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any, assert_never
 
 from expost.domains import Attributes, Box, Domain, FiniteSet, Record, Value
-from expost.errors import InvalidInput, at, expect
+from expost.errors import InvalidInput, at, expect, read_at
 from expost.files.canonical import plain_tree
 from expost.knowledge._belief import Belief, exact_likelihoods
 from expost.knowledge._record_belief import RecordBelief
@@ -247,8 +247,7 @@ def witness(transcript: Transcript, delta: ExactLike) -> Witness:
     ('yes', Fraction(1, 200), Fraction(3, 202), Nats(ln(3)))
     """
     expect(transcript, Transcript, "a transcript")
-    with at("delta"):
-        allowed = positive(delta, at_most=10**6)
+    allowed = read_at("delta", positive, delta, at_most=10**6)
     domain = transcript.domain
     match domain:
         case FiniteSet():

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from expost._types import Floats
 from expost.domains import Box, Categories, Integers, Scalar, Side
-from expost.errors import InvalidInput, at, expect
+from expost.errors import InvalidInput, at, expect, read_at
 from expost.files.canonical import plain_tree
 from expost.files.reading import as_list, read_integer
 from expost.files.tables import as_array, column_names, is_frame
@@ -64,8 +64,7 @@ class Samples:
         Samples(500 points)
         """
         expect(box, Box, "a Box")
-        with at("count"):
-            count = read_integer(count, at_least=2)
+        count = read_at("count", read_integer, count, at_least=2)
         with at("seed"):
             draw = np.random.default_rng(read_integer(seed, at_least=0))
         columns = [_drawn(side, count, draw) for side in box.sides]

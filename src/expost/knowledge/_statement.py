@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from expost.domains import MOST_COMBINATIONS, Attributes, Domain, FiniteSet, Variable, join_names
-from expost.errors import InvalidInput, at, expect
+from expost.errors import InvalidInput, at, expect, read_at
 from expost.files.reading import as_list, read_list
 from expost.knowledge._grammar import named_rows, parse_predicate
 from expost.numbers import exact
@@ -119,8 +119,7 @@ def _probabilities(domain: FiniteSet, definition: Any) -> list[Fraction]:
         result = [Fraction(0)] * len(domain)
         entries: list[Any] = list(definition.values())
         for index, position in enumerate(locate_all(domain, definition)):
-            with at(f"[{index}]"):
-                result[position] = read_probability(entries[index])
+            result[position] = read_at(f"[{index}]", read_probability, entries[index])
         return result
     if callable(definition):
         named = domain.names is not None

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from expost.domains import Domain, domain_from_json
-from expost.errors import InvalidInput, at, expect
+from expost.errors import InvalidInput, at, expect, read_at
 from expost.files.canonical import canonical_bytes, json_text, readable_tree
 from expost.files.reading import members, parse, text
 from expost.filters import Filter, filter_from_json
@@ -67,10 +67,8 @@ class StudyPolicy:
         required = ("version", "study", "nonce", "domain", "filter")
         fields = members(parse(document), required)
         check_version(fields["version"])
-        with at("domain"):
-            domain = domain_from_json(fields["domain"])
-        with at("filter"):
-            filter_ = filter_from_json(fields["filter"])
+        domain = read_at("domain", domain_from_json, fields["domain"])
+        filter_ = read_at("filter", filter_from_json, fields["filter"])
         return cls(domain, filter_, text(fields["study"]), text(fields["nonce"]))
 
 

@@ -21,7 +21,7 @@ from expost.answers import (
     no_such_query,
     response_position,
 )
-from expost.errors import InvalidInput, at, expect
+from expost.errors import InvalidInput, at, expect, read_at
 from expost.files.reading import text
 from expost.panel._kernel import Kernel
 from expost.panel._log import ResponseLog
@@ -128,8 +128,7 @@ class NameTable:
         if isinstance(query, Query):
             return self._named_index(query)
         if isinstance(query, str):
-            with at("query"):
-                return self._query_index(query)
+            return read_at("query", self._query_index, query)
         with at("query"):
             try:
                 column = column_values(query)

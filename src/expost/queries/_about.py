@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from expost._format import format_list
 from expost.domains import Attributes, Box, Domain, FiniteSet, Part, Point, Variable, join_names
-from expost.errors import InvalidInput, at
+from expost.errors import InvalidInput, at, read_at
 from expost.files.reading import read_integer, read_list, text
 from expost.numbers import UNIT, Nats, up
 from expost.queries._likelihood import (
@@ -133,8 +133,7 @@ class About(Query):
             raise InvalidInput(
                 "a finite set has no attributes; ask about its values as they are", "about"
             )
-        with at("about"):
-            return domain.part(self.names)
+        return read_at("about", domain.part, self.names)
 
     def work(self, domain: Domain) -> int:
         part = self.part_of(domain)

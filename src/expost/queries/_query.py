@@ -14,7 +14,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Self, assert_never, overload
 
 from expost.domains import Attributes, Box, Domain, FiniteSet, join_names
-from expost.errors import InvalidInput, at, expect
+from expost.errors import InvalidInput, at, expect, read_at
 from expost.files.canonical import canonical_bytes, json_text, readable_tree
 from expost.files.durable import save
 from expost.files.kinds import QUERY, explain_wrong_kind, read_replaceable
@@ -286,8 +286,7 @@ def check_query(query: object) -> None:
 
 def read_epsilon(epsilon: ExactLike) -> Fraction:
     """Read a query's epsilon exactly as it was written."""
-    with at("epsilon"):
-        return positive(epsilon, at_most=LARGEST_EPSILON)
+    return read_at("epsilon", positive, epsilon, at_most=LARGEST_EPSILON)
 
 
 def read_delta(delta: ExactLike, field_name: str = "delta") -> Fraction:

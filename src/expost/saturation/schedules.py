@@ -11,7 +11,7 @@ from functools import lru_cache
 from itertools import count
 
 from expost.answers import Subject
-from expost.errors import InvalidInput, at
+from expost.errors import InvalidInput, at, read_at
 from expost.files.canonical import canonical_bytes, value_tree
 from expost.files.reading import read_integer
 from expost.numbers import LARGEST_BUDGET, ExactLike, positive
@@ -27,8 +27,7 @@ def equal_caps(epsilon: ExactLike, *, questions: int) -> tuple[Fraction, ...]:
     ['1/3', '2/3', '1']
     """
     budget = _read(epsilon)
-    with at("questions"):
-        question_count = read_integer(questions, at_least=1)
+    question_count = read_at("questions", read_integer, questions, at_least=1)
     return tuple(budget * j / question_count for j in range(1, question_count + 1))
 
 
@@ -83,8 +82,7 @@ def sampled_caps(
     ('ann', 'bob') ['2/3', '1']
     ('ann',) ['1']
     """
-    with at("questions"):
-        question_count = read_integer(questions, at_least=1)
+    question_count = read_at("questions", read_integer, questions, at_least=1)
     with at("per_subject"):
         sample_size = read_integer(per_subject, at_least=1)
         if sample_size > question_count:
@@ -124,5 +122,4 @@ def _combination(size: int, sample_size: int, rank: int) -> tuple[int, ...]:
 
 
 def _read(epsilon: ExactLike) -> Fraction:
-    with at("epsilon"):
-        return positive(epsilon, at_most=LARGEST_BUDGET)
+    return read_at("epsilon", positive, epsilon, at_most=LARGEST_BUDGET)

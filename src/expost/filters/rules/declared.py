@@ -13,7 +13,7 @@ from itertools import accumulate
 from typing import Any, ClassVar
 
 from expost.domains import Domain
-from expost.errors import InvalidInput, at, expect
+from expost.errors import InvalidInput, at, expect, read_at
 from expost.files.reading import members, read_integer, read_list
 from expost.filters.rules._martingale import read_reserve, reserve_from_json
 from expost.filters.rules._rule import UNAFFORDABLE, Rule, Total
@@ -137,8 +137,7 @@ class Declared(Rule):
 
 
 def _plan_entry(epsilon: ExactLike, times: Any) -> tuple[Fraction, int]:
-    with at("epsilon"):
-        level = positive(epsilon, at_most=LARGEST_EPSILON)
+    level = read_at("epsilon", positive, epsilon, at_most=LARGEST_EPSILON)
     with at("times"):
         count = read_integer(times, at_least=1)
         if count > _MOST_QUERIES:

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any, Literal, NamedTuple, assert_never
 
 from expost.domains import Attributes, Box, Categories, Domain, FiniteSet
-from expost.errors import InvalidInput, at
+from expost.errors import InvalidInput, at, read_at
 from expost.files.reading import double, read_list, text
 from expost.numbers import ExactLike
 from expost.queries.models._fitted_objects import fitted_attribute
@@ -77,8 +77,7 @@ class ModelPrediction:
             case FiniteSet() | Box():
                 query.on(domain)
             case Attributes():
-                with at(self.argument):
-                    part = domain.part(query.score.names or ())
+                part = read_at(self.argument, domain.part, query.score.names or ())
                 for name in part.about:
                     if len(domain[name].fractions) < len(domain[name].values):
                         raise InvalidInput(f"{name} has labels: {_NUMERIC_HINT}", "domain")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from expost.domains import Domain
-from expost.errors import InvalidInput, at, expect
+from expost.errors import InvalidInput, at, expect, read_at
 from expost.numbers import ExactLike
 from expost.queries.models._fitted_objects import (
     first_step,
@@ -76,8 +76,7 @@ def _folded(model: Any) -> ModelPrediction:
     if not steps_of(model):
         raise InvalidInput(f"{SUPPORTED_MODELS}, not an empty one")
     *steps, (name, last) = steps_of(model)
-    with at(f"[{name!r}]"):
-        prediction = _folded(last)
+    prediction = read_at(f"[{name!r}]", _folded, last)
     # From the end: what is folded is one function all the way.
     for name, step in reversed(steps):
         with at(f"[{name!r}]"):

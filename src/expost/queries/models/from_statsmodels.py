@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from expost.domains import Categories, Domain
-from expost.errors import InvalidInput, at, expect
+from expost.errors import InvalidInput, at, expect, read_at
 from expost.numbers import ExactLike
 from expost.queries.models._fitted_objects import is_a
 from expost.queries.models._prediction import (
@@ -69,8 +69,7 @@ def from_statsmodels(
     names = coordinate_names(column_names, features, domain, len(weights))
     inputs = [Input(index) for index, _ in enumerate(weights)]
     if names is not None:
-        with at("results"):
-            names, inputs = _categories(names, domain)
+        names, inputs = read_at("results", _categories, names, domain)
     score = Affine(dict(zip(inputs, weights, strict=True)), intercept)
     prediction = ModelPrediction(kind, score, type(model).__name__, "results")
     return prediction.query(domain, names, len(weights), epsilon, range, clip)

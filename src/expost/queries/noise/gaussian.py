@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from expost._format import format_integer
 from expost.domains import Box, Domain, FiniteSet
-from expost.errors import InvalidInput, at
+from expost.errors import InvalidInput, at, read_at
 from expost.files.reading import LARGEST_INTEGER, members
 from expost.numbers import (
     ExactLike,
@@ -223,14 +223,13 @@ def gaussian(
     >>> gaussian({"age": 1}, range=(0, 120), grid=1, epsilon="1", delta="1e-6")
     Gaussian(1 weight in [0, 120], grid=1, sigma=507, delta=0.000001)
     """
-    with at("grid"):
-        step = exact(grid)
+    step = read_at("grid", exact, grid)
     start = Gaussian(
         read_score(weights, intercept),
         ends := read_range(range),
         step,
         # A placeholder that is large enough.
-        Fraction(ends[1]) - Fraction(ends[0]) if sigma is None else _read_sigma(sigma),
+        Fraction(ends[1]) - Fraction(ends[0]) if sigma is None else read_at("sigma", exact, sigma),
         Fraction(0) if delta is None else read_delta(delta),
     )
     if sigma is not None:
@@ -240,11 +239,6 @@ def gaussian(
     if epsilon is None or delta is None:
         raise InvalidInput("give either sigma, or epsilon and delta")
     return _calibrated(start, read_epsilon(epsilon))
-
-
-def _read_sigma(sigma: ExactLike) -> Fraction:
-    with at("sigma"):
-        return exact(sigma)
 
 
 def _calibrated(query: Gaussian, epsilon: Fraction) -> Gaussian:

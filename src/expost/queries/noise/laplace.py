@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from expost._format import format_integer
 from expost.domains import Box, Domain, FiniteSet
-from expost.errors import InvalidInput, at
+from expost.errors import InvalidInput, read_at
 from expost.files.reading import LARGEST_INTEGER, members
 from expost.numbers import (
     ExactLike,
@@ -134,6 +134,5 @@ def laplace(
     >>> laplace({"age": 1}, range=(0, 120), grid=1, epsilon="1")
     Laplace(1 weight in [0, 120], grid=1, epsilon=1)
     """
-    with at("grid"):
-        step = exact(grid)
+    step = read_at("grid", exact, grid)
     return Laplace(read_score(weights, intercept), read_range(range), step, read_epsilon(epsilon))

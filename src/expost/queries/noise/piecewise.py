@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.domains import Box, Domain, FiniteSet, Integers, Point
-from expost.errors import InvalidInput, at
+from expost.errors import InvalidInput, at, read_at
 from expost.files.reading import members, read_integer
 from expost.numbers import ExactLike, Nats, decimal_text, exact, up
 from expost.queries._likelihood import (
@@ -325,8 +325,7 @@ def piecewise(
     >>> piecewise({"age": 1}, range=(0, 120), grid=1, epsilon="1")
     Piecewise(1 weight clipped to [0, 120], grid=1, window=73, epsilon=1)
     """
-    with at("grid"):
-        step = exact(grid)
+    step = read_at("grid", exact, grid)
     score, ends = read_score(weights, intercept), read_range(range)
     query = Piecewise(score, ends, step, read_epsilon(epsilon), 1 if window is None else window)
     return query if window is not None else replace(query, window=query.usual_window)

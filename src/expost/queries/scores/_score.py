@@ -19,7 +19,7 @@ from expost.domains import (
     join_names,
     require_finite,
 )
-from expost.errors import InvalidInput, at, did_you_mean
+from expost.errors import InvalidInput, at, did_you_mean, read_at
 from expost.files.reading import double, members, read_list, text
 from expost.queries.scores._aligned import BoxScore, SetScore
 
@@ -175,8 +175,7 @@ def _weight(weight: Any) -> Weight:
     fields = members(dict(weight) if not isinstance(weight, dict) else weight, optional=None)
     result = {}
     for label, category_weight in fields.items():
-        with at(text(label)):
-            result[label] = double(category_weight)
+        result[label] = read_at(text(label), double, category_weight)
     if not result:
         raise InvalidInput("must not be empty")
     return result
@@ -205,8 +204,7 @@ def weights_from_json(value: Any) -> Any:
     """Check that weights in a file are an object or a list; entries are read later."""
     if isinstance(value, list):
         return value
-    with at("weights"):
-        return members(value, optional=None)
+    return read_at("weights", members, value, optional=None)
 
 
 def score_from_fields(fields: dict[str, Any]) -> AffineScore:

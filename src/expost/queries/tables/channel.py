@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from expost._format import format_list
 from expost.domains import Domain, FiniteSet, Scalar
-from expost.errors import InvalidInput, at
+from expost.errors import InvalidInput, at, read_at
 from expost.files.reading import array, array_at, members, read_integer, read_list
 from expost.files.tables import as_array, column_names, is_frame
 from expost.numbers import INFINITE, ExactLike, Nats, decimal_text
@@ -86,8 +86,7 @@ class Channel(Query):
         with at("probabilities"):
             rows = read_list(array(fields["probabilities"]), array)
         delta = read_delta(fields["delta"]) if "delta" in fields else Fraction(0)
-        with at("probabilities"):
-            weights, denominator = read_table(rows)
+        weights, denominator = read_at("probabilities", read_table, rows)
         of = _classes(fields["of"], len(weights)) if "of" in fields else None
         return cls(None, read_labels(labels, weights.shape[1]), weights, denominator, delta, of)
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from expost._format import format_list
 from expost.domains import FiniteSet, Scalar
-from expost.errors import InvalidInput, at
+from expost.errors import InvalidInput, at, read_at
 from expost.files.reading import array, array_at, as_list, members, read_list
 from expost.numbers import ExactLike, decimal_text, exact, positive, scaled_exp
 from expost.queries._identity_cache import IdentityCache
@@ -173,10 +173,8 @@ def exponential_mechanism(
     >>> exponential_mechanism([[1, 0], [0, 1]], sensitivity=1, epsilon="1")
     ExponentialMechanism(2 values, 2 responses, sensitivity=1, epsilon=1)
     """
-    with at("sensitivity"):
-        bound = positive(sensitivity, at_most=_LARGEST_SENSITIVITY)
-    with at("utility"):
-        rows = _read_utility(utility, bound)
+    bound = read_at("sensitivity", positive, sensitivity, at_most=_LARGEST_SENSITIVITY)
+    rows = read_at("utility", _read_utility, utility, bound)
     width = len(rows[0])
     labels = read_labels(range(width) if responses is None else responses, width)
     return ExponentialMechanism(labels, rows, bound, read_epsilon(epsilon))

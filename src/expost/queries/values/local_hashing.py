@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.domains import Domain, FiniteSet
-from expost.errors import InvalidInput, at
+from expost.errors import InvalidInput, at, read_at
 from expost.files.canonical import canonical_bytes, value_tree
 from expost.files.reading import members, read_integer, text
 from expost.numbers import ExactLike, Nats, decimal_text
@@ -38,8 +38,7 @@ class BucketHash:
             seed = text(self.seed).lower()
             if not re.fullmatch("([0-9a-f]{2}){1,64}", seed):
                 raise InvalidInput("must be 1 to 64 bytes in hexadecimal digits, two for each")
-        with at("buckets"):
-            buckets = read_integer(self.buckets, at_least=2)
+        buckets = read_at("buckets", read_integer, self.buckets, at_least=2)
         object.__setattr__(self, "seed", seed)
         object.__setattr__(self, "buckets", buckets)
 
