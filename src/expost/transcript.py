@@ -57,7 +57,7 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """The exchanges with one subject, in order: the only state, from which all else follows.
+    """The exchanges with one subject, in order: the only state, from which everything follows.
 
     It is immutable: :meth:`add` returns a longer one. Domain and filter are set once, because the
     guarantee is void if either changes after a response.
@@ -210,10 +210,9 @@ class Transcript:
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the file durably; a crash leaves the old file or the new one, never half of one.
 
-        A file that is there already is replaced only if it holds a transcript that this one
-        :meth:`continues`, or to ``overwrite`` it is what you want: an earlier transcript would
-        bring back a budget that was spent. If several processes continue one file, use
-        :class:`FileSession`.
+        An existing file is replaced only if it holds a transcript that this one :meth:`continues`,
+        or if you pass ``overwrite``: an earlier transcript would bring back a spent budget. If
+        several processes continue one file, use :class:`FileSession`.
         """
         expect(path, (str, os.PathLike), "the name of a file")
         if not overwrite:

@@ -108,7 +108,7 @@ def audit(
     is_folder = in_files and is_transcript_folder(Path(answers))
     for name, argument in (("memory", memory), ("resume", resume)):
         if argument is not None and (is_folder or not in_files):
-            raise InvalidInput("requires a log in files; all else is audited in memory", name)
+            raise InvalidInput("requires a log in files; all others are audited in memory", name)
     if is_folder:
         # Loading is the first half of the work.
         loaded = load_folder(
@@ -314,7 +314,7 @@ class Audit(ResultTable):
     filter: Filter
     """The filter that every exchange was decided by."""
     files: FilesRead | None = None
-    """What was read; None for a table in memory."""
+    """The files that were read; None for a table in memory."""
 
     def __len__(self) -> int:
         return len(self.frame)

@@ -260,9 +260,9 @@ _WORDS = {True: "yes", False: "no", None: "undecided"}
 class AgainstBudget(ResultTable):
     """Subjects whose losses exceed a budget after all of their responses, as the filter counts.
 
-    A verdict about the end only: a loss can fall, so whoever is within the budget now may have been
-    over it on the way. That is for :func:`replay` of each transcript. Whoever is over it is shown
-    first; ``to_polars`` and ``to_pandas`` have all in their order.
+    A verdict about the end only: a loss can fall, so a subject within the budget now may have
+    exceeded it earlier. To find out, :func:`replay` each transcript. Subjects over the budget are
+    shown first; ``to_polars`` and ``to_pandas`` have all subjects in their order.
     """
 
     losses: Losses
@@ -286,7 +286,7 @@ class AgainstBudget(ResultTable):
 
     @property
     def undecided(self) -> int:
-        """The number of subjects for whom this is undecided."""
+        """The number of subjects whose comparison is undecided."""
         return self.over.count(None)
 
     def columns(self) -> dict[str, Any]:
@@ -338,9 +338,9 @@ def against_budget(
 ) -> AgainstBudget:
     """Hold the losses of subjects against the budget of a filter, exactly where that is possible.
 
-    ``losses`` are those of the ``answers``. Most subjects are decided by their enclosures. Those
-    for whom the budget is between the ends, as for whoever spent exactly all of it, are decided one
-    pattern of responses at a time, by the exact loss on a finite domain.
+    ``losses`` are those of the ``answers``. The enclosures decide most subjects. If the budget is
+    between the ends, for example because a subject spent exactly all of it, the exact loss on a
+    finite domain decides, one pattern of responses at a time.
 
     >>> import expost as xp
     >>> query = xp.randomized_response(epsilon="0.5")

@@ -44,7 +44,7 @@ _BUCKETS_OF_A_BOX = 16
 _SHARES = 100
 
 ReportProgress = Callable[[int, int], None]
-"""What is called with how much is done, and how much there is."""
+"""A function that is called with the finished and the total amount of work."""
 
 
 def audit_frame(frame: LazyFrame, plan: Plan, report_progress: ReportProgress) -> DataFrame:
@@ -62,7 +62,7 @@ def audit_log(
 ) -> DataFrame:
     """Audit a log: a row for each subject.
 
-    What is done is kept in a folder, and not done again after an interruption.
+    Finished parts are stored in a folder, and not audited again after an interruption.
     """
     import polars
 

@@ -1,9 +1,9 @@
 """Rows of a log as arrays: whole subjects, their responses in order; or which rows are bad.
 
 A row has a subject, the number of the exchange in the subject's transcript, the id of a query and a
-response. Rows come in any order. Nothing is sorted: where a response belongs follows from its
-subject and its number, and if every place is taken once, no row is missing and none is there twice.
-Which rows are wrong is looked for only after something was found to be, and then file by file.
+response. Rows come in any order. Nothing is sorted: the position of a response follows from its
+subject and its number. If every position is taken once, no row is missing and none is repeated.
+Wrong rows are listed only if there are some, and then file by file.
 """
 
 from __future__ import annotations
@@ -179,11 +179,10 @@ def _merge_spellings(
 
 
 def bad_rows(parts: list[tuple[Path | None, LazyFrame]], plan: Plan) -> BadRows:
-    """What is wrong with the rows of a log, given file by file.
+    """Find the wrong rows of a log, file by file.
 
-    Rows that could be read in more than one way come first, then whatever else is wrong with a row
-    by itself. Numbers of exchanges that are missing or there twice are looked for if nothing else
-    is wrong.
+    Rows that could be read in more than one way come first, then other errors within a row. If
+    there are none, missing and repeated numbers of exchanges are reported.
     """
     for problems in (_find_ambiguous, _find_invalid, _find_misnumbered):
         count, listed_problems = problems(parts, plan)

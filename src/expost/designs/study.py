@@ -69,7 +69,7 @@ class Arrival(Enum):
 
 @dataclass(frozen=True, init=False, eq=False)
 class Study:
-    """A study before the first query: whom it is about, its goals, and its budget.
+    """A study before the first query: its subjects, its goals, and its budget.
 
     Args:
         domain: The domain of the values.

@@ -347,7 +347,7 @@ def _generic_policy_id(policy: Any) -> str:
 
 
 def check_export(path: str, tell: Callable[[Export], None] = lambda _: None) -> Export:
-    """What is wrong with an export; ``tell`` is called after every line."""
+    """Find what is wrong with an export; ``tell`` is called after every line."""
     export = Export()
     with open(path, "rb") as file:
         for line_number, line in enumerate(file, 1):

@@ -98,7 +98,7 @@ def estimate_mean(
 
     computed with the sampled weights instead of e^epsilon.
 
-    Who was asked must not depend on responses. Under a filter it does: then use
+    The choice of subjects must not depend on responses. Under a filter it does: then use
     :func:`estimate_distribution` and its ``mean``. A warning says so if the answers name a filter.
 
     Args:

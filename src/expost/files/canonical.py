@@ -90,8 +90,8 @@ def _normal_form(tree: Any) -> Any:
 def json_text(tree: Any, *, indent: int | None = None) -> str:
     """Write a tree as JSON that looks like what it is.
 
-    What steers a terminal or the direction of writing is escaped, and all else that is not
-    printable; other characters outside of ASCII stay as they are.
+    Characters that control a terminal or the direction of writing are escaped, and all others that
+    are not printable. Other characters outside of ASCII stay as they are.
     """
     text = json.dumps(tree, ensure_ascii=False, allow_nan=False, indent=indent)
     return re.sub(r"[^\x20-\x7e\n]", _escaped, text)

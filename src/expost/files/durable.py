@@ -40,12 +40,12 @@ def replace(
     *,
     most: int = LARGEST,
 ) -> None:
-    """Put a new text in the place of a file; a crash leaves the old file or the new one.
+    """Replace the text of a file; a crash leaves the old file or the new one.
 
-    When this returns, the new one survives a loss of power too. Up to then ``temporary`` holds it,
-    in the same directory. The text is a function, so that no traceback can show what is in it.
-    Owner, group and mode of the file stay what they were. More than ``most`` bytes are refused, as
-    whoever reads the file would refuse them.
+    When this returns, the new file survives a loss of power. Until then ``temporary`` holds the
+    text, in the same directory. The text is a function, so that no traceback can show it. Owner,
+    group and mode of the file do not change. More than ``most`` bytes are refused, because readers
+    would refuse them.
 
     A caller that has locked the file with :func:`lock_file` passes the open file as ``held``. Then
     nothing is replaced if the file is no longer the locked one, and the new file is locked too

@@ -185,7 +185,7 @@ def check_replaceable(
 def read_replaceable(path: str | os.PathLike[str], kind: str) -> str:
     """Read a file that is to be replaced by one of its kind; refuse any other kind.
 
-    There is none where nothing is lost. What is no regular file is left to who writes it.
+    The text is empty if nothing would be lost. The writer refuses files that are not regular.
     """
     check_replaceable(path, kind, remedy="overwrite=True replaces it")
     document = read_text(path) if os.path.isfile(path) else ""

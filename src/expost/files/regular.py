@@ -1,6 +1,6 @@
 """Files that a user names: regular ones only, and none above a stated size.
 
-A pipe would block whoever opens it, and a device never ends.
+Opening a pipe can block, and reading a device never ends.
 """
 
 from __future__ import annotations

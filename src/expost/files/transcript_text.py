@@ -1,6 +1,6 @@
 """The text of a transcript file, which grows by an exchange at a time.
 
-What was encoded once is kept, so that one exchange more costs its own encoding and no other.
+Encoded exchanges are cached, so an additional exchange costs only its own encoding.
 """
 
 from __future__ import annotations

@@ -26,8 +26,8 @@ at a time; others may read. The database is SQLite or PostgreSQL (backend.py).
 operator calls ``Ledger.recover`` (_recovery.py). Every device subject is then *unconfirmed*: it is
 asked nothing until its device syncs. Devices act as replicas: each sends what the database has
 lost. A *ticket* in each message proves that the ledger issued its reservation; the ticket key is
-stored next to the checkpoint. What no device can send again is listed in the checkpoint, so never
-restore that together with the database.
+stored next to the checkpoint. The checkpoint lists everything that no device can send again, so
+never restore it together with the database.
 
 >>> import tempfile
 >>> import expost as xp

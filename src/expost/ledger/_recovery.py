@@ -1,7 +1,7 @@
 """After a restored backup: record what the checkpoint knows and the database has lost.
 
 Every subject is then unconfirmed until its device has synced: devices are the replicas of a ledger,
-and send again what it has forgotten. What no device can send again comes from the checkpoint.
+and send again what it has forgotten. Everything else comes from the checkpoint.
 """
 
 from __future__ import annotations

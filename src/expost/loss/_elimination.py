@@ -2,8 +2,8 @@
 
 ℓ of a record is a sum of tables, each of which depends on a few variables. A variable is eliminated
 by adding up all tables that depend on it and keeping, for every combination of the others in them,
-the largest sum: one more table. What is left at the end depends only on the variables that a query
-is about. Proof: docs/theory/attributes.md.
+the largest sum: one more table. The remaining table depends only on the variables that a query is
+about. Proof: docs/theory/attributes.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """ℓ over a box: a sum of functions of affine scores, whose extremes are searched for.
 
-A search stops as soon as the budget is known to be respected or broken. What is found depends on
+A search stops as soon as the budget is known to be respected or broken. The result depends on
 the tally, the query, the budget and the effort alone: terms go to the solver in an order of their
 own, whatever the order of the responses. Proof: docs/theory/filters.md.
 """

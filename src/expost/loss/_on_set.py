@@ -1,6 +1,6 @@
 """ℓ over a finite set: one double per value, up to a common constant, with one bound on all errors.
 
-What was summed is tallied, so that the likelihood ratio of two values can be worked out exactly if
+The summands are tallied, so that the likelihood ratio of two values can be computed exactly if
 doubles are too coarse. Proof: docs/theory/realized_loss.md.
 """
 

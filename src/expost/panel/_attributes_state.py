@@ -1,8 +1,8 @@
 """ℓ of many subjects over records: a table for each part that was asked about, as arrays.
 
 What a query sees of a record is eliminated from the tables that are tied to it, for a block of
-subjects at a time. A table is zero for whoever was not asked about it, which changes no sum. The
-differences of all other parts add up, so one number for each subject stands for them. Proofs:
+subjects at a time. A table is zero for subjects who were not asked about it, which changes no sum.
+The differences of all other parts add up, so one number for each subject stands for them. Proofs:
 docs/theory/attributes.md, docs/theory/audits.md.
 """
 

@@ -147,8 +147,9 @@ class FiniteState(State):
     ) -> TieComparison:
         """Compare losses with a budget that doubles cannot tell them from.
 
-        Without a query, losses now; else losses after it or, with ``plus_epsilon_only``, losses now
-        plus its epsilon. What is neither within nor above, here all of it, is left to rationals.
+        Without a query, compare losses now; else losses after it or, with ``plus_epsilon_only``,
+        losses now plus its epsilon. Rationals decide subjects that are neither within nor above,
+        which by default are all of them.
         """
         undecided = np.zeros(len(indices), dtype=np.bool_)
         return TieComparison(undecided, undecided)

@@ -162,7 +162,7 @@ class Panel:
         a list for each subject, from the first step on, of which the limits of the domain make
         what is answered for.
 
-        All of it is recorded before anything is returned. Who is refused has spent nothing.
+        All of it is recorded before anything is returned. A refusal spends nothing.
         """
         secret = Secret(values)
         del values  # so that no traceback that prints local variables can show it
@@ -205,12 +205,12 @@ class Panel:
     def saturating(
         self, compiled: Any, *, cap: Any, seeds: Any = None, subjects: Any = None
     ) -> NDArray[np.object_]:
-        """The saturating query of every subject, as a column of ids for the other verbs.
+        """Make the saturating query of every subject, as a column of ids for the other verbs.
 
-        Each is what :func:`saturating` makes of the subject's transcript: of all queries whose
-        responses all end within the cap it tells most about the question. It is made once for all
-        subjects who are in the same state, and the panel knows it from then on. The id is None,
-        which asks nothing, for whom no query ends at the cap, because the loss is there already.
+        Each is the one that :func:`saturating` makes for the subject's transcript: of all queries
+        whose responses all end within the cap, it reveals most about the question. Subjects in the
+        same state share a query, and the panel knows it from then on. If the loss of a subject has
+        reached the cap, the id is None, which asks nothing.
 
         ``cap`` is one for everybody or a column of them. A question with more than two answers
         needs ``seeds``: one for everybody, or a column. Another question for each subject takes a

@@ -1,7 +1,7 @@
 """Costs that depend on the queries asked, and on no response: sums of epsilons, costs of rules.
 
 Decimals that people write have a common denominator, so a column of integers holds every sum
-exactly. What does not fit on that grid, such as the logarithm of a ratio, is enclosed beside it.
+exactly. Other costs, such as the logarithm of a ratio, are enclosed next to it.
 Proof: docs/theory/audits.md.
 """
 

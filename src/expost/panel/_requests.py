@@ -275,7 +275,7 @@ class QueryRequest:
                 yield query_index, entries[rows]
 
     def without_repeats(self) -> Iterator[tuple[Indices, QueryRequest]]:
-        """Entries such that no subject is there twice, one such collection after the other."""
+        """Yield collections of entries in which no subject appears twice, one after the other."""
         if self.subject_indices is None or (np.diff(self.subject_indices) > 0).all():
             yield np.arange(len(self)), self
             return

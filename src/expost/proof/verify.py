@@ -87,7 +87,7 @@ class Work:
 
 
 class Verdict(NamedTuple):
-    """What was proved: at the end of the transcript the realized loss is at most ``loss``.
+    """The proved statement: at the end of the transcript the realized loss is at most ``loss``.
 
     ``budget`` is that of the filter, rounded down. It is None if there is no filter, or one with a
     delta, which does not limit the loss. ``exactly`` says that an exact comparison showed the loss
@@ -105,7 +105,7 @@ class Verdict(NamedTuple):
         return None if self.budget is None else self.exactly or self.loss <= self.budget
 
     def tree(self) -> dict[str, Any]:
-        """What was proved, as JSON; infinity is ``"inf"``."""
+        """The proved statement as JSON; infinity is ``"inf"``."""
         loss = float(rounded_up(self.loss))
         return {
             "loss": loss if math.isfinite(loss) else str(loss),
@@ -828,7 +828,7 @@ class Grid(NamedTuple):
 # -- records ---------------------------------------------------------------------------------------
 
 Table = list[Any]
-"""What was answered about a scope, for all of its combinations, the last variable fastest."""
+"""The responses about a scope, for all of its combinations, the last variable fastest."""
 
 
 def loss_on_records(
@@ -964,9 +964,9 @@ class Elimination:
         return [table[place] for place in places]
 
     def moved(self, name: str, rows: list[list[Table]], gap: int) -> list[list[Table]]:
-        """What is best after so many changes for every value, at a later step.
+        """The best sums after so many changes for every value, at a later step.
 
-        A value can be what it was, or any other with one change less; or what is near enough.
+        A value can stay, or be any other one with one change less; or be one that is near enough.
         """
         limits, (k, n) = self.attributes[name], (len(rows), len(rows[0]))
         each = n * len(rows[0][0]) * (1 + self.bits / 1000) / 100

@@ -32,8 +32,8 @@ class Store(Protocol):
     """Keeps the exchanges of one subject, one after the other.
 
     A session takes a turn, decides, draws a response, has it recorded, and only then releases it.
-    What is recorded is spent, whether or not it was released. Hand a store of your own to
-    :meth:`Session.resume`.
+    A recorded exchange is spent, whether or not its response was released. Pass a store of your
+    own to :meth:`Session.resume`.
     """
 
     @abstractmethod

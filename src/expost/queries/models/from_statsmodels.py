@@ -99,7 +99,7 @@ def _kind(model: Any) -> Literal["linear", "logistic", "probit"]:
 
 
 def _columns(results: Any, domain: Domain) -> tuple[list[Fraction], Fraction, list[str] | None]:
-    """The weights of the columns but for the constant one, the intercept, and their names."""
+    """Return the weights of all columns except the constant one, the intercept, and the names."""
     model = getattr(results, "model", None)
     if model is None:
         raise InvalidInput(f"this {type(results).__name__} is not fitted; give what fit() returns")
