@@ -24,6 +24,8 @@ from support.oracles import optimal_epsilon
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
+RESULTS = "benchmarks/RESULTS.md"
+ALONE = re.compile(r"[\d.]+")
 LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
 
 
@@ -242,6 +244,28 @@ def test_the_map_of_designs_is_drawn_from_its_predictions() -> None:
     panels = json.loads(utility.NUMBERS.read_text(encoding="utf-8"))
     drawn = (DOCS / "_static" / "utility_map.svg").read_text(encoding="utf-8")
     assert drawn == utility.drawn(panels)
+
+
+def test_the_map_of_designs_agrees_with_the_measured_errors() -> None:
+    utility = figure_program("utility")
+    panels = json.loads(utility.NUMBERS.read_text(encoding="utf-8"))
+    (columns,) = cells(RESULTS, "values: budget")
+    begins = {
+        "Q": "one sampled question",
+        "V": "full-value report",
+        "J": "joint report",
+        "S": "saturating, ",
+    }
+    for title in list(panels)[:2]:
+        for size, row in panels[title].items():
+            for budget, (letters, error) in zip(
+                utility.BUDGETS.values(), map(str.split, row), strict=True
+            ):
+                at = columns.index(f"{int(size):,}: {budget}")
+                for letter in letters.split("/"):
+                    rows = [[*line, *columns] for line in cells(RESULTS, begins[letter])]
+                    measured = [float(line[at]) for line in rows if ALONE.fullmatch(line[at])]
+                    assert float(error) == pytest.approx(min(measured), rel=0.15)
 
 
 @pytest.mark.parametrize("delta", ["1e-4", "1e-6"])
