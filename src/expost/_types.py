@@ -1,13 +1,15 @@
-"""Array types that several packages share."""
+"""Types that several packages share."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Bools", "Codes", "Floats", "Indices", "Ints"]
+__all__ = ["Bools", "Codes", "Floats", "Indices", "Ints", "PathLike", "Progress"]
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -15,3 +17,6 @@ Ints = NDArray[np.int64]
 Indices = NDArray[np.intp]
 Codes = NDArray[np.integer[Any]]
 """Positions in some table, in whatever width they were stored."""
+PathLike = str | os.PathLike[str]
+Progress = Callable[[int, int], None]
+"""A function that is called with the finished and the total amount of work."""

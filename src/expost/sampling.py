@@ -44,7 +44,6 @@ class Source(Protocol):
 
     def below(self, limit: int) -> int:
         """Draw a uniform integer in [0, limit)."""
-        ...
 
 
 @runtime_checkable
@@ -53,7 +52,6 @@ class ByteSource(Source, Protocol):
 
     def bytes(self, count: int) -> bytes:
         """Draw ``count`` uniform bytes."""
-        ...
 
 
 def check_source(source: Source | None) -> None:

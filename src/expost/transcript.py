@@ -10,6 +10,7 @@ from itertools import chain, islice
 from typing import Any
 
 from expost._format import format_count
+from expost._types import PathLike
 from expost.cards import card
 from expost.chain import Chain
 from expost.domains import Domain, Value, domain_from_json
@@ -18,7 +19,7 @@ from expost.files.canonical import canonical_bytes, readable_tree, value_tree
 from expost.files.durable import save
 from expost.files.kinds import TRANSCRIPT, explain_wrong_kind, read_replaceable
 from expost.files.reading import NumberText, array, members, parse, scalar
-from expost.files.regular import read_text
+from expost.files.regular import read_file
 from expost.files.transcript_text import TranscriptText
 from expost.filters import Filter, filter_from_json
 from expost.queries import Likelihood, Query, check_query
@@ -207,7 +208,7 @@ class Transcript:
         same = (self.domain, self.filter) == (earlier.domain, earlier.filter)
         return same and self.exchanges[: len(earlier)] == earlier.exchanges
 
-    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+    def save(self, path: PathLike, *, overwrite: bool = False) -> None:
         """Write the file durably; a crash leaves the old file or the new one, never half of one.
 
         An existing file is replaced only if it holds a transcript that this one :meth:`continues`,
@@ -316,7 +317,7 @@ def transcript_of(source: object) -> Transcript:
     return candidate
 
 
-def load_transcript(path: str | os.PathLike[str]) -> Transcript:
+def load_transcript(path: PathLike) -> Transcript:
     """Read a transcript file, strictly: unknown fields and duplicate keys are errors.
 
     >>> import tempfile
@@ -327,9 +328,7 @@ def load_transcript(path: str | os.PathLike[str]) -> Transcript:
     ...     xp.load_transcript(Path(folder) / "ann.json")
     Transcript(FiniteSet(2 values), 0 exchanges)
     """
-    expect(path, (str, os.PathLike), "the name of a file")
-    with at(os.fspath(path), ": "):
-        return Transcript.from_json(read_text(path))
+    return read_file(path, Transcript.from_json)
 
 
 def response_from_json(value: Any) -> Any:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -24,6 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from expost._types import PathLike, Progress
 from expost.answers import COLUMNS, OUTCOME, Answers, queries_from_json, queries_to_json
 from expost.audits._errors import BadFile, BadFiles, describe_unread, is_hidden
 from expost.audits._losses import AgainstBudget, Losses
@@ -32,7 +33,7 @@ from expost.errors import InvalidInput, at, expect
 from expost.files.canonical import json_text
 from expost.files.durable import save
 from expost.files.kinds import QUERIES, read_replaceable
-from expost.files.regular import read_text
+from expost.files.regular import read_file, read_text
 from expost.files.tables import read_table, write_table
 from expost.filters import Filter
 from expost.numbers import Nats
@@ -51,8 +52,6 @@ __all__ = [
     "transcript_files",
 ]
 
-
-PathLike = str | os.PathLike[str]
 
 # Digits of a shortened content id; more if two would coincide.
 _DIGITS = 8
@@ -82,7 +81,7 @@ def load_folder(
     queries: PathLike | None = None,
     *,
     complete: bool = True,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
     strict: bool = False,
 ) -> LoadedTranscripts:
     """Read all transcripts of a folder: its files that end in ``.json``, each of one subject.
@@ -121,11 +120,8 @@ def load_folder(
             if domain != transcripts[files[0].stem].domain:
                 raise InvalidInput("is not the domain of the transcripts", "domain")
     with at(os.fspath(folder), ": "):
-        answers = Answers.of_transcripts(
-            transcripts,
-            {**named_queries, **_by_short_id(transcripts, named_queries)},
-            complete=complete,
-        )
+        all_queries = {**named_queries, **_by_short_id(transcripts, named_queries)}
+        answers = Answers.of_transcripts(transcripts, all_queries, complete=complete)
     filters = dict.fromkeys(transcript.filter for transcript in transcripts.values())
     return LoadedTranscripts(answers, len(transcripts) - len(answers), tuple(filters), transcripts)
 
@@ -283,8 +279,7 @@ def load_answers(
                 "give the file of queries too; only a folder of transcripts has its own"
             )
         expect(queries, (str, os.PathLike), "the name of a file of queries")
-    with at(os.fspath(queries), ": "):
-        domain, by_id = queries_from_json(read_text(queries))
+    domain, by_id = read_file(queries, queries_from_json)
     read_answers = partial(Answers, complete=complete, filter=filter)
     if not isinstance(data, (str, os.PathLike)):
         return read_answers(domain, by_id, data)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost._format import format_nats
+from expost._types import PathLike, Progress
 from expost.answers import Answers, queries_from_json
 from expost.audits._answer_files import LoadedTranscripts, group_identical, load_folder
 from expost.audits._decisions import audit_subjects
@@ -31,9 +32,9 @@ from expost.audits._polars_engine import MEMORY, audit_frame, audit_log
 from expost.audits._rows import rows_of_answers
 from expost.audits._spark_engine import audit_log_on_spark, audit_on_spark
 from expost.cards import View
-from expost.errors import InvalidInput, at, expect
+from expost.errors import InvalidInput, at
 from expost.files.canonical import plain_tree
-from expost.files.regular import read_text
+from expost.files.regular import read_file
 from expost.files.tables import ResultTable, is_frame
 from expost.filters import Filter
 from expost.filters._outcomes import respected_cell
@@ -55,10 +56,6 @@ __all__ = [
 ]
 
 
-PathLike = str | os.PathLike[str]
-ReportProgress = Callable[[int, int], None]
-
-
 def audit(
     answers: Any,
     queries: PathLike | None = None,
@@ -68,7 +65,7 @@ def audit(
     nodes: int | None = None,
     memory: int | None = None,
     resume: PathLike | None = None,
-    progress: ReportProgress | None = None,
+    progress: Progress | None = None,
 ) -> Audit:
     """Decide every exchange of every subject of a log again, on what came before it.
 
@@ -137,12 +134,7 @@ def audit(
 
 
 def audit_spark(
-    dataframe: Any,
-    queries: PathLike,
-    *,
-    filter: Filter,
-    gap: float = GAP,
-    nodes: int | None = None,
+    dataframe: Any, queries: PathLike, *, filter: Filter, gap: float = GAP, nodes: int | None = None
 ) -> Audit:
     """Audit a log on Spark, as :func:`audit` does, if one machine does not hold it.
 
@@ -170,10 +162,7 @@ def audit_files_on_spark(
 
 def _plan(queries: PathLike | None, filter_: Filter, effort: Effort) -> Plan:
     """Return the plan of an audit, with the queries of a file."""
-    expect(queries, (str, os.PathLike), "the name of a file of queries")
-    assert queries is not None
-    with at(os.fspath(queries), ": "):
-        domain, by_id = queries_from_json(read_text(queries))
+    domain, by_id = read_file(queries, queries_from_json, "the name of a file of queries")
     return Plan(domain, by_id, filter_, effort)
 
 
@@ -393,36 +382,35 @@ class Audit(ResultTable):
         """All subjects together, as JSON."""
         frame, spread = self.frame, self.histogram()
         read = {} if self.files is None else self.files.tree()
-        return plain_tree(
-            {
-                **read,
-                "subjects": len(self),
-                "exchanges": int(frame["exchanges"].sum()),
-                "filter": self.filter.kind,
-                "budget": self.filter.budget.nearest,
-                "respected": self.respected,
-                "undecided": self.undecided,
-                "broken": self.broken,
-                "broken_subjects": self.broken_subjects(),
-                "exhausted": self.exhausted,
-                "loss": {
-                    "mean": _plain_number(frame["upper"].mean()),
-                    "median": _plain_number(frame["upper"].median()),
-                    "largest": _plain_number(frame["upper"].max()),
-                },
-                "peak": {"largest": _plain_number(frame["peak"].max())},
-                "basic": {
-                    "mean": _plain_number(frame["basic"].mean()),
-                    "largest": _plain_number(frame["basic"].max()),
-                },
-                "histogram": {
-                    "edges": list(spread.edges),
-                    "counts": list(spread.counts),
-                    "infinite": spread.infinite,
-                },
-                "worst": self.worst(),
-            }
-        )
+        tree = {
+            **read,
+            "subjects": len(self),
+            "exchanges": int(frame["exchanges"].sum()),
+            "filter": self.filter.kind,
+            "budget": self.filter.budget.nearest,
+            "respected": self.respected,
+            "undecided": self.undecided,
+            "broken": self.broken,
+            "broken_subjects": self.broken_subjects(),
+            "exhausted": self.exhausted,
+            "loss": {
+                "mean": _plain_number(frame["upper"].mean()),
+                "median": _plain_number(frame["upper"].median()),
+                "largest": _plain_number(frame["upper"].max()),
+            },
+            "peak": {"largest": _plain_number(frame["peak"].max())},
+            "basic": {
+                "mean": _plain_number(frame["basic"].mean()),
+                "largest": _plain_number(frame["basic"].max()),
+            },
+            "histogram": {
+                "edges": list(spread.edges),
+                "counts": list(spread.counts),
+                "infinite": spread.infinite,
+            },
+            "worst": self.worst(),
+        }
+        return plain_tree(tree)
 
     def tree(self) -> dict[str, Any]:
         """Return the summary and the rows of all subjects, as JSON."""

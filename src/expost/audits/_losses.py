@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost._format import format_count, format_nats
-from expost._types import Floats
+from expost._types import Floats, Progress
 from expost.answers import Answers, Subject
 from expost.cards import View
 from expost.domains import Attributes, Box, Domain, FiniteSet
@@ -102,16 +102,15 @@ class Losses(ResultTable):
 
     def summary(self) -> dict[str, Any]:
         """All subjects together, as JSON, by the upper ends of their losses."""
-        return plain_tree(
-            {
-                "subjects": len(self),
-                "exchanges": int(self.exchanges.sum()),
-                "mean": float(self.upper.mean()),
-                "median": float(np.median(self.upper)),
-                "largest": float(self.upper.max()),
-                "basic": float(self.basic.mean()),
-            }
-        )
+        tree = {
+            "subjects": len(self),
+            "exchanges": int(self.exchanges.sum()),
+            "mean": float(self.upper.mean()),
+            "median": float(np.median(self.upper)),
+            "largest": float(self.upper.max()),
+            "basic": float(self.basic.mean()),
+        }
+        return plain_tree(tree)
 
     def tree(self) -> dict[str, Any]:
         """Return the summary and the losses of all subjects, as JSON."""
@@ -123,7 +122,7 @@ def realized_losses(
     *,
     gap: float = GAP,
     nodes: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Losses:
     """Compute the realized loss of every subject in a table of answers.
 
@@ -151,9 +150,7 @@ def realized_losses(
     return losses_within(answers, Effort(gap, nodes), progress)
 
 
-def losses_within(
-    answers: Answers, effort: Effort, progress: Callable[[int, int], None] | None = None
-) -> Losses:
+def losses_within(answers: Answers, effort: Effort, progress: Progress | None = None) -> Losses:
     """Compute losses within an effort; what it does not cover is not searched."""
     ends = np.empty((2, len(answers)))
     basic = np.empty(len(answers))
@@ -221,9 +218,7 @@ def _value_count(query: Query, domain: Domain) -> int:
     return len(domain)
 
 
-def _on_box(
-    answers: Answers, effort: Effort, progress: Callable[[int, int], None] | None
-) -> Iterator[_Block]:
+def _on_box(answers: Answers, effort: Effort, progress: Progress | None) -> Iterator[_Block]:
     """Search for the loss of each tally."""
 
     def report(done: int, total: int) -> None:

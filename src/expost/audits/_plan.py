@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from expost._types import PathLike
 from expost.answers import queries_from_json, queries_to_json
 from expost.domains import Domain
 from expost.errors import at, expect, read_at
@@ -15,7 +16,7 @@ from expost.files.canonical import json_text, readable_tree
 from expost.files.durable import save
 from expost.files.kinds import FILTER_FILE, explain_wrong_kind, read_replaceable
 from expost.files.reading import members, parse
-from expost.files.regular import read_text
+from expost.files.regular import read_file
 from expost.filters import FILTERS, Filter, filter_from_json
 from expost.queries import Query
 from expost.solver import Effort
@@ -60,9 +61,6 @@ class Plan:
         return hashlib.sha256(repr(self.texts()).encode()).hexdigest()
 
 
-PathLike = str | os.PathLike[str]
-
-
 def filter_file_from_json(document: str) -> Filter:
     """Read a filter file strictly: a versioned document, or the bare filter of a transcript.
 
@@ -98,8 +96,7 @@ def load_filter(path: PathLike) -> Filter:
     It has ``{"version": 1, "filter": {…}}``, with the filter as in a transcript, or that filter
     alone.
     """
-    with at(os.fspath(path), ": "):
-        return filter_file_from_json(read_text(path))
+    return read_file(path, filter_file_from_json)
 
 
 def save_filter(filter_: Filter, path: PathLike, *, overwrite: bool = False) -> None:

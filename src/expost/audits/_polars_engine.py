@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import expost
+from expost._types import Progress
 from expost.audits._decisions import audit_subjects
 from expost.audits._errors import Unusable
 from expost.audits._log import LogFiles, read, select_exchanges
@@ -43,11 +44,8 @@ _BUCKETS_OF_A_BOX = 16
 # Into how many steps progress divides each bucket.
 _SHARES = 100
 
-ReportProgress = Callable[[int, int], None]
-"""A function that is called with the finished and the total amount of work."""
 
-
-def audit_frame(frame: LazyFrame, plan: Plan, report_progress: ReportProgress) -> DataFrame:
+def audit_frame(frame: LazyFrame, plan: Plan, report_progress: Progress) -> DataFrame:
     """Audit a table in memory: a row for each subject."""
     rows = read(select_exchanges(frame))
     try:
@@ -58,7 +56,7 @@ def audit_frame(frame: LazyFrame, plan: Plan, report_progress: ReportProgress) -
 
 
 def audit_log(
-    log: LogFiles, plan: Plan, folder: Path, memory: int, report_progress: ReportProgress
+    log: LogFiles, plan: Plan, folder: Path, memory: int, report_progress: Progress
 ) -> DataFrame:
     """Audit a log: a row for each subject.
 
@@ -92,7 +90,7 @@ def audit_log(
 
 
 def _progress_within(
-    before: int, buckets: int, subjects: int, report_progress: ReportProgress
+    before: int, buckets: int, subjects: int, report_progress: Progress
 ) -> Callable[[int], None]:
     """Return a progress callback for the subjects of one bucket."""
 

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
+from expost._types import PathLike
 from expost.errors import InvalidInput
 from expost.files.regular import LARGEST, open_regular
 
@@ -24,9 +25,7 @@ _MOST_TRIES = 10_000
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
 
-def save(
-    path: str | os.PathLike[str], text: Callable[[], str | bytes], *, most: int = LARGEST
-) -> None:
+def save(path: PathLike, text: Callable[[], str | bytes], *, most: int = LARGEST) -> None:
     """Put a text into a file that no other process continues, as :func:`replace` does."""
     target = Path(path)
     replace(target, text, target.with_name(f".{target.name}.{uuid.uuid4().hex}"), most=most)
@@ -127,7 +126,7 @@ def _put(
     sync_directory(target.parent)
 
 
-def resolve_path(path: str | os.PathLike[str], *, strict: bool = True) -> Path:
+def resolve_path(path: PathLike, *, strict: bool = True) -> Path:
     """Follow all links to a file: one file has one lock, whatever links lead to it."""
     try:
         return Path(os.path.realpath(path, strict=strict))

@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from expost._types import PathLike
 from expost.errors import InvalidInput
 from expost.files.regular import LARGEST, open_regular, read_text
 from expost.files.tables import parquet_columns
@@ -122,7 +123,7 @@ def _header(line: str) -> set[str]:
         return set()
 
 
-def _kind_of_file(path: str | os.PathLike[str]) -> str:
+def _kind_of_file(path: PathLike) -> str:
     """Guess the kind of a file from its content alone; empty if unknown."""
     with open(open_regular(path), "rb") as file:
         content = file.read(LARGEST)
@@ -162,10 +163,7 @@ def explain_wrong_kind(expected: str, document: str) -> Iterator[None]:
 
 
 def check_replaceable(
-    path: str | os.PathLike[str],
-    kind: str,
-    *,
-    remedy: str = "choose another name, or remove the file first",
+    path: PathLike, kind: str, *, remedy: str = "choose another name, or remove the file first"
 ) -> None:
     """Refuse to replace a file that has content of any other kind.
 
@@ -182,7 +180,7 @@ def check_replaceable(
         raise InvalidInput(f"already exists and {other}; {remedy}")
 
 
-def read_replaceable(path: str | os.PathLike[str], kind: str) -> str:
+def read_replaceable(path: PathLike, kind: str) -> str:
     """Read a file that is to be replaced by one of its kind; refuse any other kind.
 
     The text is empty if nothing would be lost. The writer refuses files that are not regular.

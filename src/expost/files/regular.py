@@ -8,12 +8,13 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
-from expost.errors import InvalidInput
+from expost._types import PathLike
+from expost.errors import InvalidInput, at, expect
 
 __all__ = [
     "LARGEST",
@@ -26,8 +27,11 @@ __all__ = [
     "others_may_read",
     "others_may_write",
     "read_contents",
+    "read_file",
     "read_text",
 ]
+
+T = TypeVar("T")
 
 LARGEST = 64 << 20
 """In bytes: of a transcript, a query or a secret, which are read as a whole."""
@@ -39,9 +43,7 @@ LARGEST_TABLE = 1 << 30
 _CAREFUL = sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOCTTY", "O_BINARY"))
 
 
-def open_regular(
-    path: str | os.PathLike[str], flags: int = os.O_RDONLY, *, to_be: str = "read"
-) -> int:
+def open_regular(path: PathLike, flags: int = os.O_RDONLY, *, to_be: str = "read") -> int:
     """Open a regular file; return its descriptor."""
     try:
         descriptor = os.open(path, flags | _CAREFUL)
@@ -58,7 +60,7 @@ def open_regular(
 
 
 @contextmanager
-def open_for_reading(path: str | os.PathLike[str], most: int = LARGEST) -> Iterator[BinaryIO]:
+def open_for_reading(path: PathLike, most: int = LARGEST) -> Iterator[BinaryIO]:
     """Open a regular file of at most ``most`` bytes for reading."""
     with open(open_regular(path), "rb") as file:
         check_size(os.fstat(file.fileno()).st_size, most)
@@ -79,13 +81,20 @@ def read_contents(file: BinaryIO) -> str:
         raise InvalidInput("is not UTF-8 text") from None
 
 
-def read_text(path: str | os.PathLike[str]) -> str:
+def read_text(path: PathLike) -> str:
     """Read a file as text."""
     with open_for_reading(path) as file:
         return read_contents(file)
 
 
-def check_not_input(out: str | os.PathLike[str], *read: str | os.PathLike[str]) -> None:
+def read_file(path: Any, read: Callable[[str], T], expected: str = "the name of a file") -> T:
+    """Return what a reader makes of the text of a file; an error names the file."""
+    expect(path, (str, os.PathLike), expected)
+    with at(os.fspath(path), ": "):
+        return read(read_text(path))
+
+
+def check_not_input(out: PathLike, *read: PathLike) -> None:
     """Refuse to write over a file that is read: a transcript is all that is known of a budget."""
     for path in read:
         try:

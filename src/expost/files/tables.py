@@ -6,7 +6,6 @@ CSV and JSON Lines need nothing else; Parquet needs polars, which comes with the
 from __future__ import annotations
 
 import csv
-import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from expost._types import PathLike
 from expost.cards import View
 from expost.errors import InvalidInput, at, expect
 from expost.files.canonical import json_text, plain_tree
@@ -64,7 +64,7 @@ def write_table(columns: Mapping[str, Sequence[Any]], path: Path) -> None:
     _WRITERS[table_format(path)](columns, path)
 
 
-def table_format(path: str | os.PathLike[str]) -> str:
+def table_format(path: PathLike) -> str:
     """Return the format of a table by the suffix of its file."""
     suffix = Path(path).suffix.lower()
     if suffix not in _READERS:
@@ -165,7 +165,7 @@ def _read_parquet(path: Path, names: Sequence[str], optional: Sequence[str]) -> 
         raise InvalidInput("is not a Parquet file") from None
 
 
-def parquet_columns(path: str | os.PathLike[str]) -> set[str]:
+def parquet_columns(path: PathLike) -> set[str]:
     """Return the names of the columns of a Parquet file."""
     polars = _polars()
     try:

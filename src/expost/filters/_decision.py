@@ -128,30 +128,28 @@ class Decision:
 
     def tree(self) -> dict[str, Any]:
         """Return the decision as JSON. This computes everything that it shows."""
-        return plain_tree(
-            {
-                "accepted": self.accepted,
-                "undecided": self.undecided,
-                "loss": self.loss,
-                "loss_at_worst": self.loss_at_worst,
-                "worst_response": self.worst_response,
-                "remaining": self.remaining,
-                "largest_epsilon": self._largest_epsilon_text,
-            }
-        )
+        tree = {
+            "accepted": self.accepted,
+            "undecided": self.undecided,
+            "loss": self.loss,
+            "loss_at_worst": self.loss_at_worst,
+            "worst_response": self.worst_response,
+            "remaining": self.remaining,
+            "largest_epsilon": self._largest_epsilon_text,
+        }
+        return plain_tree(tree)
 
     def refusal(self) -> dict[str, Any]:
         """Return the refusal of a query as JSON: why, and what would work."""
-        return plain_tree(
-            {
-                "answered": False,
-                "undecided": self.undecided,
-                "loss": self.loss,
-                "loss_at_worst": self.loss_at_worst,
-                "budget": self.budget.nearest,
-                "largest_epsilon": self._largest_epsilon_text,
-            }
-        )
+        tree = {
+            "answered": False,
+            "undecided": self.undecided,
+            "loss": self.loss,
+            "loss_at_worst": self.loss_at_worst,
+            "budget": self.budget.nearest,
+            "largest_epsilon": self._largest_epsilon_text,
+        }
+        return plain_tree(tree)
 
     @property
     def _largest_epsilon_text(self) -> str | None:

@@ -205,17 +205,16 @@ class Witness:
 
     def tree(self) -> dict[str, Any]:
         """Return the witness as JSON; belief and statement follow from the two values."""
-        return plain_tree(
-            {
-                "likeliest": self.likeliest,
-                "unlikeliest": self.unlikeliest,
-                "before": float(self.before),
-                "after": float(self.after),
-                "gain": self.gain,
-                "loss": self.loss.enclosure,
-                "response": self.response,
-            }
-        )
+        tree = {
+            "likeliest": self.likeliest,
+            "unlikeliest": self.unlikeliest,
+            "before": float(self.before),
+            "after": float(self.after),
+            "gain": self.gain,
+            "loss": self.loss.enclosure,
+            "response": self.response,
+        }
+        return plain_tree(tree)
 
 
 def witness(transcript: Transcript, delta: ExactLike) -> Witness:

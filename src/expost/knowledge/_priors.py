@@ -8,6 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, assert_never
 
+from expost._types import PathLike
 from expost.domains import Attributes, Box, Categories, Domain, FiniteSet, Part, join_names
 from expost.errors import InvalidInput, at, expect
 from expost.files.reading import NumberText, number
@@ -25,7 +26,7 @@ Columns = Mapping[str, Sequence[str]]
 Row = Mapping[str, str]
 
 
-def load_prior(path: str | os.PathLike[str], domain: Domain) -> Belief | RecordBelief | Samples:
+def load_prior(path: PathLike, domain: Domain) -> Belief | RecordBelief | Samples:
     """Read a prior from a CSV file: a belief on a finite domain, :class:`Samples` on a box.
 
     The file has a column for each coordinate of the domain, called ``value`` on a set without

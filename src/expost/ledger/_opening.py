@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from expost._types import PathLike
 from expost.errors import at, expect
 from expost.files.durable import resolve_path
 from expost.ledger._checkpoint import Checkpoint, CheckpointFile, CheckpointStore
@@ -23,8 +24,6 @@ __all__ = [
     "create_database",
     "open_backend",
 ]
-
-PathLike = str | os.PathLike[str]
 
 
 def create_database(database: PathLike, policy: StudyPolicy) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from expost.audits._plan import filter_to_json
 from expost.domains import Domain, domain_from_json
 from expost.errors import InvalidInput, at, expect, read_at
 from expost.files.canonical import canonical_bytes, json_text, readable_tree
@@ -49,7 +50,7 @@ class StudyPolicy:
             "study": self.study,
             "nonce": self.nonce,
             "domain": self.domain.tree(),
-            "filter": _filter_tree(self.filter),
+            "filter": {"kind": self.filter.kind, **self.filter.tree()},
         }
 
     @cached_property
@@ -72,14 +73,10 @@ class StudyPolicy:
         return cls(domain, filter_, text(fields["study"]), text(fields["nonce"]))
 
 
-def _filter_tree(filter_: Filter) -> dict[str, Any]:
-    return {"kind": filter_.kind, **filter_.tree()}
-
-
 def _check_filter_document(filter_: Filter) -> None:
     """Refuse a filter, or a rule, that devices and later processes cannot read."""
     try:
-        readable = filter_from_json(parse(json_text(readable_tree(_filter_tree(filter_)))))
+        readable = filter_from_json(parse(json_text(filter_to_json(filter_))))
     except InvalidInput:
         readable = None
     if readable != filter_:

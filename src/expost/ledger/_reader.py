@@ -5,7 +5,7 @@ Nothing is shown before the checkpoint covers it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost._format import format_nats
-from expost._types import Floats, Ints
+from expost._types import Floats, Ints, Progress
 from expost.answers import Subject
 from expost.cards import View
 from expost.errors import InvalidInput
@@ -33,7 +33,6 @@ from expost.transcript import Transcript
 
 __all__ = ["LedgerReader", "Progress", "Status", "blocks"]
 
-Progress = Callable[[int, int], None]
 
 # Subjects whose losses are computed together.
 _BLOCK = 1 << 15

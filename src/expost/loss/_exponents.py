@@ -61,11 +61,9 @@ class ExactTable(Protocol):
 
         Where they are themselves extremes, the sign says which.
         """
-        ...
 
     def trace(self, index: int, sign: int) -> Combination:
         """Return one combination; of all variables if its likelihood is itself an extreme."""
-        ...
 
 
 def sign_of(powers: Mapping[int, int]) -> int:

@@ -53,15 +53,12 @@ class ExactExtremes(Protocol):
     @property
     def is_infinite(self) -> bool:
         """Whether the responses rule a value out."""
-        ...
 
     def extremes(self, among: NDArray[np.bool_] | None = None) -> tuple[Candidate, Candidate]:
         """Return a value with the largest ℓ and one with the smallest, of these values."""
-        ...
 
     def difference(self, first: Candidate, second: Candidate) -> Nats:
         """Return by how much the largest ℓ of one value exceeds the smallest of another."""
-        ...
 
 
 def signed(
@@ -110,7 +107,6 @@ def exact_worst_spread(exact: ExactExtremes, told_from: ToldFrom, epsilon: Nats)
 class _Extremes(Protocol):
     def __call__(self, among: NDArray[np.bool_] | None = None) -> tuple[Candidate, Candidate]:
         """Return a value with the largest ℓ and one with the smallest, of these values."""
-        ...
 
 
 def _widest_pairs(extremes: _Extremes, told_from: ToldFrom) -> list[tuple[Candidate, Candidate]]:

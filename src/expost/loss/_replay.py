@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from expost._types import Progress
 from expost.cards import card
 from expost.errors import expect
 from expost.files.canonical import plain_tree
@@ -109,27 +110,21 @@ class Replay:
     def tree(self) -> dict[str, Any]:
         """Return the loss, the budget and whether it was respected as JSON."""
         transcript = self.odometer.transcript
-        return plain_tree(
-            {
-                "loss": self.loss,
-                "basic": self.basic.nearest,
-                "exchanges": len(transcript),
-                "share_of_basic": self.share_of_basic,
-                "budget": None if self.filter is None else self.filter.budget.nearest,
-                **self.course_tree(),
-                "content_id": transcript.content_id,
-            }
-        )
+        tree = {
+            "loss": self.loss,
+            "basic": self.basic.nearest,
+            "exchanges": len(transcript),
+            "share_of_basic": self.share_of_basic,
+            "budget": None if self.filter is None else self.filter.budget.nearest,
+            **self.course_tree(),
+            "content_id": transcript.content_id,
+        }
+        return plain_tree(tree)
 
     def course_tree(self) -> dict[str, Any]:
         """Return the part of :meth:`tree` that is about the course, not the end."""
-        return plain_tree(
-            {
-                "budget_respected": self.respected,
-                "first_refused": self.first_refused,
-                "peak": self.peak,
-            }
-        )
+        tree = {"budget_respected": self.respected, "first_refused": self.first_refused}
+        return plain_tree({**tree, "peak": self.peak})
 
     @property
     def respected_text(self) -> str:
@@ -151,7 +146,7 @@ def replay(
     filter: Filter | None = None,
     gap: float = GAP,
     nodes: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Replay:
     """Check whether the budget of a transcript was respected, by deciding every exchange again.
 
@@ -181,7 +176,7 @@ def replay(
 def replay_with_effort(
     transcript: Transcript,
     effort: Effort,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
     filter_: Filter | None = None,
 ) -> Replay:
     """Replay a transcript with an :class:`Effort`; see :func:`replay`."""

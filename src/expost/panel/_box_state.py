@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expost._types import Bools, Floats, Indices
+from expost._types import Bools, Floats, Indices, Progress
 from expost.domains import Box
 from expost.errors import InvalidInput
 from expost.filters._account import WorstCase
@@ -246,7 +246,7 @@ class Search:
 
     effort: Effort = field(default_factory=Effort)
     processes: int = 1
-    progress: Callable[[int, int], None] | None = field(default=None, repr=False)
+    progress: Progress | None = field(default=None, repr=False)
     batched: bool = field(default=True, repr=False)
     """Whether the losses of many tallies of linear queries are computed at once.
 

@@ -33,24 +33,19 @@ class Differences(Protocol):
         ``spread`` is the largest difference without D. Nothing is rounded but one sum, one
         difference and what ``highs`` and ``lows`` bring along.
         """
-        ...
 
     def doubles(self) -> Floats:
         """D as a table, nearly."""
-        ...
 
     def fixed(self) -> NDArray[np.int64]:
         """D as integers, multiples of 2^-80, each less than two from the exact number."""
-        ...
 
     def exact(self, first: int, other: int) -> Nats:
         """D of two values, exactly."""
-        ...
 
     @property
     def size(self) -> int:
         """The work of writing these tables, in cells."""
-        ...
 
 
 def differences(likelihood: FiniteLikelihood) -> Differences:

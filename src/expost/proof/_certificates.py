@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from decimal import ROUND_CEILING, Context, Decimal, localcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from expost._types import PathLike
 from expost.domains import Box
 from expost.errors import InvalidInput
 from expost.files.canonical import readable_tree
@@ -67,7 +67,7 @@ class Certificate:
         """Return the result of the proof as JSON; the proof itself is ``document``."""
         return self.verdict.tree()
 
-    def save(self, path: str | os.PathLike[str]) -> int:
+    def save(self, path: PathLike) -> int:
         """Write the proof as a file, and return its size in bytes."""
         return Path(path).write_bytes(self.encode())
 

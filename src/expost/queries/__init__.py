@@ -6,12 +6,12 @@ one bit about a score (``scores``), and a number or a score with noise (``noise`
 
 from __future__ import annotations
 
-import os
 from typing import Any, TypeVar
 
-from expost.errors import InvalidInput, at, expect
+from expost._types import PathLike
+from expost.errors import InvalidInput, at
 from expost.files.reading import array, split_kind
-from expost.files.regular import read_text
+from expost.files.regular import read_file
 from expost.queries._about import About, LiftedLikelihood, PartLikelihood, common_part, read_about
 from expost.queries._divergences import randomized_response_cumulant
 from expost.queries._likelihood import (
@@ -173,7 +173,7 @@ def _name(family: type[Query]) -> tuple[str, str]:
     return family.__module__, family.__qualname__
 
 
-def load_query(path: str | os.PathLike[str]) -> Query:
+def load_query(path: PathLike) -> Query:
     """Read a file with one query, strictly: unknown fields and duplicate keys are errors.
 
     >>> import tempfile
@@ -184,9 +184,7 @@ def load_query(path: str | os.PathLike[str]) -> Query:
     ...     xp.queries.load_query(Path(folder) / "smokes.json")
     RandomizedResponse(epsilon=1)
     """
-    expect(path, (str, os.PathLike), "the name of a file")
-    with at(os.fspath(path), ": "):
-        return Query.from_json(read_text(path))
+    return read_file(path, Query.from_json)
 
 
 def query_from_json(value: Any) -> Query:

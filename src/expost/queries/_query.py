@@ -13,6 +13,7 @@ from functools import cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Self, assert_never, overload
 
+from expost._types import PathLike
 from expost.domains import Attributes, Box, Domain, FiniteSet, join_names
 from expost.errors import InvalidInput, at, expect, read_at
 from expost.files.canonical import canonical_bytes, json_text, readable_tree
@@ -213,7 +214,7 @@ class Query(ABC):
         """Write the content of a file with this query, as in a transcript."""
         return json_text(readable_tree(self.tagged_tree()), indent=1) + "\n"
 
-    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+    def save(self, path: PathLike, *, overwrite: bool = False) -> None:
         """Write a query file, durably; :func:`load_query` reads it, as do ``decide`` and ``ask``.
 
         An existing file is replaced only if it is a query file, or with ``overwrite``.

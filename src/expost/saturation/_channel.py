@@ -117,18 +117,13 @@ class RandomSets:
             inside_weight, outside_weight = (
                 entry * (common // total) for entry in ratio.as_integer_ratio()
             )
-            rows.append(
-                [
-                    chance * (inside_weight if inside else outside_weight)
-                    for chance, inside in zip(set_weights, members, strict=True)
-                ]
-            )
+            weights = [inside_weight if inside else outside_weight for inside in members]
+            rows.append([c * weight for c, weight in zip(set_weights, weights, strict=True)])
         common_factor = math.gcd(common, *(entry for row in rows for entry in row))
-        if most_bits is not None and (common // common_factor).bit_length() > most_bits:
+        total = common // common_factor
+        if most_bits is not None and total.bit_length() > most_bits:
             return None
-        return WeightTable(
-            [[entry // common_factor for entry in row] for row in rows], common // common_factor
-        )
+        return WeightTable([[entry // common_factor for entry in row] for row in rows], total)
 
 
 _CONTEXT = decimal_context(60, ROUND_HALF_EVEN)

@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from expost._types import PathLike
 from expost.errors import InvalidInput, at, expect
 from expost.files.durable import lock_file, replace, resolve_path
 from expost.files.regular import read_contents, read_text
@@ -60,7 +61,7 @@ class FileSession(Session):
 
     def __init__(
         self,
-        path: str | os.PathLike[str],
+        path: PathLike,
         value: Any,
         *,
         source: Source | None = None,
@@ -88,9 +89,7 @@ class FileSession(Session):
 class FileStore(Store):
     """Keeps a transcript in a file, which is durably replaced as a whole at every exchange."""
 
-    def __init__(
-        self, path: str | os.PathLike[str], waiting: Callable[[], None] | None = None
-    ) -> None:
+    def __init__(self, path: PathLike, waiting: Callable[[], None] | None = None) -> None:
         self._path = resolve_path(path)
         self._waiting = waiting
         self._cleaned = False

@@ -17,6 +17,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from pathlib import Path
 from typing import Any, cast
 
+from expost._types import PathLike
 from expost.domains import Attributes, Domain, Frozen, coordinates_of, join_names
 from expost.errors import InvalidInput, OutsideDomain, at, expect
 from expost.files.canonical import json_text
@@ -166,7 +167,7 @@ class HistoryFile:
 
     def __init__(
         self,
-        path: str | os.PathLike[str],
+        path: PathLike,
         *,
         waiting: Callable[[], None] | None = None,
         warn: Callable[[str], None] | None = None,

@@ -59,24 +59,19 @@ class IntegerNoise(Protocol):
     @property
     def total(self) -> int:
         """The sum of the weights of all responses, for any value."""
-        ...
 
     @property
     def fall(self) -> tuple[int, int]:
         """The factor, heavy/light, by which weights fall from one step to the next."""
-        ...
 
     def falls(self, response: int, lowest: int, highest: int) -> bool:
         """Return whether the weights of a response fall by that factor at all values between."""
-        ...
 
     def weight(self, value: int, response: int) -> int:
         """Return the weight of a response: likelihood ratios are monotone in the response."""
-        ...
 
     def draw(self, uniform: int) -> int:
         """Return the noise for a uniform integer below ``total``, before clamping."""
-        ...
 
 
 class NoisyInteger(Pmf):

@@ -232,13 +232,9 @@ def gaussian(
         Fraction(ends[1]) - Fraction(ends[0]) if sigma is None else read_at("sigma", exact, sigma),
         Fraction(0) if delta is None else read_delta(delta),
     )
-    if sigma is not None:
-        if epsilon is not None:
-            raise InvalidInput("give either sigma, or epsilon and delta")
-        return start
-    if epsilon is None or delta is None:
+    if (sigma is None) == (epsilon is None) or (sigma is None and delta is None):
         raise InvalidInput("give either sigma, or epsilon and delta")
-    return _calibrated(start, read_epsilon(epsilon))
+    return start if epsilon is None else _calibrated(start, read_epsilon(epsilon))
 
 
 def _calibrated(query: Gaussian, epsilon: Fraction) -> Gaussian:
