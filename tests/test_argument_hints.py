@@ -37,11 +37,11 @@ some: Any = xp
         ),
         (
             lambda: xp.randomized_response(epsilon="1,5"),
-            'epsilon: must be a decimal or "p/q", with a point: 1.5',
+            "epsilon: '1,5' is not a number; write 1.5",
         ),
         (
             lambda: xp.estimation.estimate_mean([1, 0], BIT, domain=BITS, confidence=95),
-            "confidence: must be between 0 and 1, such as 0.95",
+            "confidence: must be between 0 and 1, not 95; write 0.95",
         ),
         (
             lambda: some.Session(BITS, 1, filter=GUARD, source=38),
@@ -72,8 +72,8 @@ def test_a_slip_in_python_is_answered_with_what_is_needed(
     ("values", "reason"),
     [
         ("no;yes", "--values: only one value; separate values with commas, as in no,yes"),
-        ("10..0", "--values: the lower end comes first, such as 0..10"),
-        ("no,no", "--values[1]: repeats an earlier value"),
+        ("10..0", "--values: '10..0': the lower end comes first, as in 0..10"),
+        ("no,no", "--values: 'no' appears twice"),
     ],
 )
 def test_a_slip_in_a_list_of_values_is_answered_with_what_is_needed(
@@ -92,7 +92,7 @@ def test_a_secret_that_gives_a_name_twice_is_told_without_it(run: Run, tmp_path:
     secret.write_text('{"hours": 77, "hours": 78}')
     secret.chmod(0o600)
     told = run("ask", file, "--query", query, "--secret", secret)
-    reason = "gives a name twice (which one is not shown here)"
+    reason = "a name appears twice (not shown)"
     assert told == (2, "", f"expost: {secret}: {reason}\n")
 
 

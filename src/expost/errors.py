@@ -7,6 +7,8 @@ from decimal import Decimal
 from types import UnionType
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
+from expost._format import shorten
+
 if TYPE_CHECKING:
     from expost.filters._decision import Decision
     from expost.numbers import Enclosure, Nats
@@ -22,6 +24,7 @@ __all__ = [
     "expect",
     "make_printable",
     "read_at",
+    "unknown_name",
 ]
 
 P = ParamSpec("P")
@@ -57,7 +60,7 @@ class InvalidInput(ExpostError, ValueError):
     ...     xp.FiniteSet(["no", "yes", "no"])
     ... except xp.InvalidInput as error:
     ...     print(error)
-    values[2]: repeats an earlier value
+    values[2]: 'no' appears twice
     """
 
     details: tuple[object, ...] = ()
@@ -190,6 +193,18 @@ def did_you_mean(name: object, candidates: Iterable[str]) -> str:
     # Two letters that changed places are much of a short name: "nwe".
     matches = matches or [candidate for candidate in spelled if sorted(candidate) == sorted(folded)]
     return f"; did you mean {spelled[matches[0]]!r}?" if matches else ""
+
+
+def unknown_name(kind: str, name: object, candidates: Iterable[str]) -> str:
+    """Say that a name is unknown: with the one that looks most like it, or else the first few.
+
+    >>> unknown_name("query", "smoke", ["smokes"]), unknown_name("query", "x", ["smokes"])
+    ("unknown query 'smoke'; did you mean 'smokes'?", "unknown query 'x'; known: smokes")
+    """
+    names = list(candidates)
+    listed = ", ".join([shorten(name, 20) for name in names[:8]] + ["…"] * (len(names) > 8))
+    hint = did_you_mean(name, names) or f"; known: {listed or 'none'}"
+    return f"unknown {kind} {shorten(str(name))!r}{hint}"
 
 
 class at:  # noqa: N801 - a word before a location, as in "with at(location):"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Any
 
-from expost._format import format_count
+from expost._format import format_count, shorten
 from expost._types import PathLike
 from expost.cards import card
 from expost.chain import Chain
@@ -303,7 +303,7 @@ def no_such_response(likelihood: Likelihood[Any], query: str = "this query") -> 
 def check_version(version: Any) -> None:
     """Refuse a file of an unknown version."""
     if not isinstance(version, NumberText) or version != str(VERSION):
-        raise InvalidInput(f"unknown version; this is version {VERSION}", "version")
+        raise InvalidInput(f"version {shorten(str(version))} is not supported; expected {VERSION}")
 
 
 def transcript_of(source: object) -> Transcript:

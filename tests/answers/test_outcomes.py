@@ -80,7 +80,7 @@ def test_an_empty_response_is_none_an_empty_text_or_not_a_number(empty: object) 
         ("ann,q,no,refusd\n", "row 1: outcome: got 'refusd'; .*did you mean 'refused'"),
         ("ann,q,,refused\nbob,q,maybe,answered", "row 2: response: 'maybe' is not a response"),
         ("ann,q,,refused\nbob,q,,answered", "row 2: response: '' is not a response"),
-        ("ann,q,,refused", "nobody has answered anything"),
+        ("ann,q,,refused", "no subject has answered anything"),
     ],
 )
 def test_errors_name_rows_of_the_whole_table(rows: str, message: str) -> None:

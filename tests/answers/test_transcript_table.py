@@ -145,15 +145,15 @@ HOSTILE: dict[str, tuple[Any, str]] = {
     ),
     "the id of another query": (
         document({WRONG: LONG}, {**NAMED, "query": WRONG}),
-        f"queries.{WRONG}: is not the id of its query, which is {id_of(LONG)}",
+        f"queries.{WRONG}: differs from the id of its query, {id_of(LONG)}",
     ),
     "an id in capitals": (
         document({id_of(LONG).upper(): LONG}, {**NAMED, "query": id_of(LONG).upper()}),
-        f"queries.{id_of(LONG).upper()}: is not the id of its query, which is {id_of(LONG)}",
+        f"queries.{id_of(LONG).upper()}: differs from the id of its query, {id_of(LONG)}",
     ),
     "a name that is very long": (
         document({"x" * 9_999: LONG}, NAMED),
-        f"queries.{'x' * 64}: is not the id of its query, which is {id_of(LONG)}",
+        f"queries.{'x' * 64}: differs from the id of its query, {id_of(LONG)}",
     ),
     "a query that nobody asked": (
         document({id_of(LONG): LONG, id_of(SHORT): SHORT}, NAMED),
@@ -195,7 +195,7 @@ def test_the_checker_is_as_strict(name: str) -> None:
 def test_an_id_twice_is_refused_by_both() -> None:
     entry = f'"{id_of(LONG)}": {json.dumps(LONG)}'
     text = json.dumps(document({id_of(LONG): LONG}, NAMED)).replace(entry, f"{entry}, {entry}")
-    with pytest.raises(xp.InvalidInput, match=f"^queries.{id_of(LONG)}: is given twice$"):
+    with pytest.raises(xp.InvalidInput, match=f"^queries.{id_of(LONG)}: appears twice$"):
         Transcript.from_json(text)
     with pytest.raises(verify.Failed, match="given twice"):
         verify.verify(text, "{}")

@@ -86,7 +86,7 @@ def test_on_a_box_what_a_search_cannot_tell_is_undecided() -> None:
 def test_losses_of_others_are_refused(answers: xp.Answers) -> None:
     table = {"subject": [1], "query": ["half"], "response": ["a"]}
     losses = xp.realized_losses(xp.Answers(VALUES, QUERIES, table))
-    with pytest.raises(xp.InvalidInput, match="losses: are not those of these answers"):
+    with pytest.raises(xp.InvalidInput, match="losses: differ from those of these answers"):
         against_budget(answers, losses, xp.BayesianFilter(epsilon=1))
 
 

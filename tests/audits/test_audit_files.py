@@ -78,14 +78,14 @@ def test_numbers_name_subjects_and_spell_responses_and_lists_are_responses(tmp_p
 
 
 BAD = {
-    "ann,1,smoke,no": "query: there is no query with this id; there are smokes, region, both; "
+    "ann,1,smoke,no": "query: unknown query; there are smokes, region, both; "
     "did you mean 'smokes'?",
     "ann,1,smokes,maybe": "response: 'maybe' is not a response of smokes; it has 'no', 'yes'",
     "ann,1,smokes,": "response: is missing",
     "ann,,smokes,no": "order: must be the number of the exchange, 1, 2, 3 and so on",
     "ann,1.5,smokes,no": "order: must be the number of the exchange, 1, 2, 3 and so on",
     "ann,0,smokes,no": "order: must be the number of the exchange, 1, 2, 3 and so on",
-    ",1,smokes,no": "subject: must be a text or an integer, and not empty",
+    ",1,smokes,no": "subject: must be a non-empty string or an integer",
     "ann,2,smokes,no": "order: is 2, and exchange 1 of this subject is missing",
     "s3,1,smokes,no": "order: exchange 1 of this subject appears twice",
 }
@@ -144,7 +144,7 @@ def test_all_rows_with_a_wrong_number_are_counted(queries: Path, tmp_path: Path)
         ("log.csv", "subject,order,query,response\na,1,b,c,d,e\n", "cannot be read"),
         ("log.jsonl", "{", "cannot be read: not a table of its format"),
         ("log.parquet", "PAR1", "cannot be read: not a table of its format"),
-        ("log.txt", "", "the name of a table ends in .csv, .jsonl, .parquet"),
+        ("log.txt", "", "the name of a table must end in .csv, .jsonl, .parquet"),
     ],
 )
 def test_what_is_not_a_log_is_one_line(
@@ -177,7 +177,7 @@ def test_a_folder_of_tables_names_every_entry_that_was_not_read(
     assert names == ["_part.csv", "elsewhere", "more/notes.txt", "part.csv.gz"]
 
 
-NO_NAME = "subject: must be a text or an integer, and not empty"
+NO_NAME = "subject: must be a non-empty string or an integer"
 ROW = '"order": 1, "query": "smokes", "response": "no"'
 AMBIGUOUS = {
     f'{{"subject": "ann", {ROW}, "subject": "bob"}}': "subject: appears twice in one row",
@@ -195,7 +195,7 @@ AMBIGUOUS = {
     f"{{{ROW}}}": NO_NAME,
     '{"subject": "ann", "order": 1, "query": "smokes", "response": true}': "response: is true or "
     "false, not a label or a number",
-    '{"subject": "ann", "order": 1, "query": true, "response": "no"}': "query: is true or false, "
+    '{"subject": "ann", "order": 1, "query": true, "response": "no"}': "query: must be a label or"
     "not a label or a number",
     '["ann", 1, "smokes", "no"]': "must be an object",
 }
@@ -257,7 +257,7 @@ def test_true_and_false_are_refused_among_other_entries(column: str, queries: Pa
     }  # fmt: skip
     assert len(xp.audit(table, queries, filter=GUARD)) == 2
     table[column][1] = True
-    with pytest.raises(xp.InvalidInput, match=f"{column}: is true or false"):
+    with pytest.raises(xp.InvalidInput, match=f"{column}: must be a label or a number"):
         xp.audit(table, queries, filter=GUARD)
 
 
@@ -267,10 +267,10 @@ def test_true_and_false_are_refused_among_other_entries(column: str, queries: Pa
         ([1.5, 2.0], f"row 1: {NO_NAME}"),
         ([7.0, float("nan")], f"row 2: {NO_NAME}"),
         ([float("inf"), 1.0], f"row 1: {NO_NAME}"),
-        ([True, False], "subject: is true or false, not a label or a number"),
+        ([True, False], "subject: must be a label or a number, not true or false"),
         ([None, "ann"], f"row 1: {NO_NAME}"),
-        ([b"ann", b"bob"], "subject: must be texts or integers, not Binary"),
-        ([[1], [2]], "subject: must be texts or integers, not List(Int64)"),
+        ([b"ann", b"bob"], "subject: must be strings or integers, not Binary"),
+        ([[1], [2]], "subject: must be strings or integers, not List(Int64)"),
     ],
 )
 def test_only_texts_and_integers_name_subjects(

@@ -130,12 +130,12 @@ def test_what_cannot_be_put_together_is_one_line(folder: Path, tmp_path: Path) -
     empty.mkdir()
     refused(f"{empty}: has no transcripts, whose names end in .json", empty)
     xp.Transcript(VALUES).save(empty / "a.json")
-    refused(f"{empty}: nobody has answered anything", empty)
+    refused(f"{empty}: no subject has answered anything", empty)
     queries = tmp_path / "queries.json"
     queries.write_text(json.dumps({**QUERIES, "domain": {"values": [1, 2]}}))
-    refused(f"{queries}: domain: is not the domain of the transcripts", folder, queries)
+    refused(f"{queries}: domain: differs from the domain of the transcripts", folder, queries)
     xp.Transcript(xp.FiniteSet([1, 2])).add(HALF, 1).save(folder / "zoe.json")
-    refused(f"{folder}: zoe: has another domain than those before it", folder)
+    refused(f"{folder}: zoe: its domain differs from that of the transcripts before it", folder)
     (folder / "zoe.json").write_text("{}")
     refused(f"{folder / 'zoe.json'}: 'version' is missing", folder)
 

@@ -159,10 +159,10 @@ HEADER = "subject,query,response\n"
         ("data.csv", "\n", "is empty"),
         ("data.csv", HEADER, "there are no rows"),
         ("data.csv", "subject,query\na,smokes\n", "column 'response' is missing; there are 'sub"),
-        ("data.csv", "subject,query,response,query\n", "column 'query' is there twice"),
+        ("data.csv", "subject,query,response,query\n", "column 'query' appears twice"),
         ("data.csv", HEADER + "a,smokes,no\n\na,smokes\n", "row 2 below the header: has 2 c"),
         ("data.csv", HEADER + "a,smokes,maybe\n", "row 1 below the header: response: 'maybe' is"),
-        ("data.csv", HEADER + "a,smokes,no\nb,drinks,no\n", "row 2 below the header: query: ther"),
+        ("data.csv", HEADER + "a,smokes,no\nb,drinks,no\n", "row 2 below the header: query: unkn"),
         ("data.csv", HEADER + "a,smokes,no\n,smokes,no\n", "row 2 below the header: subject: mus"),
         ("data.csv", HEADER + 'a,"smokes"x,no\n', "line 2: not CSV: "),
         ("data.csv", HEADER + 'a,"smokes,no\n', "line 2: not CSV: "),
@@ -175,7 +175,7 @@ HEADER = "subject,query,response\n"
         (
             "data.jsonl",
             '{"subject": 1, "query": 12, "response": 0}\n\n{"subject": 1, "subject": 2}',
-            "row 2: subject: is given twice",
+            "row 2: subject: appears twice",
         ),
         (
             "data.jsonl",
@@ -185,7 +185,7 @@ HEADER = "subject,query,response\n"
         (
             "data.jsonl",
             '{"subject": 1, "query": 12, "response": true}',
-            "row 1: response: is true or false",
+            "row 1: response: must be a label or a number",
         ),
         (
             "data.jsonl",
@@ -193,7 +193,7 @@ HEADER = "subject,query,response\n"
             "row 1: subject: must be a label, a number or a list",
         ),
         ("data.parquet", "no", "is not a Parquet file"),
-        ("data.txt", "", "the name of a table ends in .csv, .jsonl, .parquet"),
+        ("data.txt", "", "the name of a table must end in .csv, .jsonl, .parquet"),
     ],
 )
 def test_broken_tables_are_one_line_with_the_row(

@@ -72,8 +72,8 @@ def test_one_of_several_attributes_or_some_together_are_named(run: Run, study: A
     code, out, err = run(*arguments)
     assert (code, out) == (2, "")
     assert err == (
-        "expost: --about: say about which attribute, of smokes, region; or about some of them "
-        "together, such as smokes,region\n"
+        "expost: --about: name one attribute of smokes, region, or several of them "
+        "together, as in smokes,region\n"
     )
 
 
@@ -86,7 +86,7 @@ def test_a_step_is_named_where_there_are_several(run: Run, study: Any) -> None:
     )
     assert tree["what"].startswith("the share of each value of version at step 2: unbiased")
     code, _, err = run(*arguments)
-    assert (code, err) == (2, "expost: --at: say at which step; version was asked about at 1, 2\n")
+    assert (code, err) == (2, "expost: --at: name a step; version was asked about at 1, 2\n")
     arguments = study("new")
     assert (
         run(*arguments, "--frequencies", "--json")[1]
@@ -107,7 +107,7 @@ def test_the_mean_of_a_query_is_about_what_the_query_is_about(run: Run, study: A
     code, _, err = run(*arguments, "--about", "smokes")
     assert (code, err) == (
         2,
-        "expost: --about: leave it out: a query says what its mean is about\n",
+        "expost: --about: the query of --mean names its attributes; leave it out\n",
     )
 
 
@@ -136,9 +136,9 @@ def test_a_query_about_attributes_is_written(run: Run, tmp_path: Path) -> None:
     expected = xp.randomized_response(epsilon="0.5").about("region", "version", at=3)
     assert Query.from_json(file.read_text("utf-8")).content_id == expected.content_id
     cases: list[tuple[list[Any], str]] = [
-        ([], "--about: say about which attribute, of smokes, region, version"),
-        (["--about", "regoin"], "--about: there is no attribute 'regoin'; there are smokes, regi"),
-        (["--about", "version"], "--at: version changes from step to step; say at which"),
+        ([], "--about: name an attribute: smokes, region, version"),
+        (["--about", "regoin"], "--about: unknown attribute 'regoin'; did you mean 'region'?"),
+        (["--about", "version"], "--at: version changes from step to step; name the step"),
         (["--at", 3], "--at: requires --about"),
     ]
     for wrong, message in cases:

@@ -82,7 +82,7 @@ def test_a_refusal_is_one_line_with_the_numbers_and_changes_nothing(
     code, out, err = run(*files.arguments)
     assert (code, out) == (1, "")
     assert err == (
-        "expost: query refused: loss so far 0 and at worst 0.5 after this query, budget 0.4. "
+        "expost: query refused: loss is 0 and could reach 0.5, over the budget of 0.4. "
         "The same query with epsilon at most 0.4 would be accepted.\n"
     )
     code, out, err = run(*files.arguments, "--json")
@@ -97,15 +97,15 @@ def test_a_refusal_is_one_line_with_the_numbers_and_changes_nothing(
 @pytest.mark.parametrize(
     ("secret", "message"),
     [
-        (SECRET, "secret.json: must be JSON, such as"),
-        ('{"x": "the-secret-label", "x": 1}', "secret.json: gives a name twice (which one"),
-        ("34 the-secret-label", "secret.json: must be JSON, such as"),
-        ("null", "secret.json: must be JSON, such as"),
+        (SECRET, "secret.json: not a value in JSON; write"),
+        ('{"x": "the-secret-label", "x": 1}', "secret.json: a name appears twice (not shown"),
+        ("34 the-secret-label", "secret.json: not a value in JSON; write"),
+        ("null", "secret.json: not a value in JSON; write"),
         (b"\xffthe-secret-label", "secret.json: is not UTF-8 text"),
         ('"not the-secret-label"', "the value is outside the domain (and is not shown here)"),
         ('["the-secret-label"]', "the value is outside the domain (and is not shown here)"),
         ("true", "the value is outside the domain (and is not shown here)"),
-        ("[" * 100_000, "secret.json: must be JSON, such as"),
+        ("[" * 100_000, "secret.json: not a value in JSON; write"),
     ],
 )
 def test_a_bad_secret_is_one_line_that_does_not_show_it(
@@ -181,7 +181,7 @@ def test_a_secret_that_others_may_read_gets_a_warning(run: Run, files: Files, mo
     code, out, err = run(*files.arguments)
     assert code == 0
     assert printed(out) == files.recorded
-    warning = f"others may read {files.secret}; chmod 600 leaves it to its owner"
+    warning = f"{files.secret} is readable by others; run chmod 600 {files.secret}"
     assert err == f"expost: warning: {warning}\n"
 
 

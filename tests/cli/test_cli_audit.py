@@ -91,7 +91,7 @@ def test_a_bad_row_is_listed_and_nothing_is_written(run: Run, tmp_path: Path) ->
     code, printed, err = run(*arguments, "-o", out)
     assert (code, printed) == (2, "")
     first, last = err.splitlines()
-    assert first.startswith(f"expost: {tmp_path / 'log.csv'}: row 22: query: there is no query")
+    assert first.startswith(f"expost: {tmp_path / 'log.csv'}: row 22: query: unknown query")
     assert last.startswith("expost: 1 row cannot be used, so nobody was audited: ")
     assert not list(out.glob("*"))
 
@@ -110,7 +110,7 @@ def test_a_filter_as_in_a_transcript_is_a_filter_file(run: Run, tmp_path: Path) 
         ('{"version": 1, "filter": {"kind": "bayesian"}}', "filter.json: filter: "),
         ('{"version": 1, "filter": {"kind": "other"}}', "filter.json: filter.kind: "),
         ('{"kind": "bayesian"}', "filter.json: give either epsilon or ratio"),
-        ('{"kind": "laplace"}', "filter.json: is a query; a filter file is needed here"),
+        ('{"kind": "laplace"}', "filter.json: is a query; expected a filter file"),
     ],
 )
 def test_a_filter_file_that_is_none_is_bad_input(
@@ -143,7 +143,7 @@ def test_what_is_missing_or_no_size_is_said(run: Run, tmp_path: Path) -> None:
     command, log, *_, filter_file = files(some_honest(2), tmp_path)
     code, _, err = run(command, log, "--filter", filter_file)
     assert code == 2
-    assert "give --queries QUERIES too; only a folder of transcripts needs none" in err
+    assert "a log requires --queries QUERIES" in err
     code, _, err = run(command, tmp_path / "nothing.csv", "--filter", filter_file)
     assert (code, err.count("\n")) == (2, 1)
     assert "nothing.csv: cannot be read: No such file or directory" in err
@@ -151,7 +151,7 @@ def test_what_is_missing_or_no_size_is_said(run: Run, tmp_path: Path) -> None:
     for size in ("much", "-1G", ""):
         code, _, err = run(*arguments, "--memory", size)
         assert code == 2
-        assert "--memory: must be a size, such as 500M or 2G" in err
+        assert "is not a size; write 500M or 2G" in err
     assert run(*arguments, "--memory", "0.5M")[0] == 0
 
 

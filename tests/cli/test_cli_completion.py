@@ -45,7 +45,7 @@ def test_bash_completes_commands_and_what_they_take(tmp_path: Path) -> None:
     assert done.stdout.splitlines() == [
         "compare completion",
         "randomized_response",
-        "register reserve receive record report recover resolve",
+        "register reserve receive record resolve report recover",
     ]
 
 

@@ -121,7 +121,7 @@ def test_a_forecast_from_a_table(run: Run, tmp_path: Path) -> None:
     assert out.splitlines()[1].endswith("10 answer")
     code, _, err = run(*arguments)
     assert code == 2
-    assert "give --filter FILTER too" in err
+    assert "DATA does not name one filter" in err
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -274,7 +274,7 @@ def test_a_mean_on_a_box_by_likelihood_takes_a_support(run: Run, tmp_path: Path)
     assert "the log-likelihood higher by at most" in tree["assumes"][-1]
     code, out, err = run(*arguments, "--support", points)
     assert (code, out) == (2, "")
-    assert err.startswith("expost: --support: leave it out: it is for --mean ID --likelihood")
+    assert err.startswith("expost: --support: requires --mean ID --likelihood")
 
 
 @pytest.mark.parametrize(("budgets", "named"), [((2, 2), "filter"), ((2, 3), "filters")])

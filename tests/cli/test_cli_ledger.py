@@ -625,5 +625,5 @@ class TestBadInput:
             "ledger", "ask", "other.db", "--query", "smokes", "--values", "values.csv"
         )
         assert (code, err) == (
-            0, "expost: warning: others may read values.csv; chmod 600 leaves it to its owner\n"
+            0, "expost: warning: values.csv is readable by others; run chmod 600 values.csv\n"
         )  # fmt: skip

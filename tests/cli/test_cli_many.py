@@ -102,7 +102,7 @@ def test_infinite_losses_are_counted_and_drawn_beside(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (DATA + "eve,sleeps,no\n", "row 5 below the header: query: there is no query with thi"),
+        (DATA + "eve,sleeps,no\n", "row 5 below the header: query: unknown query"),
         (DATA + "eve,smokes,\n", "row 5 below the header: response: '' is not a response of"),
         (
             "subject,response\nann,no\n",
@@ -175,7 +175,8 @@ def test_subjects_over_a_budget_are_counted_by_the_end(
     assert tree["at_the_end"] == {"budget": 0.4, "filter": "bayesian", "over": 1, "undecided": 0}
     assert [row["over"] for row in tree["losses"]] == [False, True]
     code, out, err = run(*arguments[:-1], "none")
-    assert (code, out, err) == (2, "", 'expost: --budget: must be a decimal or "p/q"\n')
+    reason = "--budget: 'none' is not a number; write 0.5 or 1/3"
+    assert (code, out, err) == (2, "", f"expost: {reason}\n")
 
 
 def test_a_folder_of_transcripts_needs_no_queries_and_has_its_own_budget(

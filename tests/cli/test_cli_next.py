@@ -91,10 +91,10 @@ def test_a_history_is_made_gone_on_with_and_answered_from(run: Run, files: Files
     [
         ('{"smokes": "the-secret-labels"}', "the value of smokes is outside the domain (and"),
         ('{"region": "the-secret-label"}', "region: this attribute does not change"),
-        ('{"the-secret-label": 1}', "there is no attribute of a name that was given (and is not"),
+        ('{"the-secret-label": 1}', "unknown attribute (name not shown"),
         ('["the-secret-label"]', "must be the attributes that changed, not list"),
-        ("the-secret-label", "changes.json: must be JSON, such as"),
-        ('{"smokes": "yes", "smokes": "the-secret-label"}', "changes.json: gives a name twice ("),
+        ("the-secret-label", "changes.json: not a value in JSON; write"),
+        ('{"smokes": "yes", "smokes": "the-secret-label"}', "changes.json: a name appears twice ("),
     ],
 )
 def test_a_bad_change_is_one_line_that_does_not_show_it(
@@ -111,10 +111,14 @@ def test_a_bad_change_is_one_line_that_does_not_show_it(
 
 def test_what_cannot_be_asked_is_one_line(run: Run, files: Files) -> None:
     code, out, err = run(*files.ask(2))
-    assert (code, out, err) == (2, "", "expost: at: step 2 has not come; it is step 1 now\n")
+    assert (code, out, err) == (
+        2,
+        "",
+        "expost: at: step 2 is in the future; the history is at step 1\n",
+    )
     code, out, err = run(*files.ask(1)[:-2])
     assert (code, out) == (2, "")
-    assert err.startswith("expost: attributes change here: --secret names the file of the history")
+    assert err.startswith("expost: attributes change; --secret must name a history")
     missing = files.directory / "missing"
     code, out, err = run(*files.ask(1)[:-1], missing)
     assert (code, out) == (2, "")
@@ -152,7 +156,7 @@ def test_a_history_behind_its_transcript_is_refused_and_not_begun_again(
     before = files.history.read_bytes()
     assert run(*files.arguments)[0] == run(*files.ask(2))[0] == 0
     files.history.write_bytes(before)
-    behind = "the history is behind its transcript: it ends at step {}, and step 2 was asked about"
+    behind = "the history is behind its transcript: it ends at step {}, but step 2 was asked about"
     for arguments in (files.arguments, files.ask(1)):
         code, out, err = run(*arguments)
         assert (code, out) == (2, "")
@@ -168,12 +172,12 @@ def test_a_history_behind_its_transcript_is_refused_and_not_begun_again(
 def test_who_else_may_read_or_write_the_history(run: Run, files: Files) -> None:
     files.history.chmod(0o640)
     code, _, err = run(*files.ask(1))
-    warning = f"others may read {files.history}; chmod 600 leaves it to its owner"
+    warning = f"{files.history} is readable by others; run chmod 600 {files.history}"
     assert (code, err) == (0, f"expost: warning: {warning}\n")
     files.history.chmod(0o602)
     for arguments in (files.arguments, files.ask(1)):
         code, out, err = run(*arguments)
-        refusal = "others may write to it; chmod 600 leaves it to its owner"
+        refusal = f"is writable by others; run chmod 600 {files.history}"
         assert (code, out, err) == (2, "", f"expost: {files.history}: {refusal}\n")
 
 

@@ -28,8 +28,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("estimate", "the name of a picture ends in .png, .svg or .pdf"),
-        ("estimate.jpg", "the name of a picture ends in .png, .svg or .pdf"),
+        ("estimate", "the name of a picture must end in .png, .svg or .pdf"),
+        ("estimate.jpg", "the name of a picture must end in .png, .svg or .pdf"),
         ("no/such/estimate.png", "the picture cannot be saved: there is no folder no/such"),
     ],
 )

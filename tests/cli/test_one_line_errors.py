@@ -141,8 +141,7 @@ ERRORS = [
     ("--nonsense", "No such option '--nonsense'."),
     (
         "demo --out nowhere/odometer.png --json",
-        "nowhere/odometer.png: the picture cannot be saved: [Errno 2] No such file or "
-        "directory: 'nowhere/odometer.png'",
+        "nowhere/odometer.png: cannot be saved: No such file or directory",
     ),
     (
         "demo --out transcript.json",
@@ -153,7 +152,7 @@ ERRORS = [
         "design study_goal.json",
         "study_goal.json: goals[0].column 1: only numbers can be compared with >",
     ),
-    ("design study_epsilon.json", "study_epsilon.json: epsilon: must be greater than 0"),
+    ("design study_epsilon.json", "study_epsilon.json: epsilon: must be greater than 0, not -1"),
     ("design study_subjects.json", "study_subjects.json: subjects: must be an integer"),
     (
         "design study.json --html study.json",
@@ -163,10 +162,10 @@ ERRORS = [
         "forecast nowhere.csv --query query.json",
         "nowhere.csv: cannot be read: No such file or directory",
     ),
-    ("forecast answers.csv --query query.json", "answers.csv: a table needs --queries QUERIES too"),
+    ("forecast answers.csv --query query.json", "answers.csv: a table requires --queries QUERIES"),
     (
         "forecast answers.csv --queries queries.json --query queries.json#smokes",
-        "give --filter FILTER too; DATA does not name one filter",
+        "DATA does not name one filter; give --filter FILTER",
     ),
     (
         "forecast study.db --filter filter.json --query smokes",
@@ -176,7 +175,7 @@ ERRORS = [
         "new transcript.json --values no,yes --budget 1",
         "transcript.json: already exists; not overwritten",
     ),
-    ("new new.json --values a,a --budget 1", "--values[1]: repeats an earlier value"),
+    ("new new.json --values a,a --budget 1", "--values: 'a' appears twice"),
     (
         "new new.json --values a, --budget 1",
         "--values: must be a list such as never,sometimes,often, with no empty entry",
@@ -191,9 +190,9 @@ ERRORS = [
     ),
     (
         "new new.json --values 0.5..2 --budget 1",
-        "--values: the ends must be integers; list other numbers, such as 0.5,1.5",
+        "--values: '0.5' is not an integer; list other numbers, as in 0.5,1.5",
     ),
-    ("new new.json --values a,b --budget -1", "--budget: must be greater than 0"),
+    ("new new.json --values a,b --budget -1", "--budget: must be greater than 0, not -1"),
     ("new new.json --values a,b --budget 1 --delta 2", "--delta: must be between 0 and 1"),
     (
         "new new.json --values a,b --budget 1 --delta 0.1 --filter basic",
@@ -205,43 +204,45 @@ ERRORS = [
     ),
     (
         "new new.json --coordinate 10..100",
-        "--coordinate: must be a name and what it is, such as age=10..100, "
-        "sex=integers:0..1 or region=north,south",
+        "--coordinate: '10..100': expected NAME=…, such as age=10..100, sex=integers:0..1 "
+        "or region=north,south",
     ),
-    ("new new.json --coordinate a=0..1 --coordinate a=0..2", "--coordinate.a: is given twice"),
+    ("new new.json --coordinate a=0..1 --coordinate a=0..2", "--coordinate.a: appears twice"),
     (
         "new new.json --coordinate a=2..1",
-        "--coordinate.box.a: the lower bound is above the upper one",
+        "--coordinate.a: the lower bound, 2, is above the upper one, 1",
     ),
-    ("new new.json --coordinate a=x..1", "--coordinate.a: must be a number"),
+    ("new new.json --coordinate a=x..1", "--coordinate.a: 'x' is not a number"),
     (
         "query linear --epsilon 1",
-        "--weight: required by linear, which takes --weight, [--intercept], [--range], "
+        "linear requires --weight; its options: --weight, [--intercept], [--range], "
         "[--clip], --epsilon",
     ),
     (
         "query linear --epsilon 1 --weight a=1 --grid 2",
-        "--grid: not an option of linear, which takes --weight, [--intercept], [--range], "
-        "[--clip], --epsilon",
+        "linear has no --grid; its options: --weight, [--intercept], [--range], [--clip], "
+        "--epsilon",
     ),
-    ("query linear --epsilon 0 --weight a=1", "--epsilon: must be greater than 0"),
-    ("query linear --epsilon 1 --weight a=x", "--weight: a: must be a number"),
-    ("query linear --epsilon 1 --weight age", "--weight: must be a number"),
-    ("query linear --epsilon 1 --weight a=1 --weight a=2", "--weight: a: is given twice"),
+    ("query linear --epsilon 0 --weight a=1", "--epsilon: must be greater than 0, not 0"),
+    ("query linear --epsilon 1 --weight a=x", "--weight: a: 'x' is not a number"),
+    (
+        "query linear --epsilon 1 --weight age",
+        "--weight: 'age': expected NAME=…, such as age=-0.059",
+    ),
+    ("query linear --epsilon 1 --weight a=1 --weight a=2", "--weight: a: appears twice"),
     (
         "query linear --epsilon 1 --weight a=n:1,s",
         "--weight: a: must have a weight for each category, such as north:1,south:2",
     ),
     (
         "query linear --epsilon 1 --weight a=1 --range 3",
-        "--range: must be two numbers with two dots between them, such as 0..12",
+        "--range: '3' is not a range; write two numbers as in 0..12",
     ),
     ("query perturbation --epsilon 1 --scores 0,2", "--scores[1]: is outside the range [0, 1]"),
     ("query channel --row 1/2,1/3 --row 1,0", "--row[0]: the row sums to 5/6, not to 1"),
     (
         "query randomised_response --epsilon 1",
-        "there is no kind 'randomised_response'; known: channel, randomized_response, "
-        "unary_encoding, …",
+        "unknown kind 'randomised_response'; did you mean 'randomized_response'?",
     ),
     ("query randomized_response --epsilon 1 --at 1", "--at: requires --about"),
     (
@@ -250,11 +251,11 @@ ERRORS = [
     ),
     (
         "query randomized_response --epsilon 1 --for record_queries.json",
-        "--about: say about which attribute, of smokes, region",
+        "--about: name an attribute: smokes, region",
     ),
     ("loss", "give either FILE, or --many DATA with --queries QUERIES"),
     ("loss nowhere.json", "nowhere.json: cannot be read: No such file or directory"),
-    ("loss query.json", "query.json: is a query; a transcript is needed here"),
+    ("loss query.json", "query.json: is a query; expected a transcript"),
     (
         "loss answers.csv",
         "answers.csv: is not the transcript of one subject; for many subjects it is "
@@ -280,7 +281,7 @@ ERRORS = [
     ),
     (
         "loss --many answers.csv --queries queries.json -o losses.txt",
-        "losses.txt: the name of a table ends in .csv, .jsonl, .parquet",
+        "losses.txt: the name of a table must end in .csv, .jsonl, .parquet",
     ),
     (
         "loss --many answers.csv --queries queries.json -o nowhere/losses.csv",
@@ -292,7 +293,7 @@ ERRORS = [
     ),
     (
         "loss --many answers.csv --queries queries.json --plot losses.exe",
-        "losses.exe: the name of a picture ends in .png, .svg or .pdf",
+        "losses.exe: the name of a picture must end in .png, .svg or .pdf",
     ),
     (
         "loss --many answers.csv --queries queries.json --plot answers.csv",
@@ -300,12 +301,12 @@ ERRORS = [
     ),
     (
         "loss --many answers.csv --queries queries.json --budget 0",
-        "--budget: must be greater than 0",
+        "--budget: must be greater than 0, not 0",
     ),
     (
         "loss --many unknown_query.csv --queries queries.json",
-        "unknown_query.csv: row 1 below the header: query: there is no query with this "
-        "id; there are smokes, rare, amount; did you mean 'smokes'?",
+        "unknown_query.csv: row 1 below the header: query: unknown query 'smoke'; did you "
+        "mean 'smokes'?",
     ),
     (
         "loss --many no_response.csv --queries queries.json",
@@ -317,14 +318,14 @@ ERRORS = [
         "no_query.csv: column 'query' is missing; there are 'subject', 'response'",
     ),
     ("loss --many blank.csv --queries queries.json", "blank.csv: is empty"),
-    ("loss box.json --gap 0", "gap: must be at least 1e-06"),
+    ("loss box.json --gap 0", "gap: must be at least 1e-06, not 0"),
     ("loss box.json --gap nan", "gap: must be a finite number"),
-    ("loss box.json --nodes 0", "nodes: must be an integer from 1 to 1000000000"),
-    ("loss box.json --threads 3", "threads: must be an integer from 1 to 2"),
+    ("loss box.json --nodes 0", "nodes: must be an integer from 1 to 1,000,000,000, not 0"),
+    ("loss box.json --threads 3", "threads: must be an integer from 1 to 2, not 3"),
     ("loss box_no_end.json", "box_no_end.json: domain.box.age: must be a number"),
     (
         "loss box_reversed.json",
-        "box_reversed.json: domain.box.age: the lower bound is above the upper one",
+        "box_reversed.json: domain.box.age: the lower bound, 10, is above the upper one, 5",
     ),
     (
         "loss box_no_integer.json",
@@ -345,7 +346,7 @@ ERRORS = [
     ),
     (
         "audit log.csv --filter filter.json",
-        "give --queries QUERIES too; only a folder of transcripts needs none",
+        "a log requires --queries QUERIES",
     ),
     ("audit log.csv --queries queries.json", "Missing option '--filter'."),
     (
@@ -354,19 +355,19 @@ ERRORS = [
     ),
     (
         "audit log.csv --queries queries.json --filter query.json",
-        "query.json: is a query; a filter file is needed here",
+        "query.json: is a query; expected a filter file",
     ),
     (
         "audit log.csv --queries queries.json --filter filter.json --memory much",
-        "--memory: must be a size, such as 500M or 2G",
+        "--memory: 'much' is not a size; write 500M or 2G",
     ),
     (
         "audit log.csv --queries queries.json --filter filter.json --engine spark --memory 1G",
-        "--memory: leave it out: it is for a log and the engine polars",
+        "--memory: only for a log with the engine polars; leave it out",
     ),
     (
         "audit devices --filter filter.json --memory 1G",
-        "--memory: leave it out: it is for a log and the engine polars",
+        "--memory: only for a log with the engine polars; leave it out",
     ),
     (
         "audit log.csv --queries queries.json --filter filter.json -o log.csv",
@@ -374,7 +375,8 @@ ERRORS = [
     ),
     (
         "audit answers.csv --queries queries.json --filter filter.json",
-        "answers.csv: column 'order' is missing; there are subject, query, response",
+        "answers.csv: column 'order' is missing; there are subject, query, response; number"
+        " the exchanges of each subject from 1",
     ),
     (
         "audit log.csv --queries queries.json --filter filter.json --expect 2",
@@ -401,7 +403,7 @@ ERRORS = [
     ),
     (
         "decide transcript.json --query query_no_budget.json",
-        "query_no_budget.json: epsilon: must be greater than 0",
+        "query_no_budget.json: epsilon: must be greater than 0, not -1",
     ),
     (
         "decide transcript.json --query query_one_score.json",
@@ -414,16 +416,15 @@ ERRORS = [
     ),
     (
         "decide transcript.json --query queries.json#smoke",
-        "queries.json: there is no query with this id; there are smokes, rare, amount; "
-        "did you mean 'smokes'?",
+        "queries.json: unknown query 'smoke'; did you mean 'smokes'?",
     ),
     (
         "decide transcript.json --query other.json#rare",
-        "other.json: domain: differs from that of the subject",
+        "other.json: its domain differs from the subject's",
     ),
     (
         "decide transcript.json --query query.json#rare",
-        "query.json: is no file of queries, so there is no 'rare' in it",
+        "query.json: not a file of queries; leave out #rare",
     ),
     (
         "decide transcript.json --query nowhere.json#rare",
@@ -449,7 +450,8 @@ ERRORS = [
     ),
     (
         "ask changing.json --query query.json",
-        "query.json: about: which attributes is it about? Ask it .about(…) some of region, smokes",
+        "query.json: about: the domain has attributes; call query.about(…) with some of "
+        "region, smokes",
     ),
     (
         'next transcript.json --secret "34"',
@@ -460,10 +462,10 @@ ERRORS = [
         "--secret: a history is a file of its own, whose name ends in .jsonl; the first "
         "record and what changes go with --changes",
     ),
-    ("estimate answers.csv", "answers.csv: a table needs --queries QUERIES too"),
+    ("estimate answers.csv", "answers.csv: a table requires --queries QUERIES"),
     (
         "estimate answers.csv --queries queries.json --mean age",
-        "--mean: there is no query with this id; there are smokes, rare, amount",
+        "--mean: unknown query 'age'; known: smokes, rare, amount",
     ),
     (
         "estimate answers.csv --queries queries.json --mean smokes",
@@ -472,32 +474,32 @@ ERRORS = [
     ),
     (
         "estimate answers.csv --queries queries.json --about smokes",
-        "--about: no query is about some attributes; leave it out",
+        "--about: no query is about attributes; leave it out",
     ),
     (
         "estimate answers.csv --queries queries.json --at 1",
-        "--at: no query is about some attributes; leave it out",
+        "--at: no query is about attributes; leave it out",
     ),
-    ("estimate answers.csv --queries queries.json --mean amount", "query: nobody answered it"),
+    ("estimate answers.csv --queries queries.json --mean amount", "query: no subject answered it"),
     (
         "estimate answers.csv --queries queries.json --likelihood",
-        "give --mean ID, perhaps with --likelihood, or --frequencies, or none",
+        "give --mean ID (and --likelihood), --frequencies or neither",
     ),
     (
         "estimate answers.csv --queries queries.json --mean smokes --frequencies",
-        "give --mean ID, perhaps with --likelihood, or --frequencies, or none",
+        "give --mean ID (and --likelihood), --frequencies or neither",
     ),
     (
         "estimate answers.csv --queries queries.json --planned --incomplete",
-        "--incomplete: leave it out: what was planned does not depend on it",
+        "--incomplete: has no effect with --planned; leave it out",
     ),
     (
         "estimate answers.csv --queries queries.json --support prior.csv",
-        "--support: leave it out: it is for --mean ID --likelihood on a box",
+        "--support: requires --mean ID --likelihood on a box",
     ),
     (
         "estimate answers.csv --queries queries.json --confidence 2",
-        "confidence: must be between 0 and 1, such as 0.95",
+        "confidence: must be between 0 and 1, not 2; write 0.95",
     ),
     (
         "estimate answers.csv --queries queries.json --frequencies -o answers.csv",
@@ -505,7 +507,7 @@ ERRORS = [
     ),
     (
         "estimate answers.csv --queries queries.json --frequencies -o picture.exe",
-        "picture.exe: the name of a picture ends in .png, .svg or .pdf",
+        "picture.exe: the name of a picture must end in .png, .svg or .pdf",
     ),
     (
         "estimate box_answers.csv --queries box_queries.json",
@@ -513,17 +515,17 @@ ERRORS = [
     ),
     (
         "estimate record.csv --queries record_queries.json",
-        "--about: say about which attribute, of smokes, region; or about some of them "
-        "together, such as smokes,region",
+        "--about: name one attribute of smokes, region, or several of them together, as in "
+        "smokes,region",
     ),
     (
         "estimate record.csv --queries record_queries.json --about smoke",
-        "--about: nobody was asked about 'smoke'; they were asked about smokes, region; "
-        "did you mean 'smokes'?",
+        "--about: no query is about 'smoke'; the queries are about smokes, region; did you "
+        "mean 'smokes'?",
     ),
     (
         "estimate record.csv --queries record_queries.json --about smokes,smokes",
-        "--about: names an attribute twice",
+        "--about: an attribute appears twice",
     ),
     (
         "estimate record.csv --queries record_queries.json --about smokes --at 2",
@@ -554,7 +556,7 @@ ERRORS = [
     ),
     (
         'explain box.json --prior prior.csv --statement "agee > 1"',
-        "statement column 1: unknown name 'agee'; known here: age",
+        "statement column 1: unknown name 'agee'; known: age",
     ),
     (
         'explain box.json --prior prior.csv --statement "age >"',
@@ -562,7 +564,7 @@ ERRORS = [
     ),
     (
         "explain box.json --prior prior.csv --statement \"__import__('os')\"",
-        "statement column 1: unknown name '__import__'; known here: age",
+        "statement column 1: unknown name '__import__'; known: age",
     ),
     (
         'explain box.json --prior prior.csv --statement "age > 1" --html nowhere/page.html',
@@ -582,32 +584,38 @@ ERRORS = [
     ),
     (
         "plot transcript.json -o odometer.xyz",
-        "odometer.xyz: the name of a picture ends in .png, .svg or .pdf",
+        "odometer.xyz: the name of a picture must end in .png, .svg or .pdf",
     ),
-    ("plot transcript.json -o folder", "folder: the name of a picture ends in .png, .svg or .pdf"),
+    (
+        "plot transcript.json -o folder",
+        "folder: the name of a picture must end in .png, .svg or .pdf",
+    ),
     ("plot transcript.json --delta 0", "delta: must be between 0 and 1"),
-    ("plot transcript.json --delta nan", "delta: must be a finite number"),
+    ("plot transcript.json --delta nan", "delta: must be a finite number, not nan"),
     ("plot bare.json --delta 1e-6", "the transcript names no filter, so there is no budget"),
     (
         "compare bare.json",
         "bare.json: the transcript names no filter, so there is no budget; give --epsilon-budget",
     ),
-    ("compare empty.json", "nothing was asked, so there is no last query to ask again"),
+    ("compare empty.json", "has no exchanges, so there is no query to ask again"),
     ("compare transcript.json --delta 1", "delta: must be between 0 and 1"),
     ("compare transcript.json --delta -1e-6", "delta: must be between 0 and 1"),
-    ("compare transcript.json --delta small", 'delta: must be a decimal or "p/q"'),
-    ("compare transcript.json --epsilon-budget 0", "epsilon: must be greater than 0"),
-    ("compare transcript.json --epsilon-budget inf", "epsilon: must be a finite number"),
-    ("compare transcript.json --nodes 0", "nodes: must be an integer from 1 to 1000000000"),
+    ("compare transcript.json --delta small", "delta: 'small' is not a number; write 0.5 or 1/3"),
+    ("compare transcript.json --epsilon-budget 0", "epsilon: must be greater than 0, not 0"),
+    ("compare transcript.json --epsilon-budget inf", "epsilon: must be a finite number, not inf"),
+    (
+        "compare transcript.json --nodes 0",
+        "nodes: must be an integer from 1 to 1,000,000,000, not 0",
+    ),
     ("ledger nonsense", "no such command 'nonsense'"),
     (
         "ledger create study.db --values no,yes --budget 1",
-        "study.db.checkpoint: already exists; checkpoints are never overwritten",
+        "study.db: already exists; ledgers are never overwritten",
     ),
-    ("ledger create new.db --values a,b --budget 0", "--budget: must be greater than 0"),
+    ("ledger create new.db --values a,b --budget 0", "--budget: must be greater than 0, not 0"),
     (
         "ledger create new.db --queries query.json --budget 1",
-        "query.json: is a query; a file of queries is needed here",
+        "query.json: is a query; expected a file of queries",
     ),
     (
         "ledger create new.db --queries queries.json --values 1,2 --budget 1",
@@ -677,16 +685,16 @@ ERRORS = [
     ),
     (
         "ledger answers study.db -o new.txt --queries new.json",
-        "new.txt: the name of a table ends in .csv, .jsonl, .parquet",
+        "new.txt: the name of a table must end in .csv, .jsonl, .parquet",
     ),
-    ("ledger answers study.db -o new.csv --queries new.json", "nobody has answered anything"),
+    ("ledger answers study.db -o new.csv --queries new.json", "no subject has answered anything"),
     ("ledger transcript study.db zed -o new.json", "subject zed: no subject 'zed' in this ledger"),
     (
         "ledger transcript study.db ann -o transcript.json",
         "transcript.json: already exists; not overwritten",
     ),
     ("ledger audit nowhere.db", "nowhere.db: cannot be read: No such file or directory"),
-    ("ledger report study.db -o page.txt", "page.txt: the name of a page ends in .html"),
+    ("ledger report study.db -o page.txt", "page.txt: the name of a page must end in .html"),
     (
         "ledger report study.db -o page.html --subject zed",
         "subject zed: no subject 'zed' in this ledger",
@@ -724,11 +732,11 @@ ERRORS = [
     ),
     (
         "check-client pairs.csv --query query.json --domain domain.json --confidence 2",
-        "confidence: must be between 0 and 1, such as 0.95",
+        "confidence: must be between 0 and 1, not 2; write 0.95",
     ),
     (
         "check-client pairs.csv --query query.json --domain domain.json --confidence x",
-        'confidence: must be a decimal or "p/q"',
+        "confidence: 'x' is not a number; write 0.5 or 1/3",
     ),
     (
         "check-client pairs.csv --query query.json --domain query.json",
@@ -759,8 +767,8 @@ ERRORS = [
         "nowhere.json: cannot be read: No such file or directory",
     ),
     ("verify transcript.json junk", "junk: is not UTF-8 text"),
-    ("verify transcript.json blank.json", "blank.json: is empty; a proof is needed here"),
-    ("verify proof.json transcript.json", "proof.json: is a proof; a transcript is needed here"),
+    ("verify transcript.json blank.json", "blank.json: is empty; expected a proof"),
+    ("verify proof.json transcript.json", "proof.json: is a proof; expected a transcript"),
     (
         "completion tcsh",
         "Invalid value for 'SHELL': 'tcsh' is not one of 'bash', 'zsh', 'fish'.",

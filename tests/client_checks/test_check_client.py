@@ -262,5 +262,7 @@ def test_other_bad_input_is_one_line() -> None:
     with pytest.raises(xp.InvalidInput, match="a coordinate of the domain is called 'output'"):
         check_client(query, named, table)
     mixed = xp.FiniteSet([1, "1"])
-    with pytest.raises(xp.InvalidInput, match="is a label of the domain, and also writes a number"):
+    with pytest.raises(
+        xp.InvalidInput, match="is a label of the domain, and also spells one of its numbers"
+    ):
         check_client(query, mixed, {"input": ["1"], "output": [1]})

@@ -83,14 +83,18 @@ def test_a_client_whose_answers_depend_on_another_attribute_is_refuted() -> None
         (QUERIES[0], {"age": [1]}, "column 'region' is missing"),
         (QUERIES[0], {"region": ["x"]}, "row 1: input: is not in the domain"),
         (QUERIES[1], {"region": ["n"], "age": [9]}, "row 1: input: is not in the domain"),
-        (RESPONSE, {"region": ["n"]}, "about: which attributes is it about? Ask it .about(…)"),
+        (RESPONSE, {"region": ["n"]}, "about: the domain has attributes; call query.about(…)"),
         (RESPONSE.about("minutes"), {"minutes": ["few"]}, "at: minutes changes from step to step"),
         (
             xp.unary_encoding(epsilon=1).about("big"),
             {"big": [1], "region": ["n"]},
             "unary_encoding has too many responses to look at other attributes; leave out region",
         ),
-        (RESPONSE.about("city"), {"city": ["1"]}, "row 1: input: is a label of the domain, and al"),
+        (
+            RESPONSE.about("city"),
+            {"city": ["1"]},
+            "row 1: input: is a label of the domain, and also",
+        ),
     ],
 )
 def test_what_is_no_table_of_reports_is_one_line(

@@ -33,12 +33,12 @@ LINES: list[tuple[Any, Any, Any, str, str]] = [
         None,
         "n",
         "about",
-        "there is no attribute 'height'; there are region, smokes, big",
+        "unknown attribute 'height'; known: region, smokes, big",
     ),
     ([], None, "n", "about", "must name at least one attribute"),
-    (["region", "region"], None, "n", "about", "names an attribute twice"),
+    (["region", "region"], None, "n", "about", "an attribute appears twice"),
     ([3], None, "n", "about[0]", "must be a string"),
-    (["smokes"], None, "no", "at", "smokes changes from step to step; say at which"),
+    (["smokes"], None, "no", "at", "smokes changes from step to step; name the step"),
     (["region"], 3, "n", "at", "region does not change, so there are no steps"),
     (["smokes"], "3", "no", "at", "must be an integer"),
     (["smokes"], 2.5, "no", "at", "must be an integer"),
@@ -140,7 +140,10 @@ def test_in_the_file_of_a_query(
 @pytest.mark.parametrize(
     ("query", "message"),
     [
-        ({}, "about: which attributes is it about? Ask it .about(…) some of region, smokes, big"),
+        (
+            {},
+            "about: the domain has attributes; call query.about(…) with some of region",
+        ),
         ({"at": 3}, "at: a step needs the attributes that the query is about"),
         ({"about": "region"}, "about: must be a list"),
         (
@@ -186,7 +189,7 @@ def test_too_much_that_questions_tie_together_is_one_line(run: Run, tmp_path: Pa
         (lambda: xp.Attributes(), "names: must be non-empty"),
         (lambda: xp.Attributes(a="n"), "a: must be a list of values, integers(lower, upper) or ch"),
         (lambda: xp.Attributes(a=[]), "a: a domain needs at least one value"),
-        (lambda: xp.Attributes(a=["n", "n"]), "a.values[1]: repeats an earlier value"),
+        (lambda: xp.Attributes(a=["n", "n"]), "a.values[1]: 'n' appears twice"),
         (lambda: xp.Attributes(a=[(1, 2)]), "a.values[0]: is a vector"),
         (lambda: xp.Attributes(a=xp.integers(0, 10**6)), "a: 1,000,001 values are too many for an"),
         (lambda: xp.Attributes(a=xp.changing(xp.changing([1, 2]))), "a: changes already"),

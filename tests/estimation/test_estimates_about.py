@@ -226,12 +226,12 @@ def test_the_joint_distribution_is_right_where_questions_depend_on_responses() -
     ("names", "options", "message"),
     [
         ((), {}, "about: must name at least one attribute"),
-        (("region", "region"), {}, "about: names an attribute twice"),
-        (("height",), {}, "about: there is no attribute 'height'; there are region, smokes, age"),
-        (("minutes",), {}, "at: minutes changes from step to step; say at which"),
+        (("region", "region"), {}, "about: an attribute appears twice"),
+        (("height",), {}, "about: unknown attribute 'height'; known: region, smokes, age"),
+        (("minutes",), {}, "at: minutes changes from step to step; name the step"),
         (("minutes",), {"at": 2.5}, "at: must be an integer"),
         (("region",), {"at": 2}, "at: region does not change, so there are no steps"),
-        (("minutes",), {"at": 7}, "about: nobody answered about minutes"),
+        (("minutes",), {"at": 7}, "about: no subject answered about minutes"),
         (("region",), {}, "queries.both: is also about age; name that too, or say planned=True"),
     ],
 )
@@ -254,14 +254,16 @@ def test_an_estimate_has_to_be_of_some_attributes() -> None:
     queries = {"region": RESPONSE.about("region"), "smokes": RESPONSE.about("smokes")}
     answers = xp.Answers(PERSON, queries, drawn(queries, 3))
     for estimate in (estimate_frequencies, estimate_distribution):
-        with pytest.raises(xp.InvalidInput, match=r"^domain: of which attributes\? Take answers"):
+        with pytest.raises(
+            xp.InvalidInput, match=r"^domain: the domain has attributes; call answers"
+        ):
             estimate(answers)
     with pytest.raises(
         xp.InvalidInput, match=r"^queries\.region: is about region alone; estimate_d"
     ):
         estimate_frequencies(answers.about("region", "smokes"))
     plain = xp.Answers.of_pairs(xp.FiniteSet([0, 1]), [(RESPONSE, 0)])
-    with pytest.raises(xp.InvalidInput, match=r"^about: only answers on attributes are about some"):
+    with pytest.raises(xp.InvalidInput, match=r"^about: a finite set has no attributes"):
         plain.about("region")
 
 

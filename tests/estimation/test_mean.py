@@ -168,9 +168,9 @@ QUERIED = xp.Answers(
         (([0], "q"), {"domain": DOMAIN}, "query: must be a query"),
         (([0, 7], ONE_BIT), {"domain": xp.FiniteSet([0, 1])}, "row 2: response: 7 is not a resp"),
         ((QUERIED, ONE_BIT), {}, "query: must be the id of a query of the answers"),
-        ((QUERIED, "x"), {}, "query: there is no query with this id"),
-        ((QUERIED, "never"), {}, "query: nobody answered it"),
-        ((QUERIED, "q"), {"domain": DOMAIN}, "domain: is not that of the answers"),
+        ((QUERIED, "x"), {}, "query: unknown query"),
+        ((QUERIED, "never"), {}, "query: no subject answered it"),
+        ((QUERIED, "q"), {"domain": DOMAIN}, "domain: differs from that of the answers"),
         ((QUERIED, "q"), {"confidence": 95}, "confidence: must be between 0 and 1"),
         (
             ([0], xp.perturbation([0, 1], epsilon="1e-200")),

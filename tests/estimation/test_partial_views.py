@@ -203,15 +203,15 @@ def test_bad_attempts_are_one_line() -> None:
     both = {"subject": ["ann"] * 3 + ["bob"], "query": ["q"] * 4}
     for attempts, message in [
         ({**good, "outcome": ["answered", "no"]}, "attempts: row 2: outcome: must be one of answ"),
-        ({**good, "query": ["q", "x"]}, "attempts: row 2: query: there is no query with this id"),
-        ({**good, "subject": ["ann", "ann"]}, "attempts: subject 'bob' answered, and has no row"),
+        ({**good, "query": ["q", "x"]}, "attempts: row 2: query: unknown query"),
+        ({**good, "subject": ["ann", "ann"]}, "attempts: subject 'bob' answered but has no row"),
         (
             {**good, "outcome": ["answered", "hidden"]},
-            "attempts: the answered ones of subject 'bob' are not the queries of its responses",
+            "attempts: the answered queries of subject 'bob' differ from those of its responses",
         ),
         (
             {**both, "outcome": ["refused", "hidden", "answered", "answered"]},
-            "attempts: the filter that is declared does not accept and refuse in this order",
+            "attempts: the declared filter does not accept and refuse in this order",
         ),
         ({"subject": ["ann"], "query": ["q"]}, "attempts: column 'outcome' is missing"),
     ]:

@@ -99,7 +99,7 @@ def test_bad_input_is_one_line() -> None:
         (lambda: estimate_distribution(ANSWERS), "domain: must be a finite set: the values of a b"),
         (
             lambda: estimate_distribution(pairs, domain=xp.FiniteSet([0, 1]), support=[[0], [1]]),
-            "support: only a distribution on a box needs one",
+            "support: only for a distribution on a box",
         ),
         (
             lambda: estimate_distribution(ANSWERS, support=[[1, 0, "any"], [1, 0, "fish"]]),
@@ -107,7 +107,7 @@ def test_bad_input_is_one_line() -> None:
         ),
         (
             lambda: estimate_distribution(ANSWERS, support=Samples(xp.Box(a=(0, 1)), [[0], [1]])),
-            "support: has another box than the answers",
+            "support: its box differs from that of the answers",
         ),
         (
             lambda: beyond_support(ANSWERS, flat, SUPPORT),

@@ -50,7 +50,7 @@ def test_a_file_of_another_kind_is_called_what_it_is(files: Path, wanted: str, g
     found, needed = (CALLED.get(name, f"a {name}") for name in (given, wanted))
     with pytest.raises(xp.InvalidInput) as error:
         read(files / given)
-    assert str(error.value) == f"{files / given}: is {found}; {needed} is needed here"
+    assert str(error.value) == f"{files / given}: is {found}; expected {needed}"
 
 
 def test_a_slip_in_a_file_of_the_right_kind_is_named_by_its_place(files: Path) -> None:

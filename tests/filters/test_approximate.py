@@ -336,11 +336,11 @@ BAD = [
     ({"delta": "0"}, "filter.delta: must be between 0 and 1"),
     ({"delta": "1"}, "filter.delta: must be between 0 and 1"),
     ({"delta": "-1e-6"}, "filter.delta: must be between 0 and 1"),
-    ({"delta": float("nan")}, "filter.delta: must be a finite number"),
-    ({"delta": float("inf")}, "filter.delta: must be a finite number"),
-    ({"delta": None}, "filter.delta: must be a number"),
-    ({"epsilon": float("nan")}, "filter.epsilon: must be a finite number"),
-    ({"epsilon": "0"}, "filter.epsilon: must be greater than 0"),
+    ({"delta": float("nan")}, "filter.delta: must be a finite number, not NaN"),
+    ({"delta": float("inf")}, "filter.delta: must be a finite number, not Infinity"),
+    ({"delta": None}, "filter.delta: must be a number, not NoneType"),
+    ({"epsilon": float("nan")}, "filter.epsilon: must be a finite number, not NaN"),
+    ({"epsilon": "0"}, "filter.epsilon: must be greater than 0, not 0"),
     ({"ratio": 2}, "filter: give either epsilon or ratio"),
     ({"inner": None}, "filter.inner: must be an object"),
     ({"inner": {"kind": "renyi", "order": 1}}, "filter.inner.order: must be greater than 1"),
@@ -379,7 +379,7 @@ def test_bad_arguments_get_one_clear_line() -> None:
         ApproximateFilter(4)
     with pytest.raises(xp.InvalidInput, match=r"^delta: must be between 0 and 1$"):
         ApproximateFilter(4, 1)
-    with pytest.raises(xp.InvalidInput, match=r"^delta: must be a finite number$"):
+    with pytest.raises(xp.InvalidInput, match=r"^delta: must be a finite number, not"):
         CompositionFilter(4, math.nan, xp.filters.Sums())
     with pytest.raises(xp.InvalidInput, match=r"^rule: must be a composition rule, such as .*str$"):
         CompositionFilter(4, "1e-6", "renyi")  # type: ignore[arg-type]

@@ -138,12 +138,15 @@ TWO: Any = TWINS
             lambda: TWO.independent(ann=ALIKE, bob=ALIKE),
             "ann: has another domain",
         ),
-        (lambda: TWO.marginal(ALIKE, "eve"), "unknown object; there are ann, bob"),
+        (lambda: TWO.marginal(ALIKE, "eve"), "unknown object 'eve'; known: ann, bob"),
         (
             lambda: TWO.marginal(xp.knowledge.Belief.uniform(GENE), "ann"),
             "the belief is not about these objects",
         ),
-        (lambda: TWO.updated(ALIKE, eve=xp.Transcript(GENE)), "unknown object; there are ann, bob"),
+        (
+            lambda: TWO.updated(ALIKE, eve=xp.Transcript(GENE)),
+            "unknown object 'eve'; known: ann, bob",
+        ),
         (
             lambda: TWO.updated(ALIKE, ann=xp.Transcript(xp.FiniteSet([1, 2]))),
             "ann: has another domain",

@@ -174,29 +174,29 @@ def test_what_has_no_name_has_one_in_statements() -> None:
     ("text", "line"),
     [
         ("", "column 1: a number, a text or a name is missing before the end"),
-        ("a", "column 1: a comparison is needed here, not a number"),
+        ("a", "column 1: expected a comparison, not a number"),
         ("a >", "column 4: a number, a text or a name is missing before the end"),
         ("a = 1", "column 3: write == for 'is equal to'"),
-        ("age >= 60", "column 1: unknown name 'age'; known here: a, b, region"),
+        ("age >= 60", "column 1: unknown name 'age'; known: a, b, region"),
         ("a > 1 b", "column 7: 'b' is not expected here"),
         ("(a > 1", "column 7: a closing parenthesis is missing before the end"),
         ("a > 1)", "column 6: ')' is not expected here"),
         ("a.real > 1", "column 2: is a character that statements do not have"),
-        ("abs(a) > 1", "column 1: unknown name 'abs'; known here: a, b, region"),
+        ("abs(a) > 1", "column 1: unknown name 'abs'; known: a, b, region"),
         ("a(1) > 1", "column 2: '(' is not expected here"),
         ("a[0] > 1", "column 2: is a character that statements do not have"),
         ("a ** 2 > 1", "column 4: a number, a text or a name is missing before '*'"),
-        ("not a", "column 5: a comparison is needed here, not a number"),
-        ("a and b > 1", "column 1: a comparison is needed here, not a number"),
-        ("a + (b > 1) > 2", "column 5: a number is needed here, not a comparison"),
+        ("not a", "column 5: expected a comparison, not a number"),
+        ("a and b > 1", "column 1: expected a comparison, not a number"),
+        ("a + (b > 1) > 2", "column 5: expected a number, not a comparison"),
         ("(a > 1) == (b > 1)",
          "column 1: a comparison cannot be compared; join comparisons with and, or"),
-        ("a + region > 1", "column 5: a number is needed here, not a text"),
+        ("a + region > 1", "column 5: expected a number, not a text"),
         ("region > 'a'", "column 1: only numbers can be compared with >"),
-        ("a == 'x'", "column 6: a number never equals a text"),
-        ("region == 1", "column 11: a number never equals a text (labels go in quotes)"),
+        ("a == 'x'", "column 6: a number never equals a label"),
+        ("region == 1", "column 11: a number never equals a label (labels go in quotes)"),
         ("region == 'nroth'",
-         'column 11: there is no such label; known here: north, south, the "east"'),
+         'column 11: unknown label; known: north, south, the "east"'),
         ("region == 'north",
          "column 11: a quote is not closed, or has a backslash that is not before a quote"),
         ("a > 1e999", "column 5: is too large or too small"),
@@ -219,5 +219,5 @@ def test_a_division_by_zero_is_one_line_without_the_value() -> None:
 
 
 def test_a_statement_that_is_no_text_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="must be a text such as"):
+    with pytest.raises(InvalidInput, match="must be a string, such as"):
         parse_predicate(3, BOX)  # type: ignore[arg-type]

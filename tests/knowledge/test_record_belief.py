@@ -183,12 +183,12 @@ PERSON = xp.Attributes(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('regoin == "n"', "statement column 1: unknown name 'regoin'; known here: region, smokes"),
-        ('smokes == "no"', "column 1: smokes changes from step to step; say at which: smokes at 3"),
+        ('regoin == "n"', "statement column 1: unknown name 'regoin'; known: region, smokes"),
+        ('smokes == "no"', "column 1: smokes changes from step to step; name the step: smokes"),
         ('region at 3 == "n"', "column 8: region does not change, so it has no steps"),
         ('smokes at 3.5 == "no"', "column 11: a step is an integer, as in smokes at 3"),
         ('smokes at == "no"', "column 11: a step is an integer, as in smokes at 3"),
-        ('smokes at 3 == "maybe"', "column 16: there is no such label; known here: no, yes"),
+        ('smokes at 3 == "maybe"', "column 16: unknown label; known: no, yes"),
         ("1 == 1", "names no attribute"),
         ("age + mood at 1 + mood at 2 + mood at 3 + mood at 4 + mood at 5 + mood at 6 + mood at 7"
          " == 9", "which have 179,334 combinations; at most 100,000 can be looked at"),
@@ -204,7 +204,7 @@ def test_statements_about_attributes_refuse_slips_in_one_line(text: str, message
 @pytest.mark.parametrize(
     ("tables", "message"),
     [
-        ({"regoin": [1, 0]}, "there is no attribute 'regoin'; there are region, smokes, mood, age"),
+        ({"regoin": [1, 0]}, "unknown attribute 'regoin'; did you mean 'region'?"),
         ({"region": {"x": 1}}, "is not a value of the domain"),
         ({"region": ["1/2", "1/3"]}, "sum to 1/6 below 1"),
         ({"smokes": ["1/2", "1/2"]}, "the changes of smokes are limited"),

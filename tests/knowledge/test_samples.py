@@ -135,13 +135,13 @@ def test_plain_boxes_and_frames() -> None:
             lambda: xp.knowledge.estimated_gain(
                 xp.knowledge.Samples(BOX, people(9)), "agee > 2", xp.Transcript(BOX)
             ),
-            "statement column 1: unknown name 'agee'; known here: age, sex, region",
+            "statement column 1: unknown name 'agee'; known: age, sex, region",
         ),
         (
             lambda: xp.knowledge.estimated_gain(
                 xp.knowledge.Samples(BOX, people(9)), 7, xp.Transcript(BOX)
             ),
-            "statement: must be a text or a function, not int",
+            "statement: must be a string or a function, not int",
         ),
         (
             lambda: xp.knowledge.estimated_gain(

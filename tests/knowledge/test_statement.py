@@ -52,12 +52,12 @@ def test_a_function_of_named_coordinates_gets_them_by_name() -> None:
 @pytest.mark.parametrize(
     ("says", "line"),
     [
-        ("age >= 30", "statement column 1: unknown name 'age'; known here: value"),
+        ("age >= 30", "statement column 1: unknown name 'age'; known: value"),
         ([0, 1], "statement: has 2 probabilities for 3 values"),
         ([0, 1, 2], "statement[2]: a probability must be between 0 and 1"),
         ({30: 1}, "statement[0]: is not a value of the domain"),
         ({20: -1}, "statement[0]: a probability must be between 0 and 1"),
-        (lambda value: "x", 'statement: must be a decimal or "p/q"'),
+        (lambda value: "x", "statement: 'x' is not a number; write 0.5 or 1/3"),
         (None, "statement: must be a list"),
     ],
 )

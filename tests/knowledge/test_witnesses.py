@@ -79,8 +79,8 @@ def test_one_value_alone_teaches_nothing() -> None:
 @pytest.mark.parametrize(
     ("transcript", "delta", "line"),
     [
-        (xp.Transcript(TWO), 0, "delta: must be greater than 0"),
-        (xp.Transcript(TWO), "x", 'delta: must be a decimal or "p/q"'),
+        (xp.Transcript(TWO), 0, "delta: must be greater than 0, not 0"),
+        (xp.Transcript(TWO), "x", "delta: 'x' is not a number; write 0.5 or 1/3"),
         (3, 1, "must be a transcript, not int"),
     ],
 )

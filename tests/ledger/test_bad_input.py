@@ -61,7 +61,7 @@ CASES: list[tuple[Callable[[Any], Any], str]] = [
     (lambda x: x.reserve("smokes"), "query: "),
     (lambda x: x.reserve(7.5), "query: must be a query, the name of one, or a column of names"),
     (lambda x: x.reserve([QUARTER.content_id]), "query: got 1 names for 2 subjects"),
-    (lambda x: x.reserve(["no such", None]), "row 1: query: there is no query with this id"),
+    (lambda x: x.reserve(["no such", None]), "row 1: query: unknown query"),
     (lambda x: x.reserve(ABOUT), "query"),
     (lambda x: x.reserve(GAUSSIAN), "query: "),
     (lambda x: x.decide(QUARTER.about("w", at=-1)), "at: steps are numbered from 1; got -1"),
@@ -178,8 +178,11 @@ def test_nothing_is_overwritten(ledger: Ledger, tmp_path: Path) -> None:
     guard = xp.BayesianFilter(epsilon=1)
     place = tmp_path / "study.db"
     before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
-    with pytest.raises(xp.InvalidInput, match="checkpoints are never overwritten"):
+    with pytest.raises(xp.InvalidInput, match="ledgers are never overwritten"):
         Ledger.create(place, SMOKES, filter=guard)
+    checkpoint = tmp_path / "study.db.checkpoint"
+    with pytest.raises(xp.InvalidInput, match="checkpoints are never overwritten"):
+        Ledger.create(tmp_path / "new.db", SMOKES, filter=guard, checkpoint=checkpoint)
     with pytest.raises(xp.InvalidInput, match="already exists; ledgers are never overwritten"):
         Ledger.create(place, SMOKES, filter=guard, checkpoint=tmp_path / "other")
     with pytest.raises(xp.InvalidInput, match="cannot be created: No such file or directory"):

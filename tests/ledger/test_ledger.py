@@ -679,14 +679,14 @@ class TestSaturating:
             before = ledger.tip
             for options, line in (
                 ({"cap": 3}, "cap"),
-                ({"cap": [1, 2]}, "cap: there are 2 for 3 subjects"),
+                ({"cap": [1, 2]}, "cap: got 2 for 3 subjects"),
                 ({"cap": 1, "subjects": [0, 7]}, "no subject 7 in this ledger"),
             ):
                 with pytest.raises(xp.InvalidInput, match=line):
                     ledger.saturating("value < 2", **options)
             assert ledger.tip == before
             names = ledger.saturating("value < 2", cap=1, subjects=[0, 1])
-            with pytest.raises(xp.InvalidInput, match="query: row 2: nothing was asked here"):
+            with pytest.raises(xp.InvalidInput, match="query: row 2: has a response but no query"):
                 ledger.record([names[0], None], [1, 1], [1, 2])
 
     def test_only_so_many_states_are_remembered(

@@ -228,7 +228,7 @@ def test_a_decline_of_something_that_was_never_reserved_is_quarantined(
         (b"\xff\xfe", "not a message: is not UTF-8 JSON"),
         (b"[]", "not a message: must be an object"),
         (b"{}", "not a message: 'ledger' is missing"),
-        (b'{"ledger": "x", "ledger": "x"}', "not a message: ledger: is given twice"),
+        (b'{"ledger": "x", "ledger": "x"}', "not a message: ledger: appears twice"),
         (b"[" * 60_000, "not a message"),
         (b" " * ((1 << 20) + 1), "not a message: has more than 1,048,576 bytes"),
         ("\ud800", "not a message: is not UTF-8 JSON"),

@@ -168,9 +168,9 @@ def test_a_loss_above_the_budget_is_not_undecided(run: Run, tmp_path: Path) -> N
     assert (found.respected, found.first_refused) == (False, None)
     path = tmp_path / "t.json"
     transcript.save(path)
-    assert "no: on the way the loss was above it" in run("loss", path, "--nodes", 1)[1]
+    assert "no: the loss was above it at some point" in run("loss", path, "--nodes", 1)[1]
     assert (
-        "was not respected: on the way the loss was above it."
+        "was not respected: the loss was above it at some point."
         in run("explain", path, "--nodes", 1)[1]
     )
 

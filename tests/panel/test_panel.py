@@ -192,22 +192,22 @@ def test_nobody_sees_a_value() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda panel: panel.decide("q"), "no query with this id"),
-        (lambda panel: panel.decide(["q", "q", "r"]), "row 3: query: there is no query"),
+        (lambda panel: panel.decide("q"), "unknown query"),
+        (lambda panel: panel.decide(["q", "q", "r"]), "row 3: query: unknown query"),
         (lambda panel: panel.decide(["q"]), "1 ids for 3 subjects"),
         (lambda panel: panel.decide(7), "must be a query, the id of one, or a column of ids"),
-        (lambda panel: panel.decide("w", ["a", "x"]), "subjects: row 2: nobody in the panel"),
-        (lambda panel: panel.decide("w", ["a", "a"]), "subjects: somebody is there twice"),
+        (lambda panel: panel.decide("w", ["a", "x"]), "subjects: row 2: no subject"),
+        (lambda panel: panel.decide("w", ["a", "a"]), "subjects: 'a' appears twice"),
         (lambda panel: panel.record("w", ["no", "maybe", "no"]), "row 2: response"),
-        (lambda panel: panel.record("w", ["no"]), "responses: 1 responses for 3 subjects"),
-        (lambda panel: panel.ask("w", ["no"]), "values: there are 1 of them for 3 subjects"),
-        (lambda panel: panel.transcript("x"), "subject: nobody in the panel is called so"),
-        (lambda panel: panel.transcript(["a"]), "subject: nobody in the panel is called so"),
+        (lambda panel: panel.record("w", ["no"]), "responses: got 1 for 3 subjects"),
+        (lambda panel: panel.ask("w", ["no"]), "values: got 1 for 3 subjects"),
+        (lambda panel: panel.transcript("x"), "subject: no subject"),
+        (lambda panel: panel.transcript(["a"]), "subject: no subject"),
         (lambda panel: panel.decide("w", np.array(3)), "subjects: must be a list"),
         (lambda panel: panel.decide(np.array(3)), "must be a query, the id of one, or a column"),
         (lambda panel: panel.record("w", np.array(3)), "must be a list"),
         (lambda panel: panel.saturating(["no"], cap=np.array(1)), "cap: must be a list"),
-        (lambda panel: panel.answers(), "nobody has answered anything"),
+        (lambda panel: panel.answers(), "no subject has answered anything"),
         (lambda panel: copy.copy(panel), "spend every budget again"),
     ],
 )
@@ -288,7 +288,7 @@ def test_what_fails_while_it_is_recorded_ends_the_panel(monkeypatch: pytest.Monk
     monkeypatch.setattr(panel._state.log, "add", fail)
     with pytest.raises(MemoryError):
         panel.ask(query, ["no"] * 3)
-    with pytest.raises(xp.InvalidInput, match="recording failed earlier"):
+    with pytest.raises(xp.InvalidInput, match="an earlier recording failed"):
         panel.ask(query, ["no"] * 3)
 
 
@@ -316,5 +316,5 @@ def test_nobody_goes_on_after_responses_that_arrived_were_counted_in_part(
     monkeypatch.setattr(panel._kernel, "decide", interrupted)
     with pytest.raises(KeyboardInterrupt):
         panel.record(query, ["no", "yes"], ["a", "a"])
-    with pytest.raises(xp.InvalidInput, match="recording failed earlier"):
+    with pytest.raises(xp.InvalidInput, match="an earlier recording failed"):
         panel.decide(query)

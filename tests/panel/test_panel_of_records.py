@@ -89,8 +89,8 @@ def test_a_panel_of_records_takes_whole_sequences_and_freezes_them() -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"smokes": [["no"], ["no", "yes"]]}, "row 1: step 2 is asked about, and there are 1"),
-        ({"region": ["n", "s"]}, "there is no column 'smokes'"),
+        ({"smokes": [["no"], ["no", "yes"]]}, "row 1: got 1 steps; a query is about step 2"),
+        ({"region": ["n", "s"]}, "column 'smokes' is missing"),
         ({"smokes": [["no", "seldom"], ["no", "yes"]]}, "row 1: the value is outside the domain"),
         ([[{"smokes": "seldom"}], []], "row 1"),
         (["no", "yes"], "values: cannot be read|row 1"),

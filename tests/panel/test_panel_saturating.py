@@ -118,7 +118,7 @@ def test_who_has_no_room_is_asked_nothing_and_that_is_no_refusal() -> None:
     assert len(replies.columns()["subject"]) == 2
     assert panel.exchanges.tolist() == [1, 1, 1]
     assert panel.answers().unanswered == {"refused": frozenset()}
-    with pytest.raises(xp.InvalidInput, match="query: row 2: nothing was asked here"):
+    with pytest.raises(xp.InvalidInput, match="query: row 2: has a response but no query"):
         panel.record(ids, [0, 0, 0])
     assert panel.exchanges.tolist() == [1, 1, 1]
 
@@ -167,8 +167,8 @@ def test_devices_draw_themselves_what_they_are_asked() -> None:
     [
         ({"cap": 3}, "cap: 3 is above the budget of 2; a cap is at most 2"),
         ({"cap": [1, 3]}, "row 2: cap: 3 is above the budget of 2"),
-        ({"cap": [1]}, "cap: there are 1 for 2 subjects"),
-        ({"cap": 1, "subjects": ["x"]}, "subjects: row 1: nobody in the panel"),
+        ({"cap": [1]}, "cap: got 1 for 2 subjects"),
+        ({"cap": 1, "subjects": ["x"]}, "subjects: row 1: no subject"),
         ({"cap": 1, "question": "value"}, "question: has more than two answers"),
         ({"cap": 1, "question": "value", "seeds": ["0a", "0"]}, "seed: must be 1 to 64 bytes"),
     ],

@@ -98,10 +98,10 @@ def test_a_panel_asks_each_subject_its_own_three() -> None:
         ({"questions": 0}, "questions: must be at least 1"),
         ({"questions": 4, "per_subject": 0}, "per_subject: must be at least 1"),
         ({"questions": 4, "seed": "x"}, "seed: must be 1 to 64 bytes"),
-        ({"questions": 4, "subjects": 7}, "subjects: must be texts or integers"),
-        ({"questions": 4, "subjects": [None]}, "subjects: must be texts or integers"),
-        ({"questions": 4, "subjects": ["\ud800"]}, "subjects: must be texts or integers"),
-        ({"questions": 4, "subjects": [10**400]}, "subjects: must be texts or integers"),
+        ({"questions": 4, "subjects": 7}, "subjects: must be strings or integers"),
+        ({"questions": 4, "subjects": [None]}, "subjects: must be strings or integers"),
+        ({"questions": 4, "subjects": ["\ud800"]}, "subjects: must be strings or integers"),
+        ({"questions": 4, "subjects": [10**400]}, "subjects: must be strings or integers"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(options: dict[str, Any], message: str) -> None:

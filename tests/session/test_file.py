@@ -264,7 +264,7 @@ def test_bad_files_are_one_line_without_the_value(tmp_path: Path, path: Path) ->
         (None, "must be the name of a file, not NoneType"),
     ]
     # What is given first is perhaps the value, where there is no such file.
-    hidden = "(its name is not shown, lest it is the value); the file comes first"
+    hidden = "(name not shown, in case it is the value itself); pass the file before the value"
     cases += [(name, hidden) for name in (SECRET, tmp_path / SECRET, f"{SECRET}\0")]
     for file, message in cases:
         with pytest.raises(xp.InvalidInput) as caught:

@@ -101,7 +101,7 @@ def test_a_secret_that_is_behind_its_transcript_is_refused() -> None:
     subject = session()
     subject.next(smokes="yes")
     subject.ask(LOUD.about("smokes", at=2))
-    behind = "it ends at step 1, and step 2 was asked about already"
+    behind = "it ends at step 1, but step 2 was asked about already"
     with pytest.raises(xp.InvalidInput, match=behind):
         xp.Session.resume(subject.transcript, [FIRST])
     xp.Session.resume(subject.transcript, [FIRST, FIRST])
@@ -130,21 +130,30 @@ OUTSIDE = SECRET + "?"
 BAD: list[tuple[Callable[[xp.Session], object], str]] = [
     (lambda s: s.next(smokes=OUTSIDE), "the value of smokes is outside the domain (and is not"),
     (lambda s: s.next(drinks=SECRET), "the value of drinks is outside the domain (and is not"),
-    (lambda s: s.next(smoke=SECRET), "not shown here); there are region, smokes, drinks"),
-    (lambda s: s.next({SECRET: "smokes"}), "there is no attribute of a name that was given"),
+    (lambda s: s.next(smoke=SECRET), "in case it is a value); known: region, smokes, drinks"),
+    (lambda s: s.next({SECRET: "smokes"}), "unknown attribute (name not shown"),
     (lambda s: s.next(region=SECRET), "region: this attribute does not change"),
     (lambda s: s.next([SECRET]), "must be the attributes that changed, not list"),  # type: ignore[arg-type]
     (lambda s: session({**FIRST, "smokes": OUTSIDE}), "the value of smokes is outside"),
-    (lambda s: session({**FIRST, SECRET: 1}), "a record has values for region, smokes, drinks"),
-    (lambda s: session(SECRET), "a record has values for region, smokes, drinks, and for nothing"),
+    (
+        lambda s: session({**FIRST, SECRET: 1}),
+        "a record must have exactly the attributes region, smokes, drinks",
+    ),
+    (lambda s: session(SECRET), "a record must have exactly the attributes region, smokes, drinks"),
     (lambda s: resumed({**FIRST, "smokes": SECRET}), "must be a list of records, one for each"),
     (lambda s: resumed([]), "must be a list of records, one for each step so far"),
     (lambda s: resumed([FIRST, {**FIRST, "smokes": OUTSIDE}]), "step 2: the value of smokes is"),
     (lambda s: resumed([FIRST, {**FIRST, "region": SECRET}]), "step 2: region differs from the"),
-    (lambda s: s.ask(LOUD.about("smokes", at=2)), "at: step 2 has not come; it is step 1 now"),
-    (lambda s: s.decide(LOUD.about("smokes", at=2)), "at: step 2 has not come; it is step 1 now"),
+    (
+        lambda s: s.ask(LOUD.about("smokes", at=2)),
+        "at: step 2 is in the future; the history is at step 1",
+    ),
+    (
+        lambda s: s.decide(LOUD.about("smokes", at=2)),
+        "at: step 2 is in the future; the history is at step 1",
+    ),
     (lambda s: s.ask(LOUD.about("smokes", at=0)), "at: steps are numbered from 1"),
-    (lambda s: s.ask(LOUD.about("smokes")), "at: smokes changes from step to step; say at"),
+    (lambda s: s.ask(LOUD.about("smokes")), "at: smokes changes from step to step; name"),
     (lambda s: s.ask(LOUD.about("region", at=9)), "at: region does not change, so there"),
 ]
 

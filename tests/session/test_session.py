@@ -46,8 +46,8 @@ def test_a_session_answers_until_the_budget_is_met_and_never_beyond() -> None:
     assert error.loss == subject.loss
     assert error.loss_at_worst.lower > 2
     assert error.budget.rational == 2
-    assert str(error).startswith("query refused: loss so far")
-    assert "budget 2." in str(error)
+    assert str(error).startswith("query refused: loss is")
+    assert "budget of 2." in str(error)
 
 
 def test_a_refusal_changes_nothing_and_says_what_would_fit() -> None:
@@ -248,12 +248,12 @@ def test_a_secret_is_neither_copied_nor_pickled() -> None:
 @pytest.mark.parametrize(
     ("guard", "budget"),
     [
-        (xp.ApproximateFilter(epsilon=1, delta="1e-6"), "budget 1 at delta 1e-06."),
+        (xp.ApproximateFilter(epsilon=1, delta="1e-6"), "budget of 1 at delta 1e-06."),
         (
             xp.filters.CompositionFilter(ratio=3, delta="0.001", rule=xp.filters.Rogers()),
-            "budget 1.098612289, which is ln(3) at delta 0.001.",
+            "budget of 1.098612289, which is ln(3) at delta 0.001.",
         ),
-        (xp.BayesianFilter(ratio=3), "budget 1.098612289, which is ln(3)."),
+        (xp.BayesianFilter(ratio=3), "budget of 1.098612289, which is ln(3)."),
     ],
 )
 def test_a_refusal_names_the_whole_budget(guard: xp.filters.Filter, budget: str) -> None:

@@ -136,18 +136,18 @@ def test_the_command_audits_on_spark(spark: Any, run: Run, tmp_path: Path) -> No
         file.write("ann,1,nothing,a\n")
     code, _, err = run("audit", *files, "--engine", "spark")
     assert code == 2
-    assert f"{log}: row {len(logged.rows) + 1}: query: there is no query with this id" in err
+    assert f"{log}: row {len(logged.rows) + 1}: query: unknown query" in err
 
 
 @pytest.mark.parametrize(
     ("kind", "name", "reason"),
     [
-        ("double", 1.5, "subject: must be a text or an integer, and not empty"),
-        ("double", float("nan"), "subject: must be a text or an integer, and not empty"),
-        ("double", float("inf"), "subject: must be a text or an integer, and not empty"),
-        ("string", None, "subject: must be a text or an integer, and not empty"),
-        ("boolean", True, "subject: is true or false, not a label or a number"),
-        ("binary", b"ann", "subject: must be texts or integers, not binary"),
+        ("double", 1.5, "subject: must be a non-empty string or an integer"),
+        ("double", float("nan"), "subject: must be a non-empty string or an integer"),
+        ("double", float("inf"), "subject: must be a non-empty string or an integer"),
+        ("string", None, "subject: must be a non-empty string or an integer"),
+        ("boolean", True, "subject: must be a label or a number, not true or false"),
+        ("binary", b"ann", "subject: must be strings or integers, not binary"),
     ],
 )
 def test_only_texts_and_integers_name_subjects_on_spark(
@@ -170,7 +170,7 @@ def test_only_texts_and_integers_name_subjects_on_spark(
 @pytest.mark.parametrize(
     ("row", "reason"),
     [
-        (("s3", 1, "nothing", "a"), "query: there is no query with this id"),
+        (("s3", 1, "nothing", "a"), "query: unknown query"),
         (("ann", 2, "rr", "a"), "order: is 2, and exchange 1 of this subject is missing"),
         (("s3", 1, "rr", "a"), "order: exchange 1 of this subject appears twice"),
         (("ann", 1, "rr", "e"), "response: 'e' is not a response of rr"),

@@ -25,7 +25,7 @@ from expost.answers._columns import (
 from expost.answers._outcomes import ANSWERED, MISSING, OUTCOME, UNANSWERED, read_outcomes
 from expost.cards import card
 from expost.domains import Attributes, Box, Domain, FiniteSet, Part, join_names
-from expost.errors import InvalidInput, at, did_you_mean, expect, read_at
+from expost.errors import InvalidInput, at, expect, read_at, unknown_name
 from expost.files.reading import as_list
 from expost.filters import Filter
 from expost.queries import About, Likelihood, Query, check_query, read_about
@@ -205,11 +205,12 @@ class Answers:
         """
         nonempty = {name: each for name, each in transcripts.items() if len(each)}
         if not nonempty:
-            raise InvalidInput("nobody has answered anything")
+            raise InvalidInput("no subject has answered anything")
         domain = next(iter(nonempty.values())).domain
         for name, transcript in nonempty.items():
             if transcript.domain != domain:
-                raise InvalidInput("has another domain than those before it", name)
+                reason = "its domain differs from that of the transcripts before it"
+                raise InvalidInput(reason, name)
         named = dict(queries or {})
         if named:
             likelihoods_of(domain, named)
@@ -252,7 +253,7 @@ class Answers:
         ``responses`` may come in any order. ``all_subjects`` is as ``complete`` by default.
         """
         if not len(codes):
-            raise InvalidInput("nobody has answered anything")
+            raise InvalidInput("no subject has answered anything")
         rank = {key: index for index, key in enumerate(queries)}
         pairs = [(rank[key], position, key) for key, position in responses]
         order = sorted(range(len(pairs)), key=pairs.__getitem__)
@@ -298,7 +299,7 @@ class Answers:
         per_subject = np.add.reduceat(rows, self.starts[:-1], dtype=np.intp)
         has_rows = per_subject > 0
         if not has_rows.any():
-            raise InvalidInput(f"nobody answered about {join_names(names)}", "about")
+            raise InvalidInput(f"no subject answered about {join_names(names)}", "about")
         has_other_rows = (has_rows & (per_subject < self.exchanges)).any()
         return Answers.of_codes(
             part, {key: query for key, query in self.queries.items() if key in taken},
@@ -396,7 +397,7 @@ class Answers:
         """Return the transcript of one subject, with its exchanges in the order of the table."""
         index = self._index_of_subject.get(subject)
         if index is None:
-            raise InvalidInput("nobody in the table is called so", "subject")
+            raise InvalidInput(f"no subject {subject!r} in this table", "subject")
         return self.transcript_of(self.codes[self.starts[index] : self.starts[index + 1]])
 
     def tallies(self) -> TallyIndex:
@@ -424,7 +425,7 @@ def likelihoods_of(domain: Domain, queries: Mapping[str, Query]) -> dict[str, Li
             raise InvalidInput("must not be empty")
         result = {}
         for key, query in queries.items():
-            expect(key, str, "known by texts")
+            expect(key, str, "a string")
             with at(key):
                 check_query(query)
                 result[key] = query.on(domain)
@@ -451,7 +452,7 @@ def read_subject(name: Any) -> Subject:
         return str(name)
     if isinstance(name, (int, np.integer)) or (isinstance(name, float) and name.is_integer()):
         return int(name)
-    raise InvalidInput("must be a text or an integer, and not empty")
+    raise InvalidInput("must be a non-empty string or an integer")
 
 
 def read_key(key: Any, likelihoods: Mapping[str, Any]) -> str:
@@ -465,9 +466,7 @@ def read_key(key: Any, likelihoods: Mapping[str, Any]) -> str:
 
 def no_such_query(name: str, queries: Mapping[str, Any]) -> InvalidInput:
     """Return the error about an id that no query has."""
-    ids = ", ".join(list(queries)[:6]) + (", …" if len(queries) > 6 else "") or "none"
-    hint = did_you_mean(name, queries)
-    return InvalidInput(f"there is no query with this id; there are {ids}{hint}")
+    return InvalidInput(unknown_name("query", name, queries))
 
 
 def _part_of(answers: Answers, about: Any, step: Any, *, planned: bool) -> tuple[Part, set[str]]:
@@ -475,7 +474,7 @@ def _part_of(answers: Answers, about: Any, step: Any, *, planned: bool) -> tuple
     domain, (names, step) = answers.domain, read_about(about, step)
     match domain:
         case FiniteSet():
-            raise InvalidInput("only answers on attributes are about some of them", "about")
+            raise InvalidInput("a finite set has no attributes; leave it out", "about")
         case Attributes():
             part = read_at("about", domain.part, names)
             touched = _touched_on_attributes(domain, names, step, answers)

@@ -52,7 +52,7 @@ def views_of(answers: Answers, table: Any) -> Counter[PartialView]:
             attempts_by_subject[subjects[subject]].append((outcomes[outcome], keys[key]))
         for subject in answers.subjects:
             if subject not in attempts_by_subject:
-                raise InvalidInput(f"subject {subject!r} answered, and has no row")
+                raise InvalidInput(f"subject {subject!r} answered but has no row")
         responses_by_subject = _responses_by_subject(answers)
         return Counter(
             _partial_view(subject, attempts, responses_by_subject.get(subject, []))
@@ -71,8 +71,8 @@ def _partial_view(
 ) -> tuple[Attempt, ...]:
     if [key for outcome, key in attempts if outcome == ANSWERED] != [key for key, _ in answered]:
         raise InvalidInput(
-            f"the answered ones of subject {subject!r} are not the queries of its responses, in "
-            "their order"
+            f"the answered queries of subject {subject!r} differ from those of its responses, or "
+            "their order does"
         )
     responses = iter(answered)
     return tuple(

@@ -40,7 +40,7 @@ def read_columns(
     columns: dict[str, Any] = {}
     for name in (*wanted, *(name for name in optional if name in names)):
         if names.count(name) != 1:
-            problem = "is there twice" if name in names else "is missing"
+            problem = "appears twice" if name in names else "is missing"
             present = ", ".join(repr(str(column_name)) for column_name in names)
             hint = separator_hint(names) or did_you_mean(name, map(str, names))
             raise InvalidInput(f"column {name!r} {problem}; there are {present}{hint}")
@@ -123,7 +123,7 @@ def _hashable(value: Any, location: str) -> Any:
     entry = tuple(as_list(value)) if isinstance(value, (list, tuple, np.ndarray)) else value
     parts = entry if isinstance(entry, tuple) else (entry,)
     if any(isinstance(part, (bool, np.bool_)) for part in parts):
-        raise InvalidInput("is true or false, not a label or a number", location)
+        raise InvalidInput("must be a label or a number, not true or false", location)
     try:
         hash(entry)
     except TypeError:
@@ -147,7 +147,7 @@ def response_position(likelihood: Likelihood[Any], response: Any, query: str) ->
     tried = [response, parse_spelling(response)] if isinstance(response, str) else [response]
     positions = {position for position in map(likelihood.position, tried) if position is not None}
     if len(positions) > 1:
-        raise InvalidInput(f"is a label of {query}, and also writes a number of it")
+        raise InvalidInput(f"is a label of {query}, and also spells one of its numbers")
     if not positions:
         raise InvalidInput(f"{_SHORT.repr(response)} {no_such_response(likelihood, query)}")
     return positions.pop()

@@ -118,7 +118,7 @@ def load_folder(
         with at(os.fspath(queries), ": "):
             domain, named_queries = queries_from_json(read_text(queries))
             if domain != transcripts[files[0].stem].domain:
-                raise InvalidInput("is not the domain of the transcripts", "domain")
+                raise InvalidInput("differs from the domain of the transcripts", "domain")
     with at(os.fspath(folder), ": "):
         all_queries = {**named_queries, **_by_short_id(transcripts, named_queries)}
         answers = Answers.of_transcripts(transcripts, all_queries, complete=complete)

@@ -105,7 +105,7 @@ def audit(
     is_folder = in_files and is_transcript_folder(Path(answers))
     for name, argument in (("memory", memory), ("resume", resume)):
         if argument is not None and (is_folder or not in_files):
-            raise InvalidInput("requires a log in files; all others are audited in memory", name)
+            raise InvalidInput("requires a log in files; other input is audited in memory", name)
     if is_folder:
         # Loading is the first half of the work.
         loaded = load_folder(
@@ -208,7 +208,7 @@ def _read_frame(table: Any) -> Any:
         column = table[name]
         entries = column.to_list() if is_frame(table) else column
         if any(isinstance(entry, bool | np.bool_) for entry in entries):
-            raise InvalidInput("is true or false, not a label or a number", name)
+            raise InvalidInput("must be a label or a number, not true or false", name)
         try:
             columns[name] = polars.Series(name, entries)
         except (TypeError, ValueError, polars.exceptions.PolarsError):

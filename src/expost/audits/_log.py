@@ -8,7 +8,7 @@ import json
 import os
 import stat
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,7 @@ __all__ = [
     "LogFiles",
     "check_names",
     "json_problems",
+    "missing_column",
     "normalize_log",
     "read",
     "require_polars",
@@ -179,6 +180,12 @@ def select_exchanges(rows: LazyFrame) -> LazyFrame:
     return rows.filter(~no_exchange).drop(OUTCOME)
 
 
+def missing_column(name: str, present: Sequence[str]) -> str:
+    """Say that a log has no column of this name."""
+    advice = "; number the exchanges of each subject from 1" if name == "order" else ""
+    return f"column {name!r} is missing; there are {', '.join(present[:10])}{advice}"
+
+
 def normalize_log(table: LazyFrame) -> LazyFrame:
     """Select the columns of a log and cast them; entries that cannot be cast become null.
 
@@ -195,12 +202,11 @@ def normalize_log(table: LazyFrame) -> LazyFrame:
         raise InvalidInput("cannot be read: not a table of its format") from None
     for name in COLUMNS:
         if name not in kinds:
-            names_present = ", ".join(kinds.names()[:10])
-            raise InvalidInput(f"column {name!r} is missing; there are {names_present}")
+            raise InvalidInput(missing_column(name, kinds.names()))
     subject, order, query, response = (polars.col(name) for name in COLUMNS)
     for name in COLUMNS:
         if kinds[name] == polars.Boolean:
-            raise InvalidInput("is true or false, not a label or a number", name)
+            raise InvalidInput("must be a label or a number, not true or false", name)
     if not (kinds["order"].is_numeric() or kinds["order"] in (polars.String, polars.Null)):
         raise InvalidInput(f"must be the number of the exchange, not {kinds['order']}", "order")
     return table.select(
@@ -221,7 +227,7 @@ def _name(column: Expr, kind: Any) -> Expr:
     if kind.is_integer() or kind.is_float():
         return _whole_number(column, kind)
     if kind not in (polars.String, polars.Categorical, polars.Enum, polars.Null):
-        raise InvalidInput(f"must be texts or integers, not {kind}", "subject")
+        raise InvalidInput(f"must be strings or integers, not {kind}", "subject")
     return _text(column)
 
 
@@ -267,7 +273,7 @@ def read(frame: LazyFrame) -> DataFrame:
         raise InvalidInput("cannot be read: not a table of its format") from None
 
 
-_SUBJECT = "subject: must be a text or an integer, and not empty"
+_SUBJECT = "subject: must be a non-empty string or an integer"
 _NO_TABLE = "cannot be read: not a table of its format"
 
 # A row without any of this, and with each column once, can be read in one way only: escapes, words
@@ -320,7 +326,7 @@ def _problem(row: str) -> str:
     for name in ("query", "response"):
         value = fields.get(name)
         if isinstance(value, bool) or (isinstance(value, list) and any(map(_is_bool, value))):
-            return f"{name}: is true or false, not a label or a number"
+            return f"{name}: must be a label or a number, not true or false"
     return ""
 
 

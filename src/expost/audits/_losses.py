@@ -355,7 +355,7 @@ def against_budget(
     """
     expect(filter_, Filter, "a filter, such as BayesianFilter(epsilon=1)")
     if losses.subjects != answers.subjects:
-        raise InvalidInput("are not those of these answers", "losses")
+        raise InvalidInput("differ from those of these answers", "losses")
     limit = filter_.budget.enclosure
     # No filter holds more against its budget than the epsilons, unless it has a delta.
     within = (losses.basic <= limit.lower) & filter_.pure

@@ -84,7 +84,7 @@ def rows_of_answers(answers: Answers) -> SubjectRows:
     if len(set(map(type, names))) > 1:
         names = list(map(str, names))
         if len(set(names)) < len(names):
-            raise InvalidInput("a text and an integer name two subjects alike")
+            raise InvalidInput("a string and an integer spell the same subject")
     subjects = polars.Series("subject", names)
     order = subjects.arg_sort().to_numpy().astype(np.intp)
     counts = answers.exchanges[order]
@@ -260,7 +260,7 @@ def _find_invalid(parts: list[tuple[Path | None, LazyFrame]], plan: Plan) -> _Pr
 
 def _reason(row: dict[str, Any], reasons: dict[tuple[str, str], str], plan: Plan) -> str:
     if row["subject"] in (None, ""):
-        return "subject: must be a text or an integer, and not empty"
+        return "subject: must be a non-empty string or an integer"
     if row["order"] is None or row["order"] < 1:
         return "order: must be the number of the exchange, 1, 2, 3 and so on"
     if row["query"] is None or row["query"] not in plan.queries:

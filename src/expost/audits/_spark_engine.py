@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from expost.answers import DECLINED, OUTCOME, REFUSED
 from expost.audits._decisions import audit_subjects, schema
 from expost.audits._errors import BadRow, BadRows, Unusable
-from expost.audits._log import COLUMNS, LogFiles, check_names, normalize_log
+from expost.audits._log import COLUMNS, LogFiles, check_names, missing_column, normalize_log
 from expost.audits._plan import Plan
 from expost.audits._polars_engine import Buckets
 from expost.audits._rows import MOST, arrange_rows, bad_exchanges, bad_rows
@@ -48,13 +48,12 @@ def audit_on_spark(dataframe: Any, plan: Plan) -> DataFrame:
 
     for name in COLUMNS:
         if name not in dataframe.columns:
-            columns_present = ", ".join(dataframe.columns[:10])
-            raise InvalidInput(f"column {name!r} is missing; there are {columns_present}")
+            raise InvalidInput(missing_column(name, dataframe.columns))
     check_names(dataframe.columns)
     types_by_column = dict(dataframe.dtypes)
     for name in COLUMNS:
         if types_by_column[name] == "boolean":
-            raise InvalidInput("is true or false, not a label or a number", name)
+            raise InvalidInput("must be a label or a number, not true or false", name)
     if OUTCOME in dataframe.columns:
         dataframe = dataframe.where(f"{OUTCOME} is null or {OUTCOME} not in {(REFUSED, DECLINED)}")
     subject, named = _name(types_by_column["subject"])
@@ -87,7 +86,7 @@ def _name(type_name: str) -> tuple[str, str]:
         return "bigint", f"case when {is_whole} then cast(subject as bigint) end as subject"
     if type_name == "string" or type_name.startswith(("char", "varchar")):
         return "string", "cast(subject as string) as subject"
-    raise InvalidInput(f"must be texts or integers, not {type_name}", "subject")
+    raise InvalidInput(f"must be strings or integers, not {type_name}", "subject")
 
 
 def audit_log_on_spark(log: LogFiles, plan: Plan) -> DataFrame:

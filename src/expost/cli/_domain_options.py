@@ -138,7 +138,7 @@ def _parse_set(text: str) -> Domain:
     try:
         domain = domain_from_json(parse_values(text))
     except InvalidInput as error:
-        raise InvalidInput(error.reason, error.location.removeprefix("values")) from None
+        raise InvalidInput(error.reason) from None  # it shows the value
     if len(domain.values) == 1:
         raise InvalidInput("only one value; separate values with commas, as in no,yes")
     return domain
@@ -159,9 +159,12 @@ def _parse_box(coordinates: Sequence[str]) -> Domain:
         name, side_text = parse_definition(text, example=_EXAMPLE)
         with at(name):
             if name in sides:
-                raise InvalidInput("is given twice")
+                raise InvalidInput("appears twice")
             sides[name] = parse_side(side_text)
-    return domain_from_json({"box": members(sides, optional=None)})
+    try:
+        return domain_from_json({"box": members(sides, optional=None)})
+    except InvalidInput as error:
+        raise InvalidInput(error.reason, error.location.removeprefix("box.")) from None
 
 
 _DOMAIN_PROMPT = """\
@@ -179,7 +182,7 @@ def _parse_domain(text: str) -> Domain:
     try:
         return _parse_box(shlex.split(text))
     except ValueError:
-        raise InvalidInput("a quotation mark has no other") from None
+        raise InvalidInput("a quotation mark is not closed") from None
 
 
 def _prompt(question: str, read: Callable[[str], T]) -> T:

@@ -55,7 +55,7 @@ def read_query(path: Path, domain: Domain) -> Query:
             tree = parse(text)
         if not (isinstance(tree, dict) and "queries" in tree):
             if key is not None:
-                raise InvalidInput(f"is no file of queries, so there is no {key!r} in it")
+                raise InvalidInput(f"not a file of queries; leave out #{key}")
             query = Query.from_json(text)
             query.on(domain)
             return query
@@ -66,7 +66,7 @@ def read_query(path: Path, domain: Domain) -> Query:
         if key not in queries:
             raise no_such_query(key, queries)
         if query_domain != domain:
-            raise InvalidInput("differs from that of the subject", "domain")
+            raise InvalidInput("its domain differs from the subject's")
         return queries[key]
 
 
@@ -79,7 +79,7 @@ def read_answers(data: Path, queries: Path | None, line: Line) -> LoadedTranscri
         return load_folder(data, queries, progress=line.counts("transcripts"))
     if queries is None:
         with at(str(data), ": "), open_for_reading(data, most=sys.maxsize):
-            raise InvalidInput("a table needs --queries QUERIES too")
+            raise InvalidInput("a table requires --queries QUERIES")
     return LoadedTranscripts(load_answers(data, queries), 0, (None,))
 
 
@@ -138,9 +138,9 @@ def _read_secret(file: Path | None, option: str, description: str, example: str)
         text = _prompt_secret(description, option) if file is None else _read_secret_file(file)
         value = _parse_secret(text)
         if value is None and has_duplicate_key(text):
-            raise InvalidInput("gives a name twice (which one is not shown here)")
+            raise InvalidInput("a name appears twice (not shown)")
         if value is None:
-            raise InvalidInput(f"must be JSON, such as {example} (what it is is not shown here)")
+            raise InvalidInput(f"not a value in JSON; write {example} (contents not shown)")
         return value
 
 
@@ -155,7 +155,7 @@ def _parse_secret(text: str) -> Any:
 def _read_secret_file(file: Path) -> str:
     with open_for_reading(file) as stream:
         if others_may_read(os.fstat(stream.fileno())):
-            warn(f"others may read {file}; chmod 600 leaves it to its owner")
+            warn(f"{file} is readable by others; run chmod 600 {file}")
         return read_contents(stream)
 
 
@@ -191,7 +191,7 @@ def find_attributes(
     }
     if not queries_about:
         option = "--at" if text is None else "--about"
-        raise InvalidInput("no query is about some attributes; leave it out", option)
+        raise InvalidInput("no query is about attributes; leave it out", option)
     names = _find_names(queries_about, text, key)
     return names, _find_step(queries_about, names, key) if step is None else step
 
@@ -220,15 +220,15 @@ def _find_names(
         names = read_attributes(text)
         for name in names:
             if name not in attributes:
-                reason = f"nobody was asked about {name!r}; they were asked about {choices}"
+                reason = f"no query is about {name!r}; the queries are about {choices}"
                 raise InvalidInput(reason + did_you_mean(name, attributes), "--about")
         return names
     if key is not None and key in queries_about:
         return queries_about[key].names
     if len(attributes) > 1:
         raise InvalidInput(
-            f"say about which attribute, of {choices}; or about some of them together, "
-            f"such as {','.join(attributes[:2])}",
+            f"name one attribute of {choices}, or several of them together, as in "
+            f"{','.join(attributes[:2])}",
             "--about",
         )
     return attributes
@@ -244,7 +244,7 @@ def _find_step(
     if len(steps) > 1:
         steps_text = join_names([str(step) for step in sorted(filter(None, steps))])
         raise InvalidInput(
-            f"say at which step; {join_names(names)} was asked about at {steps_text}", "--at"
+            f"name a step; {join_names(names)} was asked about at {steps_text}", "--at"
         )
     return next(iter(steps), None)
 

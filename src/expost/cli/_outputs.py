@@ -223,7 +223,7 @@ def check_picture(picture: Path | None, *read: Path | None) -> None:
         return
     check_output(picture, PICTURE, *read)
     if picture.suffix.lower() not in _FORMATS:
-        raise InvalidInput("the name of a picture ends in .png, .svg or .pdf", str(picture))
+        raise InvalidInput("the name of a picture must end in .png, .svg or .pdf", str(picture))
     if not picture.parent.is_dir():
         reason = f"the picture cannot be saved: there is no folder {picture.parent}"
         raise InvalidInput(reason, str(picture))

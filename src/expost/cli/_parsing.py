@@ -38,7 +38,7 @@ def parse_values(text: str) -> dict[str, Any]:
         return {"values": parse_entries(text)}
     lower, upper = (_parse_integer(end) for end in parse_range(text))
     if lower > upper:
-        raise InvalidInput("the lower end comes first, such as 0..10")
+        raise InvalidInput(f"{text!r}: the lower end comes first, as in 0..10")
     if upper - lower >= _MOST:
         raise InvalidInput(f"a range has at most {_MOST:,} values")
     return {"values": [NumberText(value) for value in range(lower, upper + 1)]}
@@ -59,7 +59,7 @@ def parse_definition(text: str, *, example: str) -> tuple[str, str]:
     """Split a name from its definition: ``age=10..100``."""
     name, equals, definition = text.partition("=")
     if not (equals and name.strip() and definition.strip()):
-        raise InvalidInput(f"must be a name and what it is, such as {example}")
+        raise InvalidInput(f"{text!r}: expected NAME=…, such as {example}")
     return name.strip(), definition.strip()
 
 
@@ -67,14 +67,14 @@ def parse_range(text: str) -> list[NumberText]:
     """Parse the two ends of a range, ``0..12``."""
     lower, dots, upper = text.partition("..")
     if not dots:
-        raise InvalidInput("must be two numbers with two dots between them, such as 0..12")
+        raise InvalidInput(f"{text!r} is not a range; write two numbers as in 0..12")
     return [parse_number(lower), parse_number(upper)]
 
 
 def parse_number(text: str) -> NumberText:
     """Check that a text is a number, and keep its digits: the reader of a field converts it."""
     if not _DECIMAL.fullmatch(text.strip()):
-        raise InvalidInput("must be a number" + (", with a point: 1.5" if "," in text else ""))
+        raise InvalidInput(f"{text!r} is not a number{'; write 1.5' if ',' in text else ''}")
     return NumberText(text.strip())
 
 
@@ -128,5 +128,5 @@ def _is_canonical(digits: str) -> bool:
 
 def _parse_integer(text: str) -> int:
     if not text.lstrip("-").isdecimal():
-        raise InvalidInput("the ends must be integers; list other numbers, such as 0.5,1.5")
+        raise InvalidInput(f"{str(text)!r} is not an integer; list other numbers, as in 0.5,1.5")
     return int(text)

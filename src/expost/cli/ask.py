@@ -66,7 +66,7 @@ def _open_secret(file: Path | None, domain: Domain, line: Line) -> Any:
         return read_value(file)
     if file is None:
         raise InvalidInput(
-            "attributes change here: --secret names the file of the history (expost next makes it)"
+            "attributes change; --secret must name a history, which expost next creates"
         )
     check_name(file, "secret")
     return open_history(file, line)

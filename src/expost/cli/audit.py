@@ -99,9 +99,9 @@ def command(
         raise InvalidInput("cannot be read: No such file or directory", os.fspath(answers))
     is_log = not is_transcript_folder(answers)
     if queries is None and is_log:
-        raise InvalidInput("give --queries QUERIES too; only a folder of transcripts needs none")
+        raise InvalidInput("a log requires --queries QUERIES")
     if memory is not None and (engine == "spark" or not is_log):
-        raise InvalidInput("leave it out: it is for a log and the engine polars", "--memory")
+        raise InvalidInput("only for a log with the engine polars; leave it out", "--memory")
     filter_, limit = load_filter(filter), None if memory is None else _parse_size(memory)
     if csv is not None:
         check_output(csv, AUDIT_TABLE, answers, queries, filter)
@@ -138,9 +138,9 @@ def _parse_size(text: str) -> int:
     try:
         size = int(float(digits) * unit)
     except (ValueError, OverflowError):
-        raise InvalidInput("must be a size, such as 500M or 2G", "--memory") from None
+        raise InvalidInput(f"{text!r} is not a size; write 500M or 2G", "--memory") from None
     if size < 1:
-        raise InvalidInput("must be a size, such as 500M or 2G", "--memory")
+        raise InvalidInput(f"{text!r} is not a size; write 500M or 2G", "--memory")
     return size
 
 

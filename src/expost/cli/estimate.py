@@ -96,14 +96,14 @@ def command(
     --about; other attributes that were asked about are estimated along with them.
     """
     if (key is not None and naive) or (likelihood and key is None):
-        raise InvalidInput("give --mean ID, perhaps with --likelihood, or --frequencies, or none")
+        raise InvalidInput("give --mean ID (and --likelihood), --frequencies or neither")
     if support is not None and not likelihood:
-        raise InvalidInput("leave it out: it is for --mean ID --likelihood on a box", "--support")
+        raise InvalidInput("requires --mean ID --likelihood on a box", "--support")
     if planned and incomplete:
-        raise InvalidInput("leave it out: what was planned does not depend on it", "--incomplete")
+        raise InvalidInput("has no effect with --planned; leave it out", "--incomplete")
     of_query = key is not None and not likelihood
     if of_query and (about is not None or step is not None):
-        raise InvalidInput("leave it out: a query says what its mean is about", "--about")
+        raise InvalidInput("the query of --mean names its attributes; leave it out", "--about")
     check_picture(out, data, queries)
     with progress_line() as line:
         study = read_answers(data, queries, line)
@@ -146,7 +146,7 @@ def command(
 def _load_support(path: Path, answers: Answers) -> Samples:
     points = load_prior(path, answers.domain)
     if not isinstance(points, Samples):
-        raise InvalidInput("leave it out: only a box needs one", "--support")
+        raise InvalidInput("only for a box; leave it out", "--support")
     return points
 
 

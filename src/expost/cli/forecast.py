@@ -70,7 +70,7 @@ def command(
             asked_next = read_query(query, study.answers.domain)
         filter_ = study.filter if filter is None else load_filter(filter)
         if filter_ is None:
-            raise InvalidInput("give --filter FILTER too; DATA does not name one filter")
+            raise InvalidInput("DATA does not name one filter; give --filter FILTER")
         result = forecast(
             study.answers,
             asked_next,

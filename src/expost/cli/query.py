@@ -23,7 +23,7 @@ from expost.cli._parsing import (
     parse_range,
 )
 from expost.domains import Domain, join_names
-from expost.errors import InvalidInput, at, did_you_mean
+from expost.errors import InvalidInput, at, unknown_name
 from expost.files.canonical import json_text, readable_tree
 from expost.files.durable import create
 from expost.files.reading import NumberText
@@ -70,10 +70,7 @@ class _Kind(click.Choice[str]):
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         if value in _KINDS:
             return value
-        kinds = ", ".join(_KINDS)
-        raise InvalidInput(
-            f"there is no kind {value!r}; known: {kinds}{did_you_mean(value, _KINDS)}"
-        )
+        raise InvalidInput(unknown_name("kind", value, _KINDS))
 
 
 class _Listing(click.Command):
@@ -187,9 +184,7 @@ def command(
 def _check_fits(query: Query, domain: Domain) -> None:
     """Refuse a query that does not work on a domain, in the words of the command line."""
     if domain.kinds and not isinstance(query, About):
-        raise InvalidInput(
-            f"say about which attribute, of {join_names(domain.names or ())}", "--about"
-        )
+        raise InvalidInput(f"name an attribute: {join_names(domain.names or ())}", "--about")
     with option_names(ABOUT_OPTIONS):
         query.on(domain)
 
@@ -200,12 +195,12 @@ def _build_query(kind: str, values: dict[str, Any]) -> Query:
     for name in values:
         if name not in parameters:
             raise InvalidInput(
-                f"not an option of {kind}, which takes {_describe_parameters(kind)}", _option(name)
+                f"{kind} has no {_option(name)}; its options: {_describe_parameters(kind)}"
             )
     for name, needed in parameters.items():
         if needed and name not in values:
             raise InvalidInput(
-                f"required by {kind}, which takes {_describe_parameters(kind)}", _option(name)
+                f"{kind} requires {_option(name)}; its options: {_describe_parameters(kind)}"
             )
     read = {}
     for name, typed_ in values.items():
@@ -222,14 +217,14 @@ def _build_query(kind: str, values: dict[str, Any]) -> Query:
 
 def _parse_weights(texts: Sequence[str]) -> Any:
     """Weights by name, or by position if none has a name."""
-    if not any("=" in text for text in texts):
+    if not any("=" in text or text.strip().isidentifier() for text in texts):
         return [parse_number(text) for text in texts]
     result: dict[str, Any] = {}
     for text in texts:
         name, weight = parse_definition(text, example="age=-0.059")
         with at(name):
             if name in result:
-                raise InvalidInput("is given twice")
+                raise InvalidInput("appears twice")
             result[name] = _parse_categories(weight) if ":" in weight else parse_number(weight)
     return result
 

@@ -124,7 +124,7 @@ def _locate_row(domain: Domain, row: Sequence[Any]) -> Any:
     single = domain.names is None and not domain.sides
     positions = {domain.locate(entry[0] if single else entry) for entry in tried} - {None}
     if len(positions) > 1:
-        raise InvalidInput("is a label of the domain, and also writes a number of it")
+        raise InvalidInput("is a label of the domain, and also spells one of its numbers")
     if not positions:
         raise InvalidInput("is not in the domain")
     return positions.pop()

@@ -275,7 +275,7 @@ class Goal:
         names = domain.called("value")
         if of not in ("value", *names):
             known_names = ", ".join(dict.fromkeys(("value", *names)))
-            raise InvalidInput(f"there is no {of!r}; known here: {known_names}")
+            raise InvalidInput(f"unknown name {of!r}; known: {known_names}")
         if of in names:
             return self._of_column([row[of] for row in support.rows], support)
         return self._of_column([tuple(row.values()) for row in support.rows], support)

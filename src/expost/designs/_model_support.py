@@ -25,7 +25,7 @@ from expost.domains import (
     Variable,
     join_names,
 )
-from expost.errors import InvalidInput, at
+from expost.errors import InvalidInput, at, unknown_name
 from expost.files.reading import as_list, members
 from expost.knowledge import (
     Belief,
@@ -167,10 +167,7 @@ class IndependentShares:
     def row_weights(self, domain: Attributes, rows: Sequence[Row]) -> Floats:
         for name in self.by_name:
             if name not in domain.names:
-                attribute_names = ", ".join(domain.names)
-                raise InvalidInput(
-                    f"there is no attribute {name!r}; there are {attribute_names}", "shares"
-                )
+                raise InvalidInput(unknown_name("attribute", name, domain.names), "shares")
         shares_by_name = {
             name: dict(zip(domain[name].values.values, self._of(domain, name), strict=True))
             for name in domain.names
@@ -228,7 +225,7 @@ def read_population(population: Any) -> Population:
 
 def _pilot(values: list[Any]) -> PilotSample:
     if not values:
-        raise InvalidInput("there are no values in it; leave it out for a uniform population")
+        raise InvalidInput("must not be empty; leave it out for a uniform population")
     return PilotSample(tuple(values))
 
 
@@ -252,7 +249,7 @@ def _shares(counts: Any) -> Floats:
     positive_counts = np.asarray(counts, dtype=np.float64)
     total = positive_counts.sum()
     if not total > 0:
-        raise InvalidInput("gives no value that the domain allows any probability")
+        raise InvalidInput("gives every value of the domain probability 0")
     return np.asarray(positive_counts / total)
 
 
@@ -276,7 +273,7 @@ def _quoted(label: str) -> str:
 
 
 def _other_domain() -> InvalidInput:
-    return InvalidInput("the population is of another domain than the study")
+    return InvalidInput("its domain differs from the study's")
 
 
 MOST_VALUES = 1_500

@@ -174,7 +174,7 @@ class Study:
 def _budget(epsilon: ExactLike) -> Fraction:
     budget = positive(epsilon, at_most=LARGEST_EPSILON)
     if budget < LEAST_EPSILON:
-        raise InvalidInput(f"of a study must be at least {float(LEAST_EPSILON):g}")
+        raise InvalidInput(f"must be at least {float(LEAST_EPSILON):g}, not {float(budget):g}")
     return budget
 
 
@@ -182,7 +182,7 @@ def read_count(value: Any, at_least: int, at_most: int) -> int:
     """Read an integer between two bounds."""
     count = read_integer(value, at_least=at_least)
     if count > at_most:
-        raise InvalidInput(f"must be at most {at_most:,}")
+        raise InvalidInput(f"must be at most {at_most:,}, not {count:,}")
     return count
 
 

@@ -26,7 +26,7 @@ from expost.domains._finite_set import (
     join_names,
     read_names,
 )
-from expost.errors import InvalidInput, at, did_you_mean
+from expost.errors import InvalidInput, at, unknown_name
 from expost.files.reading import read_integer
 from expost.numbers import ExactLike, decimal_text, exact
 
@@ -101,9 +101,7 @@ class Attribute:
 
 def _no_attribute(name: str, names: Sequence[str]) -> InvalidInput:
     """Return the error about an attribute that is not there."""
-    return InvalidInput(
-        f"there is no attribute {name!r}; there are {join_names(names)}{did_you_mean(name, names)}"
-    )
+    return InvalidInput(unknown_name("attribute", name, names))
 
 
 def _check_size(size: int) -> None:
@@ -214,7 +212,7 @@ class Attributes:
         """
         changing = [name for name in about if self[name].change is not None]
         if changing and step is None:
-            raise InvalidInput(f"{changing[0]} changes from step to step; say at which", "at")
+            raise InvalidInput(f"{changing[0]} changes from step to step; name the step", "at")
         if not changing and step is not None:
             raise InvalidInput(f"{join_names(about)} does not change, so there are no steps", "at")
         return tuple((name, step if name in changing else None) for name in about)

@@ -21,10 +21,9 @@ from expost.domains._finite_set import (
     Scalar,
     Value,
     coordinates_of,
-    join_names,
     read_names,
 )
-from expost.errors import InvalidInput, at, did_you_mean
+from expost.errors import InvalidInput, at, unknown_name
 from expost.files.reading import as_list
 from expost.numbers import up
 
@@ -193,8 +192,7 @@ class Box:
             )
         (name,) = about
         if name not in self.names:
-            present = f"{join_names(self.names)}{did_you_mean(name, self.names)}"
-            raise InvalidInput(f"there is no coordinate {name!r}; there are {present}")
+            raise InvalidInput(unknown_name("coordinate", name, self.names))
         side = self.sides[self.names.index(name)]
         if not isinstance(side, Categories):
             raise InvalidInput(

@@ -28,7 +28,9 @@ class Real:
         for name in ("lower", "upper"):
             object.__setattr__(self, name, double(getattr(self, name)))
         if self.lower > self.upper:
-            raise InvalidInput("the lower bound is above the upper one")
+            raise InvalidInput(
+                f"the lower bound, {self.lower:g}, is above the upper one, {self.upper:g}"
+            )
 
     def locate(self, value: Any) -> Point | None:
         x = number(value)
@@ -77,7 +79,7 @@ class Categories:
         if not labels or "" in labels:
             raise InvalidInput("must have labels, and none that is empty")
         if len(set(labels)) < len(labels):
-            raise InvalidInput("a category is named twice")
+            raise InvalidInput("a category appears twice")
 
     def locate(self, value: Any) -> Point | None:
         """Return a one for the label, and a zero for every other label."""

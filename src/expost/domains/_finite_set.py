@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._format import shorten
 from expost.cards import card
 from expost.errors import InvalidInput, did_you_mean
 from expost.files.canonical import value_tree
@@ -32,7 +33,6 @@ __all__ = [
 ]
 
 _LISTED = 8
-_LONGEST = 40
 Scalar = int | float | str
 Point = tuple[int | float, ...]
 Value = Scalar | tuple[Scalar, ...]
@@ -88,7 +88,8 @@ class FiniteSet:
         vars(self).update(values=tuple(result), names=checked)
         if len(self._index) < len(result):
             repeated = next(i for i, value in enumerate(result) if self._index[value] != i)
-            raise InvalidInput("repeats an earlier value", f"{name}[{repeated}]")
+            reason = f"{shorten(repr(result[repeated]))} appears twice"
+            raise InvalidInput(reason, f"{name}[{repeated}]")
 
     def __len__(self) -> int:
         return len(self.values)
@@ -100,7 +101,7 @@ class FiniteSet:
     def __repr__(self) -> str:
         if self.names is not None:
             return str(self)
-        first_values = [_cut(repr(value)) for value in self.values[:_LISTED]]
+        first_values = [shorten(repr(value)) for value in self.values[:_LISTED]]
         hidden = len(self) - len(first_values)
         remainder = f" and {hidden:,} more" if hidden else ""
         return f"{str(self)[:-1]}: {', '.join(first_values)}{remainder})"
@@ -187,7 +188,7 @@ def read_names(names: Any) -> tuple[str, ...]:
     if not result or "" in result:
         raise InvalidInput("must be non-empty", "names")
     if len(set(result)) < len(result):
-        raise InvalidInput("a coordinate is named twice", "names")
+        raise InvalidInput("a coordinate appears twice", "names")
     return result
 
 
@@ -236,10 +237,6 @@ def describe_mismatch(value: Any, names: Sequence[str]) -> str:
     if isinstance(value, (tuple, list, np.ndarray)) and len(value) != len(names):
         return f"it has {len(value)} coordinate{'' if len(value) == 1 else 's'}, not {len(names)}"
     return ""
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def join_names(names: Sequence[str]) -> str:

@@ -126,7 +126,7 @@ def relative_likelihoods(logs: Floats) -> Floats:
     """Compute likelihoods from their logarithms, in place, with one as the largest of each row."""
     highest = logs.max(axis=1)
     if np.isneginf(highest).any():
-        raise InvalidInput("no value could give all that some subjects responded")
+        raise InvalidInput("no value allows all responses of some subjects")
     logs -= highest[:, None]
     np.exp(logs, out=logs)
     return logs

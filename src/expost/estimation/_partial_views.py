@@ -116,7 +116,7 @@ class _HiddenResponses:
                 order_counts[_canonical((*hidden, (attempt.query, position)))] += orders
         if not order_counts:
             raise InvalidInput(
-                "the filter that is declared does not accept and refuse in this order, whatever "
+                "the declared filter does not accept and refuse in this order, whatever "
                 "the hidden responses were",
                 "attempts",
             )

@@ -180,7 +180,7 @@ def record_support(domain: Attributes, variables: Iterable[Variable]) -> RecordS
                 raise InvalidInput(
                     f"{names} were asked about and have more than {MOST_VALUES:,} combinations, "
                     "which is too many to estimate together; where who was asked what did not "
-                    "depend on responses, take answers.about(…, planned=True) first",
+                    "depend on responses, call answers.about(…, planned=True) first",
                     "domain",
                 )
             positions = {v: np.repeat(earlier, len(rows)) for v, earlier in positions.items()}
@@ -265,7 +265,7 @@ def read_support(support: Any, box: Box) -> Samples:
     """Read the points on which a distribution is estimated: samples, or rows of them."""
     samples = support if isinstance(support, Samples) else Samples(box, support)
     if samples.box != box:
-        raise InvalidInput("has another box than the answers")
+        raise InvalidInput("its box differs from that of the answers")
     return samples
 
 
@@ -324,10 +324,10 @@ def read_estimand(answers: Answers, about: Any, step: Any, support: Any = None) 
     if about is not None:
         names, step = read_about([about] if isinstance(about, str) else about, step)
     elif step is not None:
-        raise InvalidInput("say about= which attribute, too", "at")
+        raise InvalidInput("requires about=", "at")
     domain = answers.domain
     if support is not None and not isinstance(domain, Box):
-        raise InvalidInput("only a distribution on a box needs one; leave it out", "support")
+        raise InvalidInput("only for a distribution on a box; leave it out", "support")
     match domain:
         case FiniteSet():
             return _set_estimand(domain, names, step)
@@ -357,8 +357,8 @@ def _attributes_estimand(
 ) -> Estimand:
     if names is None:
         raise InvalidInput(
-            f"of which attributes? Take answers.about(…) some of {join_names(domain.names)}, or "
-            "say about=… to estimate them together with all others",
+            f"the domain has attributes; call answers.about(…) with some of "
+            f"{join_names(domain.names)}, or pass about=… to estimate them with all others",
             "domain",
         )
     with at("about"):
@@ -368,14 +368,14 @@ def _attributes_estimand(
     for name, named_step in named_variables:
         if (name, named_step) not in variables:
             when = "" if named_step is None else f" at step {named_step}"
-            raise InvalidInput(f"nobody answered about {name}{when}", "about")
+            raise InvalidInput(f"no subject answered about {name}{when}", "about")
     support = record_support(domain, variables)
     return Estimand(part, support, support.indices_of(named_variables), support.description())
 
 
 def _box_estimand(domain: Box, names: tuple[str, ...] | None, support: Any) -> Estimand:
     if names is not None:
-        raise InvalidInput("take answers.about(…) of a coordinate with categories", "about")
+        raise InvalidInput("call answers.about(…) with a coordinate that has categories", "about")
     if support is None:
         raise InvalidInput(
             "must be a finite set: the values of a box cannot be listed; or give a support, "

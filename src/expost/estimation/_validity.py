@@ -138,7 +138,7 @@ def read_answers(
     """
     if isinstance(answers, Answers):
         if domain is not None and domain != answers.domain:
-            raise InvalidInput("is not that of the answers, which have one", "domain")
+            raise InvalidInput("differs from that of the answers; leave it out", "domain")
         for doubt in _doubts(answers, query, by_likelihood=by_likelihood):
             warnings.warn(doubt, UserWarning, stacklevel=3)
         return answers
@@ -152,7 +152,7 @@ def required_filter(answers: Any) -> Filter:
     assert isinstance(answers, Answers)
     if isinstance(answers.domain, Part):
         raise InvalidInput(
-            "a filter decides by the whole record: say about=… in place of answers.about(…)",
+            "a filter decides by the whole record: pass about=…, not answers.about(…)",
             "attempts",
         )
     if answers.filter is None:
@@ -204,7 +204,7 @@ def finite_domain(answers: Answers) -> FiniteSet:
             return domain
         case Attributes():
             names = join_names(domain.names)
-            message = f"of which attributes? Take answers.about(…) some of {names}"
+            message = f"the domain has attributes; call answers.about(…) with some of {names}"
             raise InvalidInput(message, "domain")
         case Box():
             message = "must be a finite set: the values of a box cannot be listed"

@@ -113,7 +113,7 @@ def estimate_mean(
         An unbiased estimate, and an interval within the range of the score.
 
     Raises:
-        InvalidInput: If the query is not about a score, or nobody answered it.
+        InvalidInput: If the query is not about a score, or no subject answered it.
 
     >>> import expost as xp
     >>> sleep = xp.perturbation([0, 6, 12], range=(0, 12), epsilon=1)
@@ -135,7 +135,7 @@ def estimate_mean(
         meaning = answers.queries[key].meaning(answers.domain)
     rows, estimates = _estimates_by_response(answers, key, meaning)
     if not len(rows):
-        raise InvalidInput("nobody answered it", "query")
+        raise InvalidInput("no subject answered it", "query")
     subjects, counts = np.unique(rows, return_counts=True)
     provenance = Provenance.of(answers, len(subjects), len(rows), key, by_likelihood=False)
     responses = answers.queries[key].on(answers.domain).responses

@@ -145,11 +145,11 @@ def check_kind(document: str, expected: str) -> None:
     >>> check_kind('{"kind": "randomized_response", "epsilon": "1"}', TRANSCRIPT)
     Traceback (most recent call last):
       ...
-    expost.errors.InvalidInput: is a query; a transcript is needed here
+    expost.errors.InvalidInput: is a query; expected a transcript
     """
     kind = _kind(document)
     if kind not in ("", expected):
-        raise InvalidInput(f"is {kind}; {expected} is needed here")
+        raise InvalidInput(f"is {kind}; expected {expected}")
 
 
 @contextmanager

@@ -129,7 +129,7 @@ def members(
     if not isinstance(value, dict):
         raise InvalidInput("must be an object")
     if isinstance(value, _Repeated):
-        raise InvalidInput("is given twice", value.key)
+        raise InvalidInput("appears twice", value.key)
     if optional is not None:
         allowed = (*required, *optional)
         if not value.keys() <= set(allowed):

@@ -68,7 +68,7 @@ def table_format(path: PathLike) -> str:
     """Return the format of a table by the suffix of its file."""
     suffix = Path(path).suffix.lower()
     if suffix not in _READERS:
-        raise InvalidInput(f"the name of a table ends in {', '.join(_READERS)}")
+        raise InvalidInput(f"the name of a table must end in {', '.join(_READERS)}")
     return suffix
 
 
@@ -110,7 +110,7 @@ def read_csv(path: Path, names: Sequence[str], optional: Sequence[str] = ()) -> 
         raise InvalidInput("is empty")
     for name in names:
         if header.count(name) > 1:
-            raise InvalidInput(f"column {name!r} is there twice")
+            raise InvalidInput(f"column {name!r} appears twice")
     return dict(zip(header, columns, strict=True))
 
 

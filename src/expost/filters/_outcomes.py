@@ -1,4 +1,4 @@
-"""Words for the outcome of a decision, and for whether a budget was respected."""
+"""Word the outcome of a decision, and whether a budget was respected."""
 
 from __future__ import annotations
 
@@ -37,18 +37,22 @@ def refusal_message(decision: Decision) -> str:
     budget, limit = decision.budget, decision.limit
     if budget.ratio != 1:
         limit = f"{budget.nearest:.10g}, which is {limit}"
-    # A search is not worth it for a message that perhaps nobody reads.
-    before = "" if decision.searched else f"{decision.held} so far {decision.loss.shown(10)} and "
+    # A search for a message that no one may read is not worth it.
+    before = "" if decision.searched else f"is {decision.loss.shown(10)} and "
     message = (
-        f"query refused: {before}at worst {decision.loss_at_worst.shown(10)} after this query, "
-        f"budget {limit}."
+        f"query refused: {decision.held} {before}could reach {decision.loss_at_worst.shown(10)}"
     )
     if decision.undecided:
-        message += " The search did not decide within its limit; Effort(nodes=…) raises it."
+        message += (
+            f", and the budget is {limit}. The search stopped at its limit of nodes; "
+            "Effort(nodes=…) raises it."
+        )
+    else:
+        message += f", over the budget of {limit}."
     if not decision.searched and decision.fits is not None:
         fits = f"The same query with epsilon at most {decision.fits}"
         if decision.cap is not None:
-            fits = f"A saturating query with a cap of {decision.fits}, made from what is known now,"
+            fits = f"A saturating query with a cap of {decision.fits}, made now,"
         message += f" {fits} would be accepted."
     return message
 
@@ -56,14 +60,14 @@ def refusal_message(decision: Decision) -> str:
 def breach_reason(first_refused: int | None) -> str:
     """Say why a budget was not respected."""
     if first_refused is None:
-        return "on the way the loss was above it"
+        return "the loss was above it at some point"
     return f"the filter refuses exchange {first_refused:,}"
 
 
 def respected_text(respected: bool | None, first_refused: int | None) -> str:
     """Say whether a budget was respected at every exchange, or why not."""
     if respected is None:
-        return "not decided; more nodes may tell (--nodes)"
+        return "not decided; raise --nodes to decide it"
     return "yes, at every exchange" if respected else f"no: {breach_reason(first_refused)}"
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.domains import FiniteSet, Value, require_finite
-from expost.errors import InvalidInput, at, expect, read_at
+from expost.errors import InvalidInput, at, expect, read_at, unknown_name
 from expost.files.reading import as_list, read_list
 from expost.knowledge._statement import Statement, locate_all, read_probability
 from expost.numbers import exact
@@ -218,7 +218,7 @@ def _entries(domain: FiniteSet, values_or_mapping: Any, name: str) -> tuple[list
             for index, position in enumerate(locate_all(domain, values_or_mapping)):
                 with at(f"[{index}]"):
                     if position in positions_seen:
-                        raise InvalidInput("comes twice")
+                        raise InvalidInput("appears twice")
                     positions_seen.add(position)
                     result[position] = read_amount(entries[index])
         else:
@@ -307,7 +307,7 @@ class Composite:
                 if positions is None:
                     raise InvalidInput("is not a combination of values", f"[{index}]")
                 if positions in by_place:
-                    raise InvalidInput("comes twice", f"[{index}]")
+                    raise InvalidInput("appears twice", f"[{index}]")
                 by_place[positions] = probabilities[combination]
         return Belief(self.domain, by_place)
 
@@ -365,7 +365,7 @@ class Composite:
 
     def _index(self, name: str) -> int:
         if name not in self.names:
-            raise InvalidInput(f"unknown object; there are {', '.join(self.names)}")
+            raise InvalidInput(unknown_name("object", name, self.names))
         return self.names.index(name)
 
     def _part(self, name: str) -> FiniteSet:

@@ -112,7 +112,7 @@ class Property(GainFunction):
             try:
                 hash(labels)
             except TypeError:
-                raise InvalidInput("must be texts, numbers or the like") from None
+                raise InvalidInput("must be strings, numbers or other hashable values") from None
         object.__setattr__(self, "labels", labels)
 
     def __repr__(self) -> str:

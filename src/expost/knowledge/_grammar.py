@@ -86,7 +86,7 @@ def parse_predicate(text: str, domain: Domain) -> Predicate:
     >>> holds({"age": 71, "region": "north"}), holds({"age": 71, "region": "south"})
     (True, False)
     """
-    expect(text, str, "a text such as 'age >= 60'")
+    expect(text, str, "a string, such as 'age >= 60'")
     if len(text) > _LONGEST:
         raise InvalidInput(f"is longer than {_LONGEST:,} characters")
     parser = _Parser(text, _columns(domain))
@@ -221,7 +221,7 @@ class _Parser:
         if node.kind != kind:
             need = {"truth": "a comparison", "number": "a number"}[kind]
             have = {"truth": "a comparison"}.get(node.kind, f"a {node.kind}")
-            _fail(f"{need} is needed here, not {have}", node.column)
+            _fail(f"expected {need}, not {have}", node.column)
         return node
 
     def _deeper(self, read: Callable[[], _Node]) -> _Node:
@@ -344,7 +344,7 @@ class _Parser:
         name = token.text.strip("`")
         if name not in self._columns:
             valid_names = ", ".join(list(self._columns)[:8])
-            _fail(f"unknown name {name[:40]!r}; known here: {valid_names}", token.column)
+            _fail(f"unknown name {name[:40]!r}; known: {valid_names}", token.column)
         self._next += 1
         kind, labels, changes = self._columns[name]
         step = None if changes is None else self._step(name, token.column, changes=changes)
@@ -357,7 +357,7 @@ class _Parser:
         token = self._token
         if (token.kind, token.text) != ("name", "at"):
             if changes:
-                _fail(f"{name} changes from step to step; say at which: {name} at 3", column)
+                _fail(f"{name} changes from step to step; name the step: {name} at 3", column)
             return None
         if not changes:
             _fail(f"{name} does not change, so it has no steps", token.column)
@@ -370,7 +370,7 @@ class _Parser:
 
 
 def _check_comparison(sign: str, first: _Node, second: _Node) -> None:
-    """Refuse a comparison that can never be true or has no meaning, because it is a slip."""
+    """Refuse a comparison that can never be true or has no meaning, because it is a mistake."""
     for node in (first, second):
         if node.kind == "truth":
             _fail("a comparison cannot be compared; join comparisons with and, or", node.column)
@@ -380,9 +380,9 @@ def _check_comparison(sign: str, first: _Node, second: _Node) -> None:
                 _fail(f"only numbers can be compared with {sign}", node.column)
     if {first.kind, second.kind} == {"number", "text"}:
         quoted = " (labels go in quotes)" if first.labels or second.labels else ""
-        _fail(f"a number never equals a text{quoted}", second.column)
+        _fail(f"a number never equals a label{quoted}", second.column)
     for name, other in ((first, second), (second, first)):
         labels, literal = name.labels, other.literal
         if labels is not None and literal is not None and literal not in labels:
             valid_labels = ", ".join(sorted(labels)[:8])
-            _fail(f"there is no such label; known here: {valid_labels[:200]}", other.column)
+            _fail(f"unknown label; known: {valid_labels[:200]}", other.column)

@@ -160,7 +160,7 @@ def _holds(samples: Samples, statement: Any) -> NDArray[np.bool_]:
         else:
             if not callable(statement):
                 kind = type(statement).__name__
-                raise InvalidInput(f"must be a text or a function, not {kind}")
+                raise InvalidInput(f"must be a string or a function, not {kind}")
             test = statement
             if samples.box.names is None:
                 arguments = samples.points

@@ -96,7 +96,7 @@ class Statement:
 def _about(domain: Attributes, definition: Any) -> tuple[tuple[Variable, ...], list[Fraction]]:
     """Read a text: the variables that it names, and where it holds."""
     if not isinstance(definition, str):
-        raise InvalidInput("about attributes must be a text, such as 'age >= 60'")
+        raise InvalidInput("about attributes must be a string, such as 'age >= 60'")
     holds = parse_predicate(definition, domain)
     keys = holds.names
     variables = tuple((key, None) if isinstance(key, str) else key for key in keys)

@@ -143,7 +143,7 @@ def response_positions(
         raise InvalidInput(reason, "responses")
     if (query_indices < 0).any():
         row = int(np.argmin(query_indices)) + 1
-        raise InvalidInput("nothing was asked here", f"query: row {row}")
+        raise InvalidInput("has a response but no query", f"query: row {row}")
     likelihoods, positions = [query.on(domain) for query in queries], []
     for row, (index, response) in enumerate(zip(query_indices.tolist(), column, strict=True), 1):
         with at(f"row {row}: response"):

@@ -142,6 +142,9 @@ class Ledger:
         random = source or SystemSource()
         policy = StudyPolicy(domain, filter, study, uniform_bytes(random, 16).hex())
         store = checkpoint_file(database, checkpoint)
+        if os.path.lexists(database):
+            reason = "already exists; ledgers are never overwritten"
+            raise InvalidInput(reason, os.fspath(database))
         if store.size() is not None or store.ticket_key() is not None:
             raise InvalidInput("already exists; checkpoints are never overwritten", str(store))
         create_database(database, policy)

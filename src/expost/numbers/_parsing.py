@@ -8,6 +8,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import SupportsFloat
 
+from expost._format import shorten
 from expost.errors import InvalidInput, at
 
 __all__ = ["ExactLike", "decimal_text", "exact", "positive", "quotient", "read_confidence"]
@@ -35,7 +36,7 @@ def exact(written: ExactLike) -> Fraction:
     if type(written) is Fraction:
         return _limit_size(written)
     if isinstance(written, bool) or not isinstance(written, (str, float, int, SupportsFloat)):
-        raise InvalidInput("must be a number")
+        raise InvalidInput(f"must be a number, not {type(written).__name__}")
     if isinstance(written, int):
         return _limit_size(Fraction(written))
     # str of a NumPy float is its shortest decimal in its own precision, like repr of a float.
@@ -49,14 +50,14 @@ def _parse(text: str) -> Fraction:
     if _QUOTIENT.fullmatch(text):
         numerator, denominator = map(int, text.split("/"))
         if denominator == 0:
-            raise InvalidInput("has a denominator of zero")
+            raise InvalidInput(f"{text!r} has a denominator of zero")
         return _limit_size(Fraction(numerator, denominator))
     match = _DECIMAL.fullmatch(text)
     if match is None:
         if text.lower().lstrip("+-") in {"nan", "inf", "infinity"}:
-            raise InvalidInput("must be a finite number")
-        point = ", with a point: 1.5" if _COMMA.fullmatch(text) else ""
-        raise InvalidInput(f'must be a decimal or "p/q"{point}')
+            raise InvalidInput(f"must be a finite number, not {text}")
+        example = "1.5" if _COMMA.fullmatch(text) else "0.5 or 1/3"
+        raise InvalidInput(f"{shorten(text)!r} is not a number; write {example}")
     exponent = match["exponent"] or "0"
     if len(exponent) > 5 or abs(int(exponent)) > 2 * _LARGEST_EXPONENT:
         raise InvalidInput("is too large or too small")
@@ -76,9 +77,9 @@ def positive(written: ExactLike, *, at_most: int) -> Fraction:
     value = exact(written)
     top, bottom = value.as_integer_ratio()
     if top <= 0:
-        raise InvalidInput("must be greater than 0")
+        raise InvalidInput(f"must be greater than 0, not {shorten(str(written))}")
     if top > at_most * bottom:
-        raise InvalidInput(f"must be at most {at_most}")
+        raise InvalidInput(f"must be at most {at_most}, not {shorten(str(written))}")
     return value
 
 
@@ -87,7 +88,9 @@ def read_confidence(confidence: ExactLike) -> Fraction:
     with at("confidence"):
         level = exact(confidence)
         if not 0 < float(level) < 1:
-            raise InvalidInput("must be between 0 and 1, such as 0.95")
+            raise InvalidInput(
+                f"must be between 0 and 1, not {shorten(str(confidence))}; write 0.95"
+            )
         return level
 
 

@@ -255,7 +255,7 @@ class Search:
 
     def __post_init__(self) -> None:
         if not isinstance(self.processes, int) or self.processes < 1:
-            raise InvalidInput("must be an integer from 1 on", "processes")
+            raise InvalidInput("must be an integer of at least 1", "processes")
 
     def all(self, tasks: Sequence[Task]) -> list[Enclosure]:
         """Run independent searches and return their results in order."""

@@ -279,7 +279,7 @@ class Panel:
             raise InvalidInput("this panel was started in another process, and only works there")
         with self._lock:
             if self._broken:
-                raise InvalidInput("recording failed earlier, so what is here is not complete")
+                raise InvalidInput("an earlier recording failed, so this panel is incomplete")
             yield
 
     @contextmanager

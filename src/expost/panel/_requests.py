@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -36,7 +37,7 @@ _CONTENT_ID = re.compile("[0-9a-f]{64}")
 
 def check_name(name: Any, query: Query) -> None:
     """Refuse a name that queries without a name could need as their content id."""
-    expect(name, str, "known by texts")
+    expect(name, str, "a string")
     with at(name):
         expect(query, Query, "a query")
         if name == "":
@@ -57,7 +58,7 @@ class NameTable:
             subject: subject_index for subject_index, subject in enumerate(self.subjects)
         }
         if len(self._subject_indices) < len(self.subjects):
-            raise InvalidInput("somebody is there twice", "subjects")
+            raise InvalidInput(f"{_repeated(self.subjects)!r} appears twice", "subjects")
         self.queries: dict[str, Query] = {}
         self._ids: dict[int, str] = {}
         with at("queries"):
@@ -90,7 +91,7 @@ class NameTable:
         try:
             return self._subject_indices[subject]
         except (KeyError, TypeError):
-            raise InvalidInput("nobody in the panel is called so", "subject") from None
+            raise InvalidInput(f"no subject {subject!r} in this panel", "subject") from None
 
     def request(self, query: Any, subjects: Any, *, repeated: bool = False) -> QueryRequest:
         """Resolve the names of a request; with ``repeated``, subjects may be named repeatedly."""
@@ -104,7 +105,7 @@ class NameTable:
             order = np.argsort(subject_indices, kind="stable")
             subject_indices = subject_indices[order]
             if not repeated and (np.diff(subject_indices) == 0).any():
-                raise InvalidInput("somebody is there twice", "subjects")
+                raise InvalidInput(f"{_repeated(names)!r} appears twice", "subjects")
         if order is not None and not isinstance(query_indices, int):
             query_indices = query_indices[order]
         return QueryRequest(names, subject_indices, order, query_indices)
@@ -114,9 +115,9 @@ class NameTable:
         names = subjects_of(subjects)
         indices = [self._subject_indices.get(name, -1) for name in names]
         if -1 in indices:
-            raise InvalidInput(
-                "nobody in the panel is called so", f"subjects: row {indices.index(-1) + 1}"
-            )
+            row = indices.index(-1)
+            reason = f"no subject {names[row]!r} in this panel"
+            raise InvalidInput(reason, f"subjects: row {row + 1}")
         return np.array(indices, dtype=np.intp)
 
     def _named_index(self, query: Query) -> int:
@@ -135,7 +136,7 @@ class NameTable:
             except InvalidInput:
                 raise InvalidInput("must be a query, the id of one, or a column of ids") from None
             if len(column) != count:
-                raise InvalidInput(f"{len(column):,} ids for {count:,} subjects")
+                raise InvalidInput(f"got {len(column):,} ids for {count:,} subjects")
         index_of, query_indices = encode_parsed_column(column, self._query_index, "query")
         return np.array(query_indices, dtype=np.intp)[index_of]
 
@@ -151,12 +152,12 @@ class NameTable:
         """The positions of responses, which are in the order of rows; the result is in that too."""
         column = column_values(responses)
         if len(column) != len(request):
-            message = f"{len(column):,} responses for {len(request):,} subjects"
+            message = f"got {len(column):,} for {len(request):,} subjects"
             raise InvalidInput(message, "responses")
         unasked = np.flatnonzero(np.atleast_1d(request.query_indices) < 0)
         if len(unasked):
             row = int(request.rows(unasked).min())
-            raise InvalidInput("nothing was asked here", f"query: row {row + 1}")
+            raise InvalidInput("has a response but no query", f"query: row {row + 1}")
         indices = np.empty(len(request), dtype=object)
         for query_index, entries in request.groups(np.arange(len(request))):
             rows, compiled = request.rows(entries), self._kernel.registry[query_index]
@@ -215,8 +216,12 @@ def subjects_of(subjects: Any) -> tuple[Subject, ...]:
         names: Sequence[Any] = subjects if isinstance(subjects, range) else column_values(subjects)
         kinds = set(map(type, names))
         if not kinds <= {str, int} or "" in names:
-            raise InvalidInput("must be texts or integers, and none of them empty")
+            raise InvalidInput("must be non-empty strings or integers")
         return tuple(names)
+
+
+def _repeated(names: Sequence[Subject]) -> Subject:
+    return Counter(names).most_common(1)[0][0]
 
 
 T = TypeVar("T", bound=np.generic)

@@ -60,7 +60,7 @@ def _read_column(
     with at(name):
         column = column_values(column_or_value)
         if len(column) != count:
-            raise InvalidInput(f"there are {len(column):,} for {count:,} subjects")
+            raise InvalidInput(f"got {len(column):,} for {count:,} subjects")
     return encode_parsed_column(column, read, name)
 
 

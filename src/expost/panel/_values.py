@@ -54,7 +54,7 @@ def values_of(domain: Domain, secret: Secret, count: int, queries: Sequence[Quer
     except ExpostError:
         raise
     except Exception:  # whatever is wrong with values, an error could show them
-        raise InvalidInput("cannot be read (they are not shown here)", "values") from None
+        raise InvalidInput("cannot be read (not shown)", "values") from None
 
 
 def _value_locator(domain: Domain, secret: Secret, count: int) -> Callable[[Query], Any]:
@@ -104,7 +104,7 @@ class _Columns:
     def steps(self, name: str, last: int) -> NDArray[np.intp]:
         """Return the value indices of an attribute at each step up to one: a row for each step."""
         if name not in column_names(self.table):
-            raise InvalidInput(f"there is no column {name!r}, which is asked about", "values")
+            raise InvalidInput(f"column {name!r} is missing; a query is about it", "values")
         attribute = self.domain[name]
         if attribute.change is None:
             return _located(attribute.values, _column(self.table[name]), self.count)[None]
@@ -196,12 +196,12 @@ def _check_inside(outside: NDArray[np.bool_]) -> None:
 
 def _check_count(table: int, count: int) -> None:
     if table != count:
-        raise InvalidInput(f"there are {table:,} of them for {count:,} subjects", "values")
+        raise InvalidInput(f"got {table:,} for {count:,} subjects", "values")
 
 
 def _check_steps(rows: Sequence[Sequence[Any]], last: int) -> None:
     for row, steps in enumerate(rows):
         if len(steps) < last:
             raise InvalidInput(
-                f"step {last} is asked about, and there are {len(steps)}", f"values: row {row + 1}"
+                f"got {len(steps)} steps; a query is about step {last}", f"values: row {row + 1}"
             )

@@ -58,7 +58,7 @@ def read_about(names: Any, step: Any) -> tuple[tuple[str, ...], int | None]:
         if not result:
             raise InvalidInput("must name at least one attribute")
         if len(set(result)) < len(result):
-            raise InvalidInput("names an attribute twice")
+            raise InvalidInput("an attribute appears twice")
     with at("at"):
         if isinstance(step, (list, tuple, dict, set, range)):
             raise InvalidInput("must be one step: a question is never about several of them")

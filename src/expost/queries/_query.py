@@ -132,7 +132,8 @@ class Query(ABC):
     def on_attributes(self, domain: Attributes) -> PartLikelihood:
         """Compute the likelihood on records, for queries about some of their attributes."""
         raise InvalidInput(
-            f"which attributes is it about? Ask it .about(…) some of {join_names(domain.names)}",
+            "the domain has attributes; call query.about(…) with some of "
+            f"{join_names(domain.names)}",
             "about",
         )
 

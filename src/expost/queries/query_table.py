@@ -30,9 +30,7 @@ class QueryTable:
                 with at(name[:_ID]):
                     query = self._parsed.get(entry, query_from_json)
                     if query.content_id != name:
-                        raise InvalidInput(
-                            f"is not the id of its query, which is {query.content_id}"
-                        )
+                        raise InvalidInput(f"differs from the id of its query, {query.content_id}")
                     self._listed[name] = query
         self._unused = set(self._listed)
 

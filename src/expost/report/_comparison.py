@@ -235,7 +235,7 @@ def compare(
     transcript = odometer.transcript
     budget, spared = budget_and_delta(transcript, epsilon, delta)
     if not transcript.exchanges:
-        raise InvalidInput("nothing was asked, so there is no last query to ask again")
+        raise InvalidInput("has no exchanges, so there is no query to ask again")
     different = len({id(exchange.query) for exchange in transcript.exchanges})
     if different > _MOST_DIFFERENT:
         reason = (

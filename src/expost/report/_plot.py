@@ -124,7 +124,9 @@ def save_chart(chart: Chart, path: Path, *, alt: str) -> None:
     except ModuleNotFoundError:
         raise InvalidInput(_NO_MATPLOTLIB) from None
     except (OSError, ValueError) as error:
-        raise InvalidInput(f"the picture cannot be saved: {error}", str(path)) from None
+        raise InvalidInput(
+            f"cannot be saved: {getattr(error, 'strerror', None) or error}", str(path)
+        ) from None
 
 
 def _read_odometer(result: object) -> Odometer:

@@ -110,7 +110,7 @@ def read_seed(seed: str) -> bytes:
 
 def _on_attributes(domain: Attributes, question: Any, seed: str | None) -> AnswerPartition:
     if not isinstance(question, str):
-        raise InvalidInput("about attributes must be a text, such as 'age >= 60', or a name")
+        raise InvalidInput("about attributes must be a string, such as 'age >= 60', or a name")
     variable = _attribute(domain, question)
     if variable is not None:
         return AnswerPartition((variable,), _numbered(domain[variable[0]].values.values, seed))

@@ -93,7 +93,7 @@ def sampled_caps(
     try:
         encoded_subjects = [(subject, canonical_bytes(value_tree(subject))) for subject in subjects]
     except (TypeError, ValueError, OverflowError):
-        raise InvalidInput("must be texts or integers", "subjects") from None
+        raise InvalidInput("must be strings or integers", "subjects") from None
     for subject, encoded in encoded_subjects:
         digest = hashlib.sha256(key + encoded).digest()
         # 2^256 is so much larger that all combinations are equally likely.

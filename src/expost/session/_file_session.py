@@ -74,15 +74,15 @@ class FileSession(Session):
         if not os.path.lexists(path):
             del path  # perhaps it is the value, in the place of the file
             raise InvalidInput(
-                "there is no such file (its name is not shown, lest it is the value); "
-                "the file comes first"
+                "no such file (name not shown, in case it is the value itself); "
+                "pass the file before the value"
             )
         with at(os.fspath(path), ": "):
             store = FileStore(path, waiting)
             transcript = store.load()
             guard = transcript.required_filter
         if transcript.domain.changes and not isinstance(secret, HistoryFile):
-            raise InvalidInput("where attributes change, the value is kept in a HistoryFile")
+            raise InvalidInput("attributes change; pass a HistoryFile as the value")
         self._start(transcript, guard, secret, store, source, effort)
 
 

@@ -78,7 +78,7 @@ class History(SecretValue):
         latest = max((exchange.query.step or 0 for exchange in transcript.exchanges), default=0)
         if latest > self.step:
             raise InvalidInput(
-                f"the history is behind its transcript: it ends at step {self.step}, and step "
+                f"the history is behind its transcript: it ends at step {self.step}, but step "
                 f"{latest} was asked about already"
             )
 
@@ -111,8 +111,8 @@ class History(SecretValue):
             # A name that is not known is not shown: it may be a value by mistake.
             if name not in self._domain.names:
                 raise InvalidInput(
-                    "there is no attribute of a name that was given (and is not shown here); "
-                    f"there are {join_names(self._domain.names)}"
+                    "unknown attribute (name not shown, in case it is a value); known: "
+                    f"{join_names(self._domain.names)}"
                 )
             if self._domain[name].change is None:
                 raise InvalidInput("this attribute does not change", name)
@@ -127,8 +127,8 @@ def locate_record(domain: Attributes, record: Any) -> Positions:
         values = coordinates_of(record, domain.names)
     except Exception:  # whatever is wrong with a record, an error could show it
         raise OutsideDomain(
-            f"a record has values for {join_names(domain.names)}, and for nothing else (what was "
-            "given is not shown here)"
+            f"a record must have exactly the attributes {join_names(domain.names)} (what it has is "
+            "not shown)"
         ) from None
     pairs = zip(domain.names, values, strict=True)
     return tuple(_locate_value(domain, name, value) for name, value in pairs)
@@ -263,9 +263,9 @@ class _HistoryOnDisk(History):
     def _check_mode(self) -> None:
         status = os.fstat(self._held.fileno())
         if others_may_write(status):
-            raise InvalidInput("others may write to it; chmod 600 leaves it to its owner")
+            raise InvalidInput(f"is writable by others; run chmod 600 {self._path}")
         if others_may_read(status) and not self._read_bytes:
-            self._warn(f"others may read {self._path}; chmod 600 leaves it to its owner")
+            self._warn(f"{self._path} is readable by others; run chmod 600 {self._path}")
 
     def _see(self) -> None:
         """Read the lines that others added. One that a crash cut off was never a step."""
@@ -312,7 +312,7 @@ def _parse_record(line: bytes) -> dict[str, Any]:
     try:
         return members(parse(line.decode()), optional=None)
     except (InvalidInput, UnicodeDecodeError):
-        raise InvalidInput("is not a record in JSON (what it is is not shown here)") from None
+        raise InvalidInput("not a record in JSON (contents not shown)") from None
 
 
 def _create_file(path: Path) -> None:

@@ -249,7 +249,9 @@ class Session:
             return
         query.on(self.transcript.domain)  # which knows whether there are steps at all
         if query.step > self.step:
-            raise InvalidInput(f"step {query.step} has not come; it is step {self.step} now", "at")
+            raise InvalidInput(
+                f"step {query.step} is in the future; the history is at step {self.step}", "at"
+            )
 
     # Frames from here on hold a response that may be neither recorded nor released.
     @scrub_traceback

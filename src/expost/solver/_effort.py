@@ -98,13 +98,13 @@ class Effort:
         with at("gap"):
             gap = double(self.gap)
             if not SMALLEST_GAP <= gap < math.inf:
-                raise InvalidInput(f"must be at least {SMALLEST_GAP:g}")
+                raise InvalidInput(f"must be at least {SMALLEST_GAP:g}, not {gap:g}")
         for name, most in (("nodes", 10**9), ("threads", 2), ("group", 10**9)):
             limit = getattr(self, name)
             if limit is not None:
                 with at(name):
                     if not isinstance(number(limit), int) or not 1 <= limit <= most:
-                        raise InvalidInput(f"must be an integer from 1 to {most}")
+                        raise InvalidInput(f"must be an integer from 1 to {most:,}, not {limit}")
 
     def divide_gap(self, parts: int) -> Effort:
         """Return the effort for one of several parts whose gaps add up."""

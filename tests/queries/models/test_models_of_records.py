@@ -73,7 +73,7 @@ REGIONS = pd.DataFrame({"region": ["n", "s"] * 100})
         ),
         (
             lambda: xp.from_sklearn(ARRAY, PERSON, "1", features=["age", "height"]),
-            "model: there is no attribute 'height'; there are age, visits, region, income",
+            "model: unknown attribute 'height'; known: age, visits, region, income",
         ),
         (
             lambda: xp.from_sklearn(ARRAY, PERSON, "1", features=["age", "region"]),
@@ -91,7 +91,7 @@ REGIONS = pd.DataFrame({"region": ["n", "s"] * 100})
         ),
         (
             lambda: xp.from_sklearn(LINE, PERSON, "1", range=(-3, 3)).on(PERSON),
-            "about: which attributes is it about? Ask it .about(…) some of age, visits, region,",
+            "about: the domain has attributes; call query.about(…) with some of age",
         ),
         (
             lambda: xp.from_sklearn(LINE, PERSON, "1", range=(-3, 3)).about("age").on(PERSON),

@@ -101,7 +101,7 @@ def test_it_shows_what_it_is(query: Any, shown: str) -> None:
         ({"range": (0, float("nan"))}, r"range\[1\]: must be a finite number"),
         ({"clip": True}, "range: a clipped score needs one"),
         ({"clip": 1, "range": (0, 1)}, "clip: must be true or false"),
-        ({"epsilon": 0}, "epsilon: must be greater than 0"),
+        ({"epsilon": 0}, "epsilon: must be greater than 0, not 0"),
     ],
 )
 def test_bad_parameters_are_refused_with_their_place(
@@ -116,7 +116,7 @@ def test_bad_parameters_are_refused_with_their_place(
     [
         ('"epsilon": 1', "'weights' is missing"),
         ('"weights": 3, "epsilon": 1', "weights: must be an object"),
-        ('"weights": {"a": 1, "a": 2}, "epsilon": 1', "weights.a: is given twice"),
+        ('"weights": {"a": 1, "a": 2}, "epsilon": 1', "weights.a: appears twice"),
         ('"weights": [1], "range": null, "epsilon": 1', "range: must be a list"),
         ('"weights": [1], "clip": "true", "epsilon": 1', "clip: must be true or false"),
         ('"weights": [1], "scale": 1, "epsilon": 1', "scale: unknown field.*"),

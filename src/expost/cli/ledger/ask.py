@@ -52,7 +52,7 @@ def read_values(file: Path, domain: Domain) -> tuple[list[Subject], SecretRows]:
     """Read the subjects of a table and their values, in the same order."""
     check_name(file, "values")
     if others_may_read(file.stat()):
-        warn(f"others may read {file}; chmod 600 leaves it to its owner")
+        warn(f"{file} is readable by others; run chmod 600 {file}")
     cells, changing = _list_columns(domain)
     with at(os.fspath(file), ": "):
         table = read_columns(file, [_SUBJECT, *cells])
@@ -121,7 +121,7 @@ def _make_reader(domain: FiniteSet) -> Read:
         as_number = _parse_cell(text)
         if as_number != text and domain.locate(text) is not None:
             if domain.locate(as_number) is not None:
-                raise InvalidInput("a cell is a number or a label; JSON Lines tell them apart")
+                raise InvalidInput("a cell could be a number or a label; use JSON Lines (.jsonl)")
             return text
         return as_number
 

@@ -52,7 +52,7 @@ def command(
     Reads only.
     """
     if out.suffix.lower() not in (".html", ".htm"):
-        raise InvalidInput("the name of a page ends in .html", str(out))
+        raise InvalidInput("the name of a page must end in .html", str(out))
     check_output(out, PAGE)
     with Ledger(location, checkpoint=checkpoint) as study, progress_line() as line:
         line.stage("deciding about every answer again")
