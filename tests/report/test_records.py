@@ -48,7 +48,7 @@ def test_an_explanation_names_attributes_and_steps() -> None:
     assert "region=n, smokes=yes" in text[4]
     assert text[-1] == (
         "The responses are 2.718 times as likely for smokes=yes at steps 3 to 4 "
-        "as for smokes=no at steps 3 to 4, all else alike; no two values are further apart."
+        "as for smokes=no at steps 3 to 4, everything else alike; no two values are further apart."
     )
 
 
@@ -108,9 +108,9 @@ def test_long_differences_are_cut_and_runs_of_steps_are_joined() -> None:
     above, below = records_text(first, second)
     assert above.startswith("m=0 at step 0, m=1 at step 1,")
     assert above.endswith("m=1 at step 5, and 15 more")
-    assert below.endswith(", and 15 more, all else alike")
+    assert below.endswith(", and 15 more, everything else alike")
     assert records_text({"n": first["n"]}, {"n": second["n"]}) == (
-        "n=a at steps 1 to 2", "n=b at steps 1 to 2, all else alike"
+        "n=a at steps 1 to 2", "n=b at steps 1 to 2, everything else alike"
     )  # fmt: skip
 
 

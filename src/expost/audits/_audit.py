@@ -119,18 +119,16 @@ def audit(
         frame = audit_subjects(
             subject_rows, plan, lambda done: report_progress(before + done, before + total)
         )
-        return Audit(frame, filter, files)
+        return Audit(frame, plan, files)
     plan = _plan(queries, filter, effort)
     if not in_files:
-        return Audit(
-            audit_frame(normalize_log(_read_frame(answers)), plan, report_progress), filter
-        )
+        return Audit(audit_frame(normalize_log(_read_frame(answers)), plan, report_progress), plan)
     log = LogFiles.at(Path(answers))
     files = FilesRead(len(log.files))
     limit = MEMORY if memory is None else memory
     with at(os.fspath(answers), ": "), tempfile.TemporaryDirectory(prefix="expost-") as temporary:
         parts = Path(temporary if resume is None else resume)
-        return Audit(audit_log(log, plan, parts, limit, report_progress), filter, files)
+        return Audit(audit_log(log, plan, parts, limit, report_progress), plan, files)
 
 
 def audit_spark(
@@ -145,7 +143,7 @@ def audit_spark(
     """
     require_polars()
     plan = _plan(queries, filter, Effort(gap, nodes))
-    return Audit(audit_on_spark(dataframe, plan), filter)
+    return Audit(audit_on_spark(dataframe, plan), plan)
 
 
 def audit_files_on_spark(
@@ -157,7 +155,7 @@ def audit_files_on_spark(
         raise InvalidInput("transcripts are not audited on Spark, but in one process", str(answers))
     plan, log = _plan(queries, filter, effort), LogFiles.at(answers)
     with at(os.fspath(answers), ": "):
-        return Audit(audit_log_on_spark(log, plan), filter, FilesRead(len(log.files)))
+        return Audit(audit_log_on_spark(log, plan), plan, FilesRead(len(log.files)))
 
 
 def _plan(queries: PathLike | None, filter_: Filter, effort: Effort) -> Plan:
@@ -300,13 +298,18 @@ class Audit(ResultTable):
     """
 
     frame: DataFrame
-    filter: Filter
-    """The filter that every exchange was decided by."""
+    plan: Plan
+    """The domain, the queries and the filter that every exchange was decided by."""
     files: FilesRead | None = None
     """The files that were read; None for a table in memory."""
 
     def __len__(self) -> int:
         return len(self.frame)
+
+    @property
+    def filter(self) -> Filter:
+        """The filter that every exchange was decided by."""
+        return self.plan.filter
 
     def columns(self) -> dict[str, Any]:
         """The columns of the table, as lists."""

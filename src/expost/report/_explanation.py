@@ -36,10 +36,13 @@ from expost.transcript import Exchange
 __all__ = [
     "ExplainedExchange",
     "Explanation",
+    "budget_sentences",
     "closing_sentences",
+    "detail_sentences",
     "exchange_rows",
     "explain",
     "explanation_sentences",
+    "loss_sentences",
 ]
 
 _SHOWN = 5
@@ -256,26 +259,28 @@ def closing_sentences(explanation: Explanation) -> Iterator[str]:
 
     They do not explain a budget that was not respected: :func:`breach_sentences` does that first.
     """
-    transcript = explanation.replay.odometer.transcript
-    n, domain = explanation.exchanges, transcript.domain
-    if n:
-        peak, loss = explanation.replay.peak, explanation.loss
-        learned = with_unit(format_amount(loss))
-        yield (
-            f"Somebody who sees all of these responses has learned at most {learned}; "
-            f"basic composition says {basic_text(explanation.basic, transcript)}."
-        )
-        # On a box the search for the peak may have gone further than the one for the loss.
-        higher = peak.upper > loss.upper and format_amount(peak) != format_amount(loss)
-        if explanation.replay.respected is not False:
-            yield from odds_sentences(explanation.replay)
-            if higher:
-                first = f"at most {format_amount(peak)}, the peak"
-                yield f"Somebody who saw only the first ones has learned {first}."
-        yield from _list_parts(explanation)
-    yield from _describe_budget(explanation)
-    if n:
-        yield from _compare_extremes(explanation, domain)
+    yield from loss_sentences(explanation)
+    if explanation.exchanges and explanation.replay.respected is not False:
+        yield from odds_sentences(explanation.replay)
+    yield from budget_sentences(explanation)
+    yield from detail_sentences(explanation)
+
+
+def loss_sentences(explanation: Explanation) -> Iterator[str]:
+    """Yield a sentence about the loss, and one about its peak if that was higher."""
+    if not explanation.exchanges:
+        return
+    replay, loss = explanation.replay, explanation.loss
+    basic = basic_text(explanation.basic, replay.odometer.transcript)
+    yield (
+        f"All of these responses together reveal at most {with_unit(format_amount(loss))}; "
+        f"basic composition charges {basic}."
+    )
+    # On a box the search for the peak may have gone further than the one for the loss.
+    peak = format_amount(replay.peak)
+    higher = replay.peak.upper > loss.upper and peak != format_amount(loss)
+    if higher and replay.respected is not False:
+        yield f"The first ones alone revealed up to {with_unit(peak)}, the peak."
 
 
 def exchange_rows(
@@ -301,7 +306,30 @@ def _exchange_cells(step: ExplainedExchange, domain: Domain) -> tuple[str, str, 
     return step.question, response, loss, change
 
 
-def _list_parts(explanation: Explanation) -> Iterator[str]:
+def budget_sentences(explanation: Explanation) -> Iterator[str]:
+    """Yield whether the budget was respected, and how much of it is used; nothing if it was not."""
+    filter_, replay = explanation.filter, explanation.replay
+    if filter_ is None or explanation.used is None:
+        yield "The transcript names no filter, so there is no budget."
+        return
+    budget = f"The budget of {filter_.limit} ({filter_.kind} filter)"
+    used = format_amount(explanation.held)
+    if not explanation.exchanges:
+        yield f"{budget} is untouched."
+    elif replay.respected:
+        share = "0 %" if explanation.held.negligible else f"{100 * explanation.used.upper:.3g} %"
+        yield f"{budget} was respected at every exchange; {used} of it, {share}, is used now."
+    elif replay.respected is None:
+        yield f"{budget}: it is undecided whether it was respected at every exchange."
+        yield f"More nodes (--nodes) can decide it. Now {used} counts against it."
+    if is_large(filter_.budget):
+        yield f"The budget of {filter_.limit} is very large: {sure_text(filter_.budget)}."
+
+
+def detail_sentences(explanation: Explanation) -> Iterator[str]:
+    """Yield the losses of independent attributes, and the two most different values."""
+    if not explanation.exchanges:
+        return
     if len(explanation.parts) > 1:
         largest = sorted(explanation.parts, key=lambda part: part.loss.upper, reverse=True)
         losses = [f"{' with '.join(part.names)} {format_amount(part.loss)}" for part in largest]
@@ -309,32 +337,10 @@ def _list_parts(explanation: Explanation) -> Iterator[str]:
             "Answers about different attributes do not cancel, and their losses add up: "
             f"{join_names(losses)}."
         )
-
-
-def _describe_budget(explanation: Explanation) -> Iterator[str]:
-    filter_ = explanation.filter
-    if filter_ is None or explanation.used is None:
-        yield "The transcript names no filter, so there is no budget."
-        return
-    if is_large(filter_.budget):
-        yield f"The budget of {filter_.limit} is very large: {sure_text(filter_.budget)}."
-    budget = f"The budget of {filter_.limit} ({filter_.kind} filter)"
-    replay, used = explanation.replay, format_amount(explanation.held)
-    if not explanation.exchanges:
-        yield f"{budget} is untouched."
-    elif replay.respected:
-        share = "0 %" if explanation.held.negligible else f"{100 * explanation.used.upper:.3g} %"
-        yield f"{budget} was respected at every exchange; now {used} of it is used: {share}."
-    elif replay.respected is None:
-        yield f"{budget}: whether it was respected at every exchange was not decided; more nodes"
-        yield f"may tell (--nodes). At the end {used} is held against it."
-
-
-def _compare_extremes(explanation: Explanation, domain: Domain) -> Iterator[str]:
-    extremes = explanation.most_different
+    extremes, domain = explanation.most_different, explanation.replay.odometer.domain
     if extremes is None:
         if explanation.loss.lower < math.inf:
-            yield "Nothing was found that tells two values apart."
+            yield "No two values were found that these responses tell apart."
         else:
             yield "No value can have given all of these responses."
         return

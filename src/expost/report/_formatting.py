@@ -186,7 +186,7 @@ def records_text(first: Record, second: Record) -> tuple[str, str]:
             when = _format_steps([step for _, step, _, _ in run])
             above.append(format_coordinates([name], [a]) + when)
             below.append(format_coordinates([name], [b]) + when)
-    alike = ", all else alike" if any(a == b for _, _, a, b in pairs) else ""
+    alike = ", everything else alike" if any(a == b for _, _, a, b in pairs) else ""
     return _list_differences(above), _list_differences(below) + alike
 
 

@@ -1,8 +1,8 @@
 """The template of all pages: HTML that needs nothing from anywhere else.
 
 There is no script, no font and no other file, and the policy in the head forbids them. A page
-starts with what it is about, from when, on which budget and of which content. Every figure has
-words for those who do not see it, and its numbers as a table. One style sheet is for light and dark
+starts with its verdict, then the date, the budget and the content id. Every figure has
+words for readers who do not see it, and its numbers as a table. One style sheet is for light and dark
 screens, narrow and wide ones, and paper.
 """
 
@@ -13,6 +13,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
+from expost import __version__
 from expost.errors import make_printable
 from expost.report._chart import EDGES, Chart, chart_style
 from expost.report._palette import DARK, LIGHT
@@ -48,10 +49,10 @@ body {{ font-family: system-ui, sans-serif; color: var(--ink); background: var(-
   overflow-wrap: break-word; }}
 h1 {{ font-size: 1.4rem; line-height: 1.3; }} h2 {{ font-size: 1.2rem; margin-top: 2.5rem; }}
 h3 {{ font-size: 1rem; margin-top: 2rem; }} p, li, h1, figcaption {{ max-width: 46rem; }}
-.first {{ font-size: 1.1rem; }} .note, figcaption, details {{ font-size: .9rem; }}
-.note, figcaption {{ color: var(--faint); }}
-.breach {{ font-size: 1.1rem; font-weight: 600; border-left: .3rem solid var(--ink);
+.verdict {{ font-size: 1.1rem; font-weight: 600; border-left: .3rem solid var(--realized);
   padding: .2rem 0 .2rem .8rem; }}
+.breach {{ border-color: var(--basic); }} .lead {{ margin: .5rem 0; }}
+.note, figcaption, details {{ font-size: .9rem; }} .note, figcaption {{ color: var(--faint); }}
 figure {{ margin: 1.2rem 0; }} .drawn {{ max-width: 46rem; }}
 .beside {{ display: grid; gap: 0 1.5rem;
   grid-template-columns: repeat(auto-fit, minmax(min(22rem, 100%), 1fr)); }}
@@ -90,7 +91,8 @@ th:first-child, td:first-child, .words th, .words td, .facts th, .facts td {{ te
   .drawn:not(:has(details[open])), .chart, tr, .facts {{ break-inside: avoid; }}
   h2, h3, .legend {{ break-after: avoid; }}
   /* Numbers that the reader has opened are printed. */
-  summary, details:not([open]) {{ display: none; }}
+  summary, figure details:not([open]) {{ display: none; }}
+  .facts details::details-content {{ content-visibility: visible; }}
 }}
 {chart_style({name: f"var(--{name})" for name in LIGHT})}
 """
@@ -108,30 +110,34 @@ _POLICY = "; ".join(
 def page(
     *body: str,
     about: str,
-    summary: str,
+    verdict: str,
+    breach: bool = False,
+    lead: Iterable[str] = (),
     file: str,
     date: str,
     content_id: str,
+    content: str,
     budget: str,
     facts: Iterable[tuple[str, str]] = (),
-    first: Iterable[str] = (),
 ) -> str:
     """Write a page.
 
     Args:
         body: The sections below the head, as HTML; all other arguments are text.
         about: The title.
-        summary: The most important results, in a few sentences.
+        verdict: The most important result, in one or two sentences.
+        breach: Whether the verdict is that a promise was broken.
+        lead: A few more results, each in a short line.
         file: The name of the file that the page describes.
         date: The date of the page.
-        content_id: The content id of what the page describes.
+        content_id: The content id.
+        content: The content that the id identifies, and how to compare it, in a sentence.
         budget: The budget, in words.
         facts: Other facts, by name.
-        first: Sentences before everything else, such as that a budget was not respected.
     """
-    source = [("file", file), ("date", date), ("content id", content_id), ("budget", budget)]
-    breach = text(" ".join(first))
-    content = "\n".join(body)
+    known = [("file", file), ("date", date), ("budget", budget), *facts]
+    known.append(("expost version", __version__))
+    sections = "\n".join(body)
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -145,12 +151,12 @@ def page(
 <body>
 <header>
 <h1>{text(about)}</h1>
-{f'<p class="breach" role="note">{breach}</p>' if breach else ""}
-<p class="first">{text(summary)}</p>
-{_write_facts([*source, *facts])}
+<p class="verdict{" breach" * breach}" role="note">{text(verdict)}</p>
+{"".join(f'<p class="lead">{text(line)}</p>' for line in lead)}
+{_write_facts(known, content_id, content)}
 </header>
 <main>
-{content}
+{sections}
 </main>
 </body>
 </html>
@@ -235,10 +241,20 @@ def _escape_plain(content: object) -> str:
     return escape(make_printable(str(content)))
 
 
-def _write_facts(pairs: Iterable[tuple[str, str]]) -> str:
-    """Write facts by name in two columns; a long word is broken where the screen ends."""
+_SHOWN = 12
+"""Digits of a content id that are always shown."""
+
+
+def _write_facts(pairs: Iterable[tuple[str, str]], content_id: str, content: str) -> str:
+    """Write facts by name in two columns, and the content id with its explanation."""
+    cells = [(name, text(fact)) for name, fact in pairs]
+    id_cell = (
+        f"{text(content_id[:_SHOWN])}… <span class='note'>{text(content)}</span>"
+        f"<details><summary>All digits</summary>{text(content_id)}</details>"
+    )
     rows = (
-        f'<tr><th scope="row">{text(name)}</th><td>{text(fact)}</td></tr>' for name, fact in pairs
+        f'<tr><th scope="row">{text(name)}</th><td>{cell}</td></tr>'
+        for name, cell in [*cells, ("content id", id_cell)]
     )
     return f'<table class="facts"><tbody>{"".join(rows)}</tbody></table>'
 

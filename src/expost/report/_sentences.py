@@ -1,4 +1,4 @@
-"""What a loss and a budget mean for people: odds, a breach, and who has learned how much."""
+"""Sentences about what a loss means: odds, a breach, and how much each viewer has learned."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["NOISY", "breach_sentences", "factor_text", "odds_sentences", "viewer
 
 NOISY = (
     "Responses are noisy: each is drawn at random around the truth. "
-    "Do not take one for the person's own answer."
+    "Do not take one for the subject's own answer."
 )
 _UNDECIDED = Fraction(1, 2)
 
@@ -37,18 +37,20 @@ def odds_sentences(replay: Replay) -> Iterator[str]:
     loss = replay.peak if broken else replay.loss
     if loss.upper == math.inf:
         return
-    was, then = ("was", " then") if broken else ("is", "")
-    sure = f"at most {format_percent(allowed_confidence(_UNDECIDED, loss).upper)} sure{then}"
-    factor = f"change{'d' * broken} by a factor of at most {factor_text(loss.upper)}"
-    change = f"odds {factor}, e to the number of nats"
     if loss.negligible:
-        change, sure = "no odds change", "as undecided as before"
+        yield "At this loss no odds change: someone undecided (50 %) is still undecided."
+        return
+    when, changed, was = ("the peak", "changed", "was") if broken else ("this loss", "change", "is")
+    sure = f"at most {format_percent(allowed_confidence(_UNDECIDED, loss).upper)} sure"
     budget = ""
     # A budget with a delta bounds no single outcome.
     if filter_ is not None and filter_.pure and replay.respected is not None:
         most = allowed_confidence(_UNDECIDED, filter_.budget).upper
         budget = f"; the budget allows {format_percent(most)}"
-    yield f"That is, {change}: somebody undecided (50 %) {was} {sure}{budget}."
+    yield (
+        f"At {when}, odds {changed} by a factor of at most {factor_text(loss.upper)}. "
+        f"Someone undecided (50 %) {was} {sure}{budget}."
+    )
 
 
 def breach_sentences(replay: Replay) -> Iterator[str]:
@@ -59,10 +61,10 @@ def breach_sentences(replay: Replay) -> Iterator[str]:
     reason = breach_reason(replay.first_refused)
     yield f"The budget of {filter_.limit} ({filter_.kind} filter) was not respected: {reason}."
     peak, loss = peak_text(replay.peak, replay.loss), format_amount(replay.loss)
-    now = "" if peak == loss else f"; that it is {loss} now is no excuse"
+    now = "" if peak == loss else f"; its current value of {loss} does not undo that"
     yield f"At its peak the loss was {with_unit(peak)}{now}."
     yield from odds_sentences(replay)
-    yield f"For somebody who saw only a part of the responses, {_warn_of_parts(replay)}."
+    yield f"Some of the responses alone may have revealed as much as {_sum_text(replay)}."
 
 
 def viewer_losses(replay: Replay) -> Iterator[tuple[str, str]]:
@@ -70,14 +72,14 @@ def viewer_losses(replay: Replay) -> Iterator[tuple[str, str]]:
     filter_ = replay.filter
     yield "all of these responses", format_amount(replay.loss)
     yield "only the first ones, however many", f"{format_amount(replay.peak)}, the peak"
-    part = _warn_of_parts(replay)
+    part = _sum_text(replay)
     if filter_ is not None and replay.respected is not False:
         part = f"the budget, {filter_.limit}{'' if replay.respected else ', if it was respected'}"
         if not filter_.pure:
             part += "; with a delta it bounds no single outcome"
-    yield "a part of them, or only that a query was refused", part
+    yield "some of them, or only that a query was refused", part
 
 
-def _warn_of_parts(replay: Replay) -> str:
+def _sum_text(replay: Replay) -> str:
     basic = basic_text(replay.basic.nearest, replay.odometer.transcript)
-    return f"do not count on less than the sum of the epsilons, {basic}"
+    return f"the sum of the epsilons, {basic}"

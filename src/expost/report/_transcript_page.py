@@ -1,23 +1,30 @@
-"""A transcript as a page: what was asked, what it gave away, what remains."""
+"""A transcript as a page: its questions and responses, the loss and the remaining budget."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from expost._format import shorten
 from expost.numbers import Enclosure
-from expost.report._explanation import Explanation, closing_sentences, exchange_rows
+from expost.report._explanation import (
+    Explanation,
+    budget_sentences,
+    detail_sentences,
+    exchange_rows,
+    loss_sentences,
+)
 from expost.report._figures import odometer_chart
 from expost.report._formatting import basic_text, budget_text, format_amount, response_text
 from expost.report._page import bullets, figure, page, paragraph, section, table
-from expost.report._sentences import NOISY, breach_sentences, viewer_losses
+from expost.report._sentences import NOISY, breach_sentences, odds_sentences, viewer_losses
 
-__all__ = ["_describe_peak", "learned_table", "odometer_figure", "transcript_page"]
+__all__ = ["learned_table", "odometer_figure", "transcript_page"]
 
 _NOT_COVERED = (
-    "Not covered: what is not in this file, such as other answers of the same person, a second "
-    "file about them, other data, or what others answer.",
-    "Nor a value that changed between responses without being declared as changing, nor a device "
-    "that does something else than its queries say.",
+    "Answers that are not in this file, such as those in a second file about the same subject.",
+    "Other data about the subject, and the answers of other subjects.",
+    "A value that changed between responses without being declared as changing.",
+    "A device that does not draw its responses as its queries say.",
 )
 # A longer list is for programs, and slow to show.
 _MOST = 1_000
@@ -34,21 +41,34 @@ def transcript_page(
         name: The name of the transcript file.
         date: The date of the page, as text.
     """
-    sections = []
+    replay, sections = explanation.replay, []
     if explanation.exchanges:
         sections = [
             odometer_figure(explanation, losses),
-            section("What was asked", paragraph(NOISY), _list_exchanges(explanation)),
-            section("Who has learned what", learned_table(explanation), bullets(_NOT_COVERED)),
+            section("Questions and responses", paragraph(NOISY), _list_exchanges(explanation)),
+            section("How much each viewer can have learned", learned_table(explanation)),
+            section("What the responses tell apart", paragraph(*detail_sentences(explanation))),
+            section("Not covered by this page", bullets(_NOT_COVERED)),
         ]
+    breach = list(breach_sentences(replay))
+    if breach:
+        verdict, *lead = breach
+    else:
+        verdict = " ".join(budget_sentences(explanation))
+        lead = [" ".join(loss_sentences(explanation))]
+        if explanation.exchanges:
+            lead += odds_sentences(replay)
     return page(
         *sections,
-        about=f"What was asked of the subject of {name}",
-        summary=" ".join(closing_sentences(explanation)),
-        first=breach_sentences(explanation.replay),
+        about=f"Responses of {shorten(name)}",
+        verdict=verdict,
+        breach=bool(breach),
+        lead=filter(None, lead),
         file=name,
         date=date,
-        content_id=explanation.replay.odometer.transcript.content_id,
+        content_id=replay.odometer.transcript.content_id,
+        content="SHA-256 of the domain, the filter and all exchanges. To compare it with that of "
+        "a transcript file, run expost loss FILE --json.",
         budget=budget_text(explanation.filter),
         facts=_list_facts(explanation, losses),
     )
@@ -65,7 +85,7 @@ def _list_facts(explanation: Explanation, losses: Sequence[Enclosure]) -> Iterat
     yield "at its peak", _describe_peak(explanation, losses)
     yield "basic composition", basic_text(explanation.basic, odometer.transcript)
     yield "queries answered", f"{explanation.exchanges:,}"
-    yield "the value", explanation.domain
+    yield "domain", explanation.domain
 
 
 def _describe_peak(explanation: Explanation, losses: Sequence[Enclosure]) -> str:
@@ -96,7 +116,7 @@ def odometer_figure(explanation: Explanation, losses: Sequence[Enclosure]) -> st
         alt=f"The realized loss after each of {explanation.exchanges:,} responses: "
         f"{format_amount(explanation.replay.peak)} at its peak and "
         f"{format_amount(explanation.loss)} now{limit}.",
-        caption="The loss after each response, beside what basic composition would charge.",
+        caption="The loss after each response, next to the charge of basic composition.",
         data_table=_list_losses(explanation, losses),
     )
 
@@ -126,7 +146,7 @@ def _list_losses(explanation: Explanation, losses: Sequence[Enclosure]) -> str:
 
 def learned_table(explanation: Explanation) -> str:
     """Write a table of the largest loss for each kind of viewer."""
-    caption = "In nats. The loss of a part by itself is no bound on what the part tells."
+    caption = "In nats. The loss of a part alone does not bound what the part reveals."
     return table(
         ["who sees", "has learned at most"],
         list(viewer_losses(explanation.replay)),
@@ -136,8 +156,8 @@ def learned_table(explanation: Explanation) -> str:
 
 def _list_exchanges(explanation: Explanation) -> str:
     caption = (
-        "Losses are in nats, natural logarithms of factors of odds, for somebody who sees all "
-        "responses up to there. A number in brackets after a name is its weight in the score."
+        "Losses are in nats, the logarithm of a factor of odds. Each is for a viewer of all "
+        "responses so far. A number in brackets after a name is its weight in the score."
     )
     head = ["", "asked", "response", "loss", "change"]
     return table(head, [*exchange_rows(explanation, "{:,}")], caption=caption, of_text=True)
