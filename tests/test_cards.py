@@ -180,7 +180,7 @@ def test_what_cancels_out_is_shown_as_zero_everywhere() -> None:
         xp.BudgetExceeded(session.decide(query.with_epsilon(Fraction(9))))
     )
     told = " ".join(explanation_sentences(xp.report.explain(transcript)))
-    assert "0 of it is used: 0 %" in told
+    assert "0 of it, 0 %, is used now" in told
 
 
 def test_what_is_certainly_more_than_zero_is_never_shown_as_zero() -> None:
@@ -232,7 +232,7 @@ def test_an_explanation_is_what_the_command_line_prints(session: xp.Session) -> 
     assert parsed.tags <= {"table", "caption", "b", "tr", "td", "th", "p"}
     assert parsed.texts[2:6] == ["answered", "20", "not shown", "10 in between"]
     assert parsed.texts[-5:] == ["20.", "the value itself, at epsilon 0.5", "<i>", "10", "up"]
-    assert "<p>Somebody who sees all of these responses has learned at most 10 nats;" in html
+    assert "<p>All of these responses together reveal at most 10 nats;" in html
     assert "likely for &lt;i&gt; as for" in html
 
 

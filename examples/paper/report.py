@@ -41,17 +41,17 @@ def report(results: Tree, drawn: Mapping[str, Drawn], *, content_id: str, date: 
         *parts,
         *_foot(results),
         about="“Actual Knowledge Gain as Privacy Loss in Local Privacy Accounting”, reproduced",
-        summary=" ".join(
-            [
-                "The examples, figures and the table of the paper (section 6, appendix E), run",
-                "anew. The paper bounds the loss in groups of ten queries; here the loss of all",
-                "responses together is computed as well. Every loss below is an upper bound that",
-                "was proved.",
-            ]
-        ),
+        verdict="The examples, the figures and the table of the paper (section 6, appendix E), run "
+        "again from scratch.",
+        lead=[
+            "The paper bounds the loss in groups of ten queries. This page has the loss of all "
+            "responses together as well.",
+            "Every loss below is a proved upper bound.",
+        ],
         file="results.json",
         date=date,
         content_id=content_id,
+        content="SHA-256 of results.json; sha256sum results.json prints the same digits.",
         budget=_budgets(results),
     )
 

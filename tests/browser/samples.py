@@ -112,6 +112,35 @@ def audit(folder: Path) -> str:
     return audit_page(audit_, name=f"{'a_long_name_' * 9}.csv", date=DATE, content_id="0" * 64)
 
 
+def audit_of_one(folder: Path) -> str:
+    """One subject, whose loss is unbounded."""
+    answers = xp.Answers(
+        WORDS,
+        {"sure": xp.channel([[1, 0], [1, 0], ["1/2", "1/2"]])},
+        {"subject": ["ann"], "query": ["sure"], "response": [1]},
+    )
+    audit_ = xp.audit(answers, filter=xp.BayesianFilter(epsilon="2"))
+    return audit_page(audit_, name="ann.csv", date=DATE, content_id="0" * 64)
+
+
+def audit_of_many(folder: Path) -> str:
+    """Many subjects, and more questions with long names than are listed; a budget with a delta."""
+    people = 20_000
+    names = [f"{'a_long_question_' * 5}{index}" for index in range(25)]
+    queries = {
+        name: xp.randomized_response(epsilon=f"0.{index + 1:02}")
+        for index, name in enumerate(names)
+    }
+    table = {
+        "subject": [index // 2 for index in range(2 * people)],
+        "query": [names[index % 25] for index in range(2 * people)],
+        "response": [WORDS.values[index % 3] for index in range(2 * people)],
+    }
+    filter_ = xp.ApproximateFilter(epsilon="0.4", delta="1e-6", inner=xp.filters.rules.Sums())
+    audit_ = xp.audit(xp.Answers(WORDS, queries, table), filter=filter_)
+    return audit_page(audit_, name="log.csv", date=DATE, content_id="0" * 64)
+
+
 def study(folder: Path) -> str:
     """A study with refusals, open reservations, quarantined messages, and one odometer.
 
@@ -199,6 +228,8 @@ SAMPLES: dict[str, Callable[[Path], str]] = {
         almost_certain,
         paper,
         audit,
+        audit_of_one,
+        audit_of_many,
         plan,
         study,
         new_study,

@@ -192,9 +192,9 @@ def test_the_page_says_what_was_found_in_words_figures_and_tables(run: Run, tmp_
     assert run(*arguments, "-o", out, "--date", "2026-11-17")[0] == 1
     text = (out / "audit.html").read_text("utf-8")
     page = Page(text)
-    assert "2 people's budgets were not respected" in page.words
-    assert "For 28 of 30 people the budget was respected at every question." in page.words
-    assert "a factor of 2.72" in page.words
+    assert "2 subjects' budgets were not respected" in page.words
+    assert "The budget was respected at every question for 28 of 30 subjects." in page.words
+    assert "a factor of at most 2.72" in page.words
     charts = [attributes for tag, attributes in page.tags if attributes.get("role") == "img"]
     assert len(charts) == 3
     assert all(attributes["aria-label"] for attributes in charts)
@@ -277,8 +277,8 @@ def test_equal_transcripts_and_other_filters_are_named(run: Run, tmp_path: Path)
     assert "equal transcripts  2 subjects: s002, s100; copies, or people" in printed
     assert "other filter       1 subject: t names 2 (basic filter); all were audited by" in printed
     text = Page((out / "audit.html").read_text("utf-8")).words
-    assert "2 people have the same transcript as another person: s002, s100." in text
-    assert "1 person has a transcript that names another filter than this audit: t names 2" in text
+    assert "2 subjects have the same transcript as another one: s002, s100." in text
+    assert "1 transcript names another filter than this audit: t names 2" in text
 
 
 def test_whoever_broke_the_budget_is_not_counted_as_used_up(run: Run, tmp_path: Path) -> None:
@@ -291,7 +291,7 @@ def test_whoever_broke_the_budget_is_not_counted_as_used_up(run: Run, tmp_path: 
     assert code == 1
     assert "used up            1 subject, with less than a thousandth of it remaining" in printed
     text = Page((out / "audit.html").read_text("utf-8")).words
-    assert "1 person, with less than a thousandth remaining" in text
+    assert "1 subject, with less than a thousandth remaining" in text
 
 
 COMPARED = {
@@ -314,9 +314,8 @@ def test_output_and_page_name_what_was_compared(filter_: Any, run: Run, tmp_path
     assert f"compared           {COMPARED[filter_]}, at every exchange\n" in printed
     text = Page((out / "audit.html").read_text("utf-8")).words
     for start in ("Before every question, the", "The"):
-        assert (
-            f"{start} {filter_.kind} filter compares with the budget: {COMPARED[filter_]}." in text
-        )
+        sentence = f"{start} {filter_.kind} filter compares this with the budget: "
+        assert f"{sentence}{COMPARED[filter_]}." in text
     assert "before each question it has to be certain" not in text
 
 
@@ -329,7 +328,7 @@ def test_a_page_about_a_budget_with_a_delta_bounds_sets_of_outcomes_only(
     run(*arguments, "-o", out)
     text = Page((out / "audit.html").read_text("utf-8")).words
     assert (
-        "for any set of outcomes, its probability under one value is at most 2.72 times its "
+        "the probability of any set of outcomes under one value is at most 2.72 times its "
         "probability under another, plus delta. This bounds no single transcript."
     ) in text
     assert "odds" not in text

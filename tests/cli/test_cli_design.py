@@ -60,7 +60,7 @@ def test_a_meeting_gets_a_page(run: Run, study: Path, tmp_path: Path) -> None:
     assert code == 0
     assert str(page) in out
     result = checked(page.read_text(encoding="utf-8"))
-    assert result.facts["budget"] == "2 nats for each person"
+    assert result.facts["budget"] == "2 nats for each subject"
     assert len(result.alts) == 2
     titles = [title.text for title in result.all("h2")]
     assert titles[:2] == ["Why", "Accuracy and budget"]

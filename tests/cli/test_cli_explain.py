@@ -36,10 +36,10 @@ The subject's value is one of 2: no or yes.
 2.  the value itself, at epsilon 0.5  no        0     down
 3.  the value itself, at epsilon 0.5  yes       0.5   up
 
-Somebody who sees all of these responses has learned at most 0.5 nats; basic composition says 1.5.
-That is, odds change by a factor of at most 1.65, e to the number of nats: \
-somebody undecided (50 %) is at most 62 % sure; the budget allows 73 %.
-The budget of 1 (bayesian filter) was respected at every exchange; now 0.5 of it is used: 50 %.
+All of these responses together reveal at most 0.5 nats; basic composition charges 1.5.
+At this loss, odds change by a factor of at most 1.65. \
+Someone undecided (50 %) is at most 62 % sure; the budget allows 73 %.
+The budget of 1 (bayesian filter) was respected at every exchange; 0.5 of it, 50 %, is used now.
 The responses are 1.649 times as likely for yes as for no; no two values are further apart.
 """  # fmt: skip
 
@@ -56,17 +56,17 @@ def test_a_breach_comes_first_and_nothing_soothes(run: Run, file: Path) -> None:
     assert code == 0
     first = [
         "The budget of 1 (bayesian filter) was not respected: the filter refuses exchange 2.",
-        "At its peak the loss was 2 nats; that it is 0 now is no excuse.",
-        "That is, odds changed by a factor of at most 7.39, e to the number of nats: "
-        "somebody undecided (50 %) was at most 88 % sure then; the budget allows 73 %.",
-        "For somebody who saw only a part of the responses, do not count on less than the sum of "
-        "the epsilons, 4.",
+        "At its peak the loss was 2 nats; its current value of 0 does not undo that.",
+        "At the peak, odds changed by a factor of at most 7.39. "
+        "Someone undecided (50 %) was at most 88 % sure; the budget allows 73 %.",
+        "For a viewer of only some responses, assume at least the sum of the epsilons, 4.",
     ]
     assert out.splitlines()[:5] == [*first, ""]
     assert "held against" not in out
     result = checked(page.read_text(encoding="utf-8"))
-    (lead,) = result.all("p", "breach")
-    assert lead.text.replace("\xa0", " ") == " ".join(first)
+    lines = [line.text.replace("\xa0", " ") for line in result.all("header")[0].all("p")]
+    assert lines == first
+    assert result.all("p", "verdict breach")[0].text == first[0]
     assert "remaining" not in result.facts
     assert xp.report.explain(transcript)._repr_html_().startswith(f"<p>{first[0]}</p>")
 
@@ -79,7 +79,9 @@ def test_a_breach_at_a_finite_sum_of_a_basic_filter_is_a_breach(run: Run, file: 
         lines[0]
         == "The budget of 0.5 (basic filter) was not respected: the filter refuses exchange 2."
     )
-    assert lines[1] == "At its peak the loss was 0.5 nats; that it is 0 now is no excuse."
+    assert (
+        lines[1] == "At its peak the loss was 0.5 nats; its current value of 0 does not undo that."
+    )
 
 
 def test_an_account_for_programs(run: Run, file: Path) -> None:
@@ -131,7 +133,7 @@ def test_nothing_asked_so_far(run: Run, file: Path) -> None:
     [
         ([[1, 0], ["1/2", "1/2"], ["1/2", "1/2"]], [1], "impossible for a."),
         ([[1, 0], [0, 1], [0, 1]], [0, 1], "No value can have given all of these responses."),
-        ([["1/2", "1/2"]] * 3, [0], "Nothing was found that tells two values apart."),
+        ([["1/2", "1/2"]] * 3, [0], "No two values were found that these responses tell apart."),
         ([["1/2", "1/2"], ["1/4", "3/4"], ["1/4", "3/4"]], [0],
          "The responses are 2 times as likely for a as for b (and 1 other value alike); "
          "no two values are further apart."),

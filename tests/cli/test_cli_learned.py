@@ -45,8 +45,8 @@ def test_one_sentence_for_people(run: Run, file: Path, prior: Path) -> None:
 Before: 23 %. After these answers: 29 %. The budget allows between 9.9 % and 45 %.
 The knowledge gain is 0.234 nats: 1.26 times as sure as before. Its odds have changed \
 by a factor of 1.37.
-For somebody who sees all of these answers, no statement about this person can have gained or \
-lost more than 0.5 nats, which is a factor of 1.65 of its odds.
+For anyone who sees all of these answers, no statement about this subject can have gained or \
+lost more than 0.5 nats: a factor of 1.65 of its odds.
 """
     )
 
@@ -159,6 +159,7 @@ def test_a_page_that_needs_nothing_from_outside(
         "file": "transcript.json",
         "date": "2023-11-14, when the file was last written",
         "content id": xp.load_transcript(file).content_id,
+        "expost version": xp.__version__,
         "budget": "1 (bayesian filter)",
         "budget respected": "yes, at every exchange",
         "prior": "prior.csv",
@@ -199,7 +200,7 @@ def test_whoever_saw_only_the_first_answers_is_told_of_the_peak(
 ) -> None:
     xp.Transcript(AGES).add(QUERY, 80).add(QUERY, 80).add(QUERY, 20).save(file, overwrite=True)
     out = run("explain", file, "--prior", prior, "--statement", "age >= 60")[1]
-    assert out.splitlines()[-1] == "For somebody who saw only the first ones it is 1, the peak."
+    assert out.splitlines()[-1] == "For anyone who saw only the first ones it is 1, the peak."
 
 
 def test_a_page_is_not_written_over_what_is_read(run: Run, file: Path, prior: Path) -> None:

@@ -365,7 +365,7 @@ def test_the_page_names_nobody_unless_asked_to(do: Do, place: str) -> None:
     assert not any(re.search(rf"\b{name}\b", text) for name in NAMES)
     do("report", place, "-o", "page.html", "--subject", "bob")
     text = checked(Path("page.html").read_text("utf-8")).all("body")[0].text
-    assert "One person: bob" in text
+    assert "One subject: bob" in text
     assert not re.search(r"\bann\b", text)
     assert "postgres@" not in text
 

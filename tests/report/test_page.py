@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import expost
 from browser.samples import SAMPLES
 from expost.report._chart import Axis, Chart, Dots
 from expost.report._page import (
@@ -25,10 +26,11 @@ from support.page_checks import checked, parsed
 
 HEAD: dict[str, Any] = {
     "about": "What a page is about",
-    "summary": "In a few sentences.",
+    "verdict": "In a sentence.",
     "file": "study.json",
     "date": "2026-11-17",
-    "content_id": "0" * 64,
+    "content_id": "0123456789ab" + "c" * 52,
+    "content": "The digest of the study; sha256sum prints it.",
     "budget": "2 (bayesian filter)",
     "facts": [("subjects", "12")],
 }
@@ -41,15 +43,17 @@ def test_every_page_is_complete_and_needs_nothing_else(name: str, tmp_path: Path
 
 
 def test_a_page_starts_with_what_it_is_about() -> None:
-    parsed = checked(page(paragraph("Body."), **HEAD))
+    parsed = checked(page(paragraph("Body."), lead=["A line.", "Another line."], **HEAD))
     assert parsed.facts == {
         "file": "study.json",
         "date": "2026-11-17",
-        "content id": "0" * 64,
+        "content id": "0123456789ab" + "c" * 52,
         "budget": "2 (bayesian filter)",
         "subjects": "12",
+        "expost version": expost.__version__,
     }
-    assert parsed.all("header")[0].all("p")[0].text == "In a few sentences."
+    lines = parsed.all("header")[0].all("p")
+    assert [line.text for line in lines] == ["In a sentence.", "A line.", "Another line."]
     assert parsed.all("main")[0].text.strip() == "Body."
 
 

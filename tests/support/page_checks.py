@@ -45,9 +45,13 @@ class Element:
 
     @property
     def facts(self) -> dict[str, str]:
-        """What the header says, by name."""
+        """What the header says, by name; of the content id all digits."""
         (table,) = self.all("table", "facts")
-        return dict(table.rows)
+        facts = dict(table.rows)
+        explained, _, digits = facts["content id"].rpartition("All digits")
+        assert explained.startswith(f"{digits[:12]}… ")
+        assert len(explained) > 40
+        return {**facts, "content id": digits}
 
     @property
     def alts(self) -> list[str]:

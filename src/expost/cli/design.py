@@ -100,7 +100,7 @@ def _describe_design(design: Design) -> Iterator[str | tuple[str, ...]]:
     for prediction in design.predictions:
         yield prediction_cells(design, prediction)
     yield ""
-    yield "recommended", design_advice(design)
+    yield "recommended", " ".join(design_advice(design))
     for index, reason in enumerate(design_reasons(design)):
         yield "" if index else "why", reason
     if best is not None:

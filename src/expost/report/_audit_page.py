@@ -1,31 +1,44 @@
-"""An audit as a page: whose budget was respected, how much was given away, and what that means."""
+"""An audit as a page: verdict, losses, the promise, the questions, and the limits of the audit."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from expost._format import format_count, shorten
 from expost.audits._audit import Audit, FilesRead, Histogram
 from expost.filters import Filter
 from expost.filters._outcomes import respected_cell
 from expost.numbers import Enclosure
 from expost.report._chart import Axis, Chart, Mark, VerticalBars, VerticalLine
-from expost.report._formatting import budget_text, format_amount, format_remaining, with_count
+from expost.report._formatting import (
+    budget_text,
+    domain_in_words,
+    format_amount,
+    format_remaining,
+    query_in_words,
+    query_name,
+    with_count,
+)
 from expost.report._page import bullets, figure, page, paragraph, section, side_by_side, table
 
 __all__ = [
+    "NOT_COVERED",
     "audit_columns",
     "audit_page",
-    "format_people",
     "histogram",
     "other_filter",
     "promise_paragraphs",
-    "verdict",
+    "scope_notes",
+    "verdict_facts",
+    "verdict_sentences",
 ]
 
-_LISTED = 100
+_MISSING = "Answers that are not in the log. It has to be complete."
 _NAMED = 20
+"""The longest list of subjects or questions."""
 
 
 def audit_page(audit: Audit, *, name: str, date: str, content_id: str) -> str:
@@ -37,109 +50,126 @@ def audit_page(audit: Audit, *, name: str, date: str, content_id: str) -> str:
         date: The date of the page, as text.
         content_id: The digest of all audited files.
     """
+    first, *lead = verdict_sentences(audit)
+    peak, limit = _format_largest(audit, "peak"), audit.filter.limit
+    lead.append(f"The largest loss at any time, in nats: {peak}; the budget: {limit}.")
     return page(
-        section("What the budget promises", *promise_paragraphs(audit.filter)),
-        section("How much was given away", _draw_losses(audit)),
         *_describe_breaches(audit),
-        section("Who is nearest to the limit, or over it", _list_worst(audit)),
-        section("What was checked, and what was not", bullets(_list_checks(audit))),
-        about=f"Audit of {name}",
-        summary=verdict(audit),
+        section("How much was revealed", _draw_losses(audit)),
+        section("Largest losses", _list_worst(audit)),
+        section("What the budget promises", *promise_paragraphs(audit.filter)),
+        section("Questions", _list_queries(audit)),
+        section("Checks of this audit", bullets(_list_checks(audit))),
+        section("Not covered by this audit", bullets((_MISSING, *NOT_COVERED))),
+        about=f"Audit of {shorten(name)}",
+        verdict=first,
+        breach=audit.broken > 0,
+        lead=lead,
         file=name,
         date=date,
         content_id=content_id,
+        content="SHA-256 of all audited files: log, queries and filter. To compare it, audit the "
+        "same files again.",
         budget=budget_text(audit.filter),
         facts=_list_facts(audit),
     )
 
 
-def format_people(count: int) -> str:
-    """Format a count of people."""
-    return with_count(count, "person", "people")
-
-
-def verdict(audit: Audit) -> str:
-    """Say in one to three sentences whose budgets were respected."""
-    everyone = format_people(len(audit))
+def verdict_sentences(audit: Audit) -> Iterator[str]:
+    """Yield one to three sentences about the budgets that were respected."""
+    everyone = format_count(len(audit), "subject")
     if audit.respected == len(audit):
         all_budgets = f"The budgets of all {everyone} who answered were"
         budgets = "The budget was" if len(audit) == 1 else all_budgets
-        return f"{budgets} respected, at every question that was answered."
-    parts = []
+        yield f"{budgets} respected at every question that was answered."
+        return
     if audit.broken:
-        budgets = with_count(audit.broken, "person's budget was", "people's budgets were")
-        parts.append(f"{budgets} not respected: a question was answered that had to be refused.")
+        budgets = with_count(audit.broken, "subject's budget was", "subjects' budgets were")
+        yield f"{budgets} not respected: a question was answered that the filter refuses."
     if audit.undecided:
-        parts.append(f"For {format_people(audit.undecided)} it could not be decided.")
-    parts.append(
-        f"For {audit.respected:,} of {everyone} the budget was respected at every question."
-    )
-    return " ".join(parts)
+        undecided = format_count(audit.undecided, "subject")
+        yield f"It is undecided whether the budget of {undecided} was respected."
+    yield f"The budget was respected at every question for {audit.respected:,} of {everyone}."
 
 
 def verdict_facts(audit: Audit) -> Iterator[tuple[str, str]]:
     """Yield the counts of respected budgets and the largest losses, by name."""
-    yield "respected", format_people(audit.respected)
-    yield "not respected", format_people(audit.broken)
+    yield "respected", format_count(audit.respected, "subject")
+    yield "not respected", format_count(audit.broken, "subject")
     if audit.undecided:
-        yield "undecided", format_people(audit.undecided)
-    yield "largest loss now", format_amount(_largest(audit, "upper"))
-    yield "largest peak", format_amount(_largest(audit, "peak"))
-    yield "basic composition", f"at most {format_amount(_largest(audit, 'basic'))}"
+        yield "undecided", format_count(audit.undecided, "subject")
+    yield "largest loss now", _format_largest(audit, "upper")
+    yield "largest peak", _format_largest(audit, "peak")
+    yield "basic composition", f"{_format_largest(audit, 'basic')} at most"
 
 
 def scope_notes(audit: Audit | None) -> Iterator[str]:
-    """Yield what holds for all numbers of an audit, and what was not decided."""
-    yield "All numbers are bounds: losses are rounded up, and what remains is rounded down."
+    """Yield the notes about all numbers of an audit, and about undecided budgets."""
+    yield (
+        "All amounts are in nats, and all are bounds: losses are rounded up, and the remaining "
+        "budget is rounded down."
+    )
     if audit is not None and audit.undecided:
         yield (
-            "Undecided means that the search for the exact limit was stopped: such a budget may "
+            "Undecided means that the search for the exact limit stopped early: such a budget may "
             "have been respected or not. More nodes (--nodes) can decide it."
         )
 
 
 def _list_facts(audit: Audit) -> Iterator[tuple[str, str]]:
-    frame = audit.frame
     if audit.files is not None:
         yield "files read", f"{audit.files.count:,}"
-    yield "people", f"{len(audit):,}"
-    yield "answers", f"{int(frame['exchanges'].sum()):,}"
-    yield "used up", f"{format_people(audit.exhausted)}, with less than a thousandth remaining"
+    yield "domain", domain_in_words(audit.plan.domain)
+    yield "questions", f"{len(audit.plan.queries):,}"
+    yield "subjects", f"{len(audit):,}"
+    yield "answers", f"{int(audit.frame['exchanges'].sum()):,}"
+    used_up = format_count(audit.exhausted, "subject")
+    yield "used up", f"{used_up}, with less than a thousandth remaining"
     yield from verdict_facts(audit)
 
 
-def _largest(audit: Audit, column: str) -> float:
+def _format_largest(audit: Audit, column: str) -> str:
     largest: Any = audit.frame[column].max()
-    return float(largest)
+    return "unbounded" if largest == math.inf else format_amount(largest)
+
+
+def _list_queries(audit: Audit) -> str:
+    domain, queries = audit.plan.domain, audit.plan.queries
+    shown = itertools.islice(queries.items(), _NAMED)
+    rows = [(query_name(name), query_in_words(query, domain)) for name, query in shown]
+    unlisted = len(queries) - len(rows)
+    caption = "Every question that an answer of the log can belong to, with its epsilon."
+    if unlisted:
+        caption = f"The first {len(rows):,} questions with their epsilons; {unlisted:,} more exist."
+    return table(["question", "asked about"], rows, caption=caption, of_text=True)
 
 
 def promise_paragraphs(filter_: Filter) -> Iterator[str]:
     """Yield paragraphs that explain a budget to a reader who has never heard of one."""
     limit = filter_.budget.enclosure.upper
     yield paragraph(
-        "Every answer is blurred by chance before it leaves a device, so that no single answer "
-        "says what is true of a person. Many answers together say more. The loss of a person "
-        "measures how much all answers together can have told, in nats."
+        "Chance blurs every answer before it leaves a device. The loss of a subject measures how "
+        "much all answers of this subject together reveal, in nats."
     )
     factor = f"{math.exp(limit):.3g}" if limit < 700 else "more than 10^300"
     if filter_.pure:
         yield paragraph(
-            f"The budget bounds the loss: {filter_.limit}. If it is respected, anyone who sees "
-            "all answers of a person, whatever else they know, cannot have changed the odds of "
-            f"anything about that person by more than a factor of {factor}. Odds of one to "
-            f"one become at most {factor} to one."
+            f"The budget bounds the loss: {filter_.limit}. If it was respected, all answers of a "
+            "subject together change the odds of any statement about this subject by a factor of "
+            f"at most {factor}, whatever else the reader of the answers knows. Odds of one to one "
+            f"become at most {factor} to one."
         )
     else:
         yield paragraph(
-            f"The budget is {filter_.limit}. Devices that use this filter promise: for any set of "
-            f"outcomes, its probability under one value is at most {factor} times its probability "
-            "under another, plus delta. This bounds no single transcript. The loss that is shown "
-            "here belongs to the answers that were really given, and it may be above the budget "
-            "although the budget was respected."
+            f"The budget is {filter_.limit}. Devices that use this filter promise: the probability "
+            f"of any set of outcomes under one value is at most {factor} times its probability "
+            "under another, plus delta. This bounds no single transcript. A loss on this page "
+            "belongs to the answers that were given. It may be above the budget although the "
+            "budget was respected."
         )
     yield paragraph(
-        f"Before every question, the {filter_.kind} filter compares with the budget: "
-        f"{filter_.compares}. If that is above the budget, the question has to be refused. "
+        f"Before every question, the {filter_.kind} filter compares this with the budget: "
+        f"{filter_.compares}. If it is above the budget, the device must refuse the question. "
         "Answering it breaks the budget, even if the loss stays below."
     )
 
@@ -150,14 +180,14 @@ def _draw_losses(audit: Audit) -> str:
             audit,
             audit.histogram(),
             "loss now (nats)",
-            "The losses of all people after their last answer.",
+            "The losses of all subjects after their last answer.",
         ),
         histogram(
             audit,
             audit.histogram("peak"),
-            "largest loss on the way (nats)",
-            "The largest loss that each person had at any time. A loss can fall again; what was "
-            "seen at its peak was seen.",
+            "largest loss at any time (nats)",
+            "The peak of each subject. A loss can fall again, but a reader of the first answers "
+            "alone may have learned as much as the peak.",
         ),
     )
 
@@ -177,27 +207,26 @@ def histogram(
     limit = audit.filter.budget.enclosure.upper
     edges, counts = spread.edges, spread.counts
     marks: list[Mark] = [
-        VerticalBars(edges, counts, colour, "people"),
+        VerticalBars(edges, counts, colour),
         VerticalLine(limit, "ink", f"budget {format_amount(limit)}", "6 4"),
     ]
-    top = max(1, *counts)
-    chart = Chart(Axis(label, 0.0, 1.02 * edges[-1]), Axis("people", 0, 1.05 * top), marks)
+    axis = Axis(label, 0.0, 1.02 * edges[-1])
     rows = [
         (f"{format_amount(low)} to {format_amount(high)}", f"{count:,}")
         for low, high, count in zip(edges, edges[1:], counts, strict=False)
     ]
     endless = ""
     if spread.infinite:
-        people = format_people(spread.infinite)
-        rows.append(("without any bound", f"{spread.infinite:,}"))
-        endless = f" {people} with a loss that nothing bounds are not drawn."
+        subjects = format_count(spread.infinite, "subject")
+        rows.append(("unbounded", f"{spread.infinite:,}"))
+        endless = f" {subjects} with an unbounded loss: not drawn."
     largest = max((high for high, n in zip(edges[1:], counts, strict=True) if n), default=0.0)
     return figure(
-        chart,
-        alt=f"How many people have which {label}: all are at most {format_amount(largest)}, "
+        Chart(axis, Axis.of_counts("subjects", max(counts)), marks),
+        alt=f"Subjects by their {label}: all are at most {format_amount(largest)}, "
         f"the budget is {format_amount(limit)}.{endless}",
         caption=caption + endless,
-        data_table=table([label, "people"], rows),
+        data_table=table([label, "subjects"], rows),
     )
 
 
@@ -206,10 +235,10 @@ def _describe_breaches(audit: Audit) -> list[str]:
         return []
     parts = [
         paragraph(
-            "For these people a question was answered although the filter refuses "
-            f"it, given the answers before. The {audit.filter.kind} filter compares with the "
-            f"budget: {audit.filter.compares}. So a loss below the budget does not show that a "
-            "question was allowed. Their devices may have used another filter, or none."
+            "Each of these subjects answered a question that the filter refuses after the earlier "
+            "answers. A loss below the budget does not show that a question was allowed. The "
+            f"{audit.filter.kind} filter compares this with the budget: {audit.filter.compares}. "
+            "The devices may have used another filter, or none."
         )
     ]
     refusals = dict(audit.refusals())
@@ -219,40 +248,40 @@ def _describe_breaches(audit: Audit) -> list[str]:
         counts = [refusals.get(question, 0) for question in range(1, last + 1)]
         chart = Chart(
             Axis("number of the question", 0.5, last + 0.5).with_whole_ticks(),
-            Axis("people", 0, 1.05 * max(counts)),
-            [VerticalBars(edges, counts, "basic", "people")],
+            Axis.of_counts("subjects", max(counts)),
+            [VerticalBars(edges, counts, "basic")],
         )
         rows = [(f"{question:,}", f"{count:,}") for question, count in refusals.items()]
         parts.append(
             figure(
                 chart,
-                alt="The first question that had to be refused, and for how many people: "
+                alt="Subjects by the first question that the filter refuses: "
                 f"from number {first:,} to number {last:,}.",
-                caption="The first question that had to be refused.",
-                data_table=table(["question", "people"], rows),
+                caption="The first question that the filter refuses.",
+                data_table=table(["question", "subjects"], rows),
             )
         )
-    listed = audit.frame.filter(~audit.frame["budget_respected"]).head(_LISTED)
+    listed = audit.frame.filter(~audit.frame["budget_respected"]).head(_NAMED)
     unlisted = audit.broken - len(listed)
-    caption = f"The first {len(listed):,}; {unlisted:,} more are in the table of losses."
+    caption = f"The first {len(listed):,}; {unlisted:,} more are in the table that --csv writes."
     broken_rows = [_format_row(row) for row in listed.iter_rows(named=True)]
     listing = table(_HEAD, broken_rows, caption=caption if unlisted else "")
     return [section("Budgets that were not respected", *parts, listing)]
 
 
-_HEAD = ["person", "answers", "loss now", "largest", "basic", "respected", "remaining"]
+_HEAD = ["subject", "respected", "loss now", "peak", "basic", "remaining", "answers"]
 
 
 def _format_row(row: dict[str, Any]) -> tuple[str, ...]:
     # The remaining budget is rounded down: 0 if negligible, a dash if it was broken.
     return (
         str(row["subject"]),
-        f"{row['exchanges']:,}",
+        respected_cell(row["budget_respected"], row["first_refused"], noun="question"),
         format_amount(Enclosure(row["lower"], row["upper"])),
         format_amount(row["peak"]),
         format_amount(row["basic"]),
-        respected_cell(row["budget_respected"], row["first_refused"], noun="question"),
         "–" if row["budget_respected"] is False else format_remaining(row["remaining"]),
+        f"{row['exchanges']:,}",
     )
 
 
@@ -287,20 +316,16 @@ def _describe_files(read: FilesRead) -> Iterator[str]:
     if read.identical:
         names = [name for group in read.identical for name in group]
         yield (
-            f"{format_people(len(names))} have the same transcript as another person: "
+            f"{format_count(len(names), 'subject')} have the same transcript as another one: "
             f"{_list_names(names)}. "
-            "People who answer few questions can agree by chance. A copied file looks the same."
+            "Subjects who answer few questions can agree by chance. A copied file looks the same."
         )
     if read.other_filters:
-        people = with_count(
-            len(read.other_filters),
-            "person has a transcript that names",
-            "people have transcripts that name",
-        )
+        names_another = with_count(len(read.other_filters), "transcript names", "transcripts name")
         other_filters = _list_names(list(map(other_filter, read.other_filters)))
         yield (
-            f"{people} another filter than this audit: {other_filters}. "
-            "Their answers were audited by the filter of this audit all the same."
+            f"{names_another} another filter than this audit: {other_filters}. "
+            "The filter of this audit decided all answers."
         )
 
 
@@ -317,20 +342,32 @@ def _list_names(names: list[str]) -> str:
 
 def _list_worst(audit: Audit) -> str:
     rows = [_format_row(row) for row in audit.worst()]
-    caption = f"The {len(rows):,} with the largest losses on the way. All amounts are in nats."
-    return table(_HEAD, rows, caption=caption)
+    subjects = with_count(
+        len(rows), "subject with the largest peak", "subjects with the largest peaks"
+    )
+    return table(_HEAD, rows, caption=f"The {subjects}. Amounts are in nats.")
 
 
 def _list_checks(audit: Audit) -> Iterator[str]:
     yield (
-        "Every answer of the log was decided again by this filter, given all answers "
-        "of the same person before it. No secret is needed for that, and none was used."
+        "The filter decided every answer of the log again, after all earlier answers of the same "
+        "subject. That needs no secret, and none was used."
     )
-    yield "An answer that is not in the log cannot be audited. So it has to be complete."
+    yield (
+        "So the verdict is about every answer along the way. The end of a log proves nothing about "
+        "the way there: answers can cancel, and a loss can fall again."
+    )
     if audit.files is not None:
         yield from _describe_files(audit.files)
-    yield (
-        "The audit takes for granted that devices drew their answers with the probabilities that "
-        "the queries state. Whether a client does so is checked by expost check-client."
-    )
     yield from scope_notes(audit)
+
+
+NOT_COVERED = (
+    "Whether a device would have refused a question. A respected budget shows that no answer "
+    "broke it, not that the device asked its filter.",
+    "Whether devices draw answers with the probabilities that the queries state. "
+    "expost check-client tests that.",
+    "Whether a subject answers under two names, or in another study. The budgets then add up.",
+    "A value that changed between answers without being declared as changing.",
+)
+"""Limits of every audit, whatever it reads."""

@@ -99,6 +99,11 @@ class Axis:
     def labelled(self) -> Sequence[tuple[float, str]]:
         return _choose_ticks(self.low, self.high) if self.ticks is None else self.ticks
 
+    @classmethod
+    def of_counts(cls, label: str, highest: float) -> Axis:
+        """Return an axis for counts from 0 to the highest, with ticks at whole numbers only."""
+        return cls(label, 0, 1.05 * max(1, highest)).with_whole_ticks()
+
     def with_whole_ticks(self) -> Axis:
         """Return this axis with ticks at whole numbers only."""
         ticks = [(at, text) for at, text in self.labelled if at == int(at)]
@@ -218,12 +223,12 @@ class HorizontalBars:
 
     @classmethod
     def by_look(
-        cls, ends: Sequence[float], looks: Sequence[tuple[str, str]]
+        cls, ends: Sequence[float], looks: Sequence[tuple[str, str]], thickness: float = 0.62
     ) -> list[HorizontalBars]:
         """Make bars from 0 to these ends, each in its look: a colour and a label."""
         rows = list(zip(ends, looks, strict=True))
         return [
-            cls([(0.0, end if own == look else 0.0) for end, own in rows], *look)
+            cls([(0.0, end if own == look else 0.0) for end, own in rows], *look, thickness)
             for look in dict.fromkeys(looks)
         ]
 
@@ -286,6 +291,8 @@ class Chart:
     marks: Sequence[Mark]
     height: int = 260
     """Of the plot, in pixels."""
+    names_above: bool = False
+    """Whether the label of a row is above its bar, which leaves the bar the full width."""
 
     @property
     def legend(self) -> list[tuple[str, str]]:
@@ -301,12 +308,19 @@ class Chart:
     def margin(self) -> str:
         """The margin for the lettering to the left, by its name in the style sheet."""
         longest = max((len(text) for _, text in self.y.labelled), default=0)
-        return "bare" if not longest else "numbers" if longest <= _SHORT else "names"
+        return (
+            "bare"
+            if not longest or self.names_above
+            else "numbers"
+            if longest <= _SHORT
+            else "names"
+        )
 
     def plot(self) -> str:
         """Draw the inside of the SVG element; its lettering stands outside of the plot."""
         parts = [_draw_grid_line(text, "x", self.x.share(at)) for at, text in self.x.labelled]
-        parts += [_draw_grid_line(text, "y", 1 - self.y.share(at)) for at, text in self.y.labelled]
+        kind = "row" if self.names_above else "y"
+        parts += [_draw_grid_line(text, kind, 1 - self.y.share(at)) for at, text in self.y.labelled]
         parts += [mark.svg(self.x, self.y) for mark in self.marks]
         for index, line in enumerate(self.x.label.split("\n")):
             position = f'x="100%" y="100%" dy="{38 + _LINE * index}" text-anchor="end"'
@@ -341,6 +355,8 @@ def _draw_grid_line(label: str, kind: str, share: float) -> str:
             f'<line x1="{at}" x2="{at}" y1="100%" y2="0" class="grid"/>'
             f'<text x="{at}" y="100%" dy="18" text-anchor="middle">{text}</text>'
         )
+    if kind == "row":
+        return f'<text y="{at}" dy="-13" class="title">{text}</text>'
     return (
         f'<line x1="0" x2="100%" y1="{at}" y2="{at}" class="grid"/>'
         f'<text y="{at}" dx="-8" dy="4" text-anchor="end">{text}</text>'

@@ -91,7 +91,7 @@ class Standing:
 
     @property
     def enclosure(self) -> Enclosure:
-        """What is spent, with equal ends unless it is a realized loss."""
+        """The spent amount, with equal ends unless it is a realized loss."""
         spent = self.spent
         return spent if isinstance(spent, Enclosure) else Enclosure(spent, spent)
 

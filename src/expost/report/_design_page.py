@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from expost._format import shorten
 from expost.designs import Arrival, Design, Prediction
 from expost.report._chart import Axis, Chart, Dots, HorizontalBars, Mark, Polyline, VerticalLine
-from expost.report._formatting import domain_in_words
+from expost.report._formatting import domain_in_words, with_unit
 from expost.report._page import bullets, figure, page, paragraph, section, table
 
 __all__ = ["design_advice", "design_page", "design_reasons", "error_text", "prediction_cells"]
@@ -30,11 +31,11 @@ def error_text(error: float) -> str:
     return f"{error:.3g}" if math.isfinite(error) else "not determined"
 
 
-def design_advice(design: Design) -> str:
-    """Recommend a design, in one or two sentences."""
+def design_advice(design: Design) -> tuple[str, ...]:
+    """Recommend a design, and say how accurate it is."""
     best = design.recommended
     if best is None:
-        return "No study design determines all goals within this budget."
+        return ("No study design determines all goals within this budget.",)
     if len(design.study.goals) > 1:
         subject, means = "All goals together then have", "means"
     else:
@@ -43,8 +44,8 @@ def design_advice(design: Design) -> str:
     if any(target.scale != 1 for target in design.study.model.targets):
         unit = f", {means} relative to the range of a score"
     return (
-        f"{_capitalize(best.name)}: {best.strategy.description} {subject} a standard error of "
-        f"{error_text(best.error)}{unit}."
+        f"{_capitalize(best.name)}: {best.strategy.description}",
+        f"{subject} a standard error of {error_text(best.error)}{unit}.",
     )
 
 
@@ -84,7 +85,7 @@ def design_reasons(design: Design) -> Iterator[str]:
     if best.strategy.family in _ONE_SHOT and design.study.arrival is Arrival.UP_FRONT:
         yield (
             "Whatever a filter lets through is one channel within the same budget, so for goals "
-            "that are known beforehand no sequence of questions beats the best single one."
+            "that are known in advance no sequence of questions beats the best single one."
         )
 
 
@@ -125,8 +126,8 @@ def _scale_subjects(design: Design, ratio: float) -> str:
 
 def _explain_exclusion(design: Design) -> str:
     if design.study.arrival is Arrival.OPEN_ENDED:
-        return "it needs to know the questions, or their number, beforehand"
-    return "it needs to know all questions beforehand"
+        return "it needs to know the questions, or their number, in advance"
+    return "it needs to know all questions in advance"
 
 
 def _capitalize(sentence: str) -> str:
@@ -136,20 +137,20 @@ def _capitalize(sentence: str) -> str:
 _ARRIVALS = {
     Arrival.UP_FRONT: "all before the first answer",
     Arrival.SEQUENTIAL: "one after the other; their number is known",
-    Arrival.OPEN_ENDED: "one after the other; nobody knows how many there will be",
+    Arrival.OPEN_ENDED: "one after the other; their number is unknown",
 }
 
 _METHOD = (
-    "Estimates are by maximum likelihood, from all answers together. An error is the root "
-    "of the mean squared error, which includes that these people are a sample of the "
-    "population; that of a mean is relative to the range of its score. Together it is the "
-    "root of the mean square over goals.",
-    "The population is the one that the study assumes. If it is another one, errors are "
-    "somewhat different; which study design is best changes less.",
-    "Every study design gives each person the same guarantee within the budget, except "
-    "those with a delta in their name: theirs is weaker.",
-    "Where a person shows one of few kinds of outcomes, probabilities are exact; otherwise "
-    "people were simulated from a seed. Repeating it gives the same numbers.",
+    "Estimates are by maximum likelihood, from all answers together. An error is the root of the "
+    "mean squared error, and includes that the subjects are a sample of the population.",
+    "The error of all goals together is the root of the mean square over goals, each relative to "
+    "its range. The range of a share is 1, so 0.01 is one percentage point.",
+    "The study assumes a population. In another one errors differ somewhat; the ranking of the "
+    "designs changes less.",
+    "Every study design gives each subject the same guarantee within the budget. Designs with a "
+    "delta in their name are an exception: their guarantee is weaker.",
+    "If a subject has few kinds of outcomes, probabilities are exact. Otherwise subjects were "
+    "simulated from a seed, and a second run gives the same numbers.",
 )
 
 _LOOKS = (
@@ -162,6 +163,8 @@ _LOOKS = (
     ("ink", "1 3"),
 )
 _MOST_ROUNDS = 12
+_ROW, _THICKNESS = 40, 0.35
+"""The height of a row with its name in pixels, and the share of it that is the bar."""
 
 
 def design_page(design: Design, *, name: str, date: str, content_id: str) -> str:
@@ -175,6 +178,7 @@ def design_page(design: Design, *, name: str, date: str, content_id: str) -> str
     """
     study = design.study
     delta = f", delta {float(study.delta):g}" if study.delta else ""
+    verdict, *lead = design_advice(design)
     parts = [
         section("Why", bullets(design_reasons(design))),
         section("How accurate each goal will be", _list_goals(design)),
@@ -184,15 +188,18 @@ def design_page(design: Design, *, name: str, date: str, content_id: str) -> str
         parts.insert(1, section("Accuracy and budget", _draw_curve(design)))
     return page(
         *parts,
-        section("How this was worked out", bullets(_METHOD)),
-        about=f"Design of {name}",
-        summary=design_advice(design),
+        section("How the errors were computed", bullets(_METHOD)),
+        about=f"Design of {shorten(name)}",
+        verdict=verdict,
+        breach=design.recommended is None,
+        lead=lead,
         file=name,
         date=date,
         content_id=content_id,
-        budget=f"{float(study.epsilon):g} nats for each person{delta}",
+        content="SHA-256 of the study file; sha256sum FILE prints the same digits.",
+        budget=f"{with_unit(f'{float(study.epsilon):g}')} for each subject{delta}",
         facts=[
-            ("people", f"{study.subjects:,}"),
+            ("subjects", f"{study.subjects:,}"),
             ("domain", domain_in_words(study.domain)),
             ("goals", f"{len(study.goals)}, known {_ARRIVALS[study.arrival]}"),
         ],
@@ -204,11 +211,14 @@ def _list_goals(design: Design) -> str:
     if best is None:
         return paragraph("No study design determines all of them.")
     goals = zip(design.study.goals, best.accuracy.standard_errors, strict=True)
-    rows = [
-        (goal.name, error_text(error), f"± {error_text(1.96 * error)}") for goal, error in goals
-    ]
+    rows = []
+    for goal, error in goals:
+        is_mean = goal.kind == "mean"
+        factor, unit = (1, "units of the score") if is_mean else (100, "percentage points")
+        within = f"± {error_text(1.96 * factor * error)}"
+        rows.append((goal.name, error_text(factor * error), within, unit))
     return table(
-        ["goal", "standard error", "95 % of the time within"],
+        ["goal", "standard error", "95 % of the time within", "unit"],
         rows,
         caption=f"With the recommended design: {best.name}.",
     )
@@ -221,20 +231,21 @@ def _draw_errors(design: Design) -> str:
     looks = [
         ("realized", "recommended")
         if prediction is design.recommended
-        else ("allowed", "possible")
+        else ("grey", "possible")
         if prediction.possible
-        else ("grey", "not possible in this study")
+        else ("allowed", "not possible in this study")
         for prediction in shown
     ]
-    marks = HorizontalBars.by_look([prediction.error for prediction in shown], looks)
+    marks = HorizontalBars.by_look([prediction.error for prediction in shown], looks, _THICKNESS)
     marks.sort(key=lambda bars: bars.label != "recommended")  # which the legend names first
     most = max(prediction.error for prediction in shown)
-    ticks = [(float(row), f"{len(shown) - row}") for row in range(len(shown))]
+    names = [(float(row), shorten(prediction.name)) for row, prediction in enumerate(shown)]
     chart = Chart(
         Axis("standard error of all goals together", 0, 1.05 * most),
-        Axis("number in the table", -0.6, len(shown) - 0.4, ticks),
+        Axis("", -0.5, len(shown) - 0.3, names),
         marks,
-        height=26 * len(shown) + 10,
+        height=_ROW * len(shown) + 10,
+        names_above=True,
     )
     rows = [(prediction.name, error_text(prediction.error)) for prediction in shown[::-1]]
     return figure(
@@ -248,23 +259,24 @@ def _draw_errors(design: Design) -> str:
 
 def _list_designs(design: Design) -> str:
     rows = []
-    for index, prediction in enumerate(design.predictions, start=1):
+    for prediction in design.predictions:
         *cells, verdict = prediction_cells(design, prediction)
-        rows.append((f"{index}", *cells, _answering_text(prediction.answering), verdict))
+        rows.append((*cells, _answering_text(prediction.answering), verdict))
     return table(
-        ["", "design", "standard error", "answers", "who answers, by round", "possible"],
+        ["design", "standard error", "answers per subject", "who answers, by round", "possible"],
         rows,
-        caption="Standard errors are of all goals together, with the error of the simulation. "
-        "Answers are those of a person, on average.",
-        of_text=True,
+        caption="Standard errors are of all goals together, ± the error of the simulation in the "
+        "same unit: 0.01 is one percentage point of a share. Answers per subject are averages.",
     )
 
 
 def prediction_cells(design: Design, prediction: Prediction) -> tuple[str, str, str, str]:
     """Return the name of a design, its error, its answers, and whether it is possible."""
-    noise = prediction.accuracy.simulation_error
-    spread = f" ± {100 * noise / prediction.error:.1f} %" if noise else ""
-    error = f"{error_text(prediction.error)}{spread}"
+    error, noise = error_text(prediction.error), prediction.accuracy.simulation_error
+    if noise and math.isfinite(prediction.error):
+        # As many decimals as three digits of the error have.
+        decimals = max(0, 2 - math.floor(math.log10(prediction.error)))
+        error = f"{prediction.error:.{decimals}f} ± {noise:.{decimals}f}"
     recommended = prediction is design.recommended
     verdict = "recommended" if recommended else "yes" if prediction.possible else "no"
     return prediction.name, error, f"{prediction.answers:.3g}", verdict

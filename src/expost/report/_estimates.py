@@ -94,11 +94,11 @@ class EstimateReport:
     """Estimates with their assumptions and doubts."""
 
     description: str
-    """What is estimated, and how."""
+    """The estimated quantity, and the method."""
     estimates: tuple[EstimateRow, ...]
     confidence: float
     subjects: int
-    """Whose answers were used."""
+    """The number of subjects with used answers."""
     answers: int
     """How many were used."""
     assumes: tuple[str, ...]
@@ -357,7 +357,7 @@ def _warn_of_missing_answers(answers: Answers) -> str | None:
 
 
 def _count_refused(answers: Answers, key: str, filter_: Filter, unasked: NDArray[np.bool_]) -> int:
-    """Count the subjects without an answer to whom the filter refuses the query now."""
+    """Count the subjects without an answer for which the filter refuses the query now."""
     tallies, refused = answers.tallies(), 0
     counted = np.unique(tallies.of_subject[unasked], return_counts=True)
     for tally, times in zip(*counted, strict=True):

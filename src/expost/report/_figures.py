@@ -138,7 +138,7 @@ def losses_chart(losses: Losses) -> Chart:
     hidden = f"\ninfinite, not shown: {infinite:,}" if infinite else ""
     return Chart(
         Axis(f"privacy loss (nats){hidden}", 0.0, most),
-        Axis("subjects", 0, 1.05 * highest).with_whole_ticks(),
+        Axis.of_counts("subjects", highest),
         marks,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
@@ -33,6 +34,7 @@ __all__ = [
     "format_amount",
     "format_remaining",
     "query_in_words",
+    "query_name",
     "record_in_words",
     "records_text",
     "response_text",
@@ -90,6 +92,18 @@ def query_in_words(query: Query, domain: Domain) -> str:
     amount = str(epsilon) if epsilon.ratio == 1 else f"{epsilon.nearest:.6g}"
     delta = f" and delta {float(query.delta):.6g}" if query.delta else ""
     return f"{query.asks_on(domain)}, at epsilon {amount}{delta}"
+
+
+_LONGEST_NAME = 24
+_CONTENT_ID = re.compile(r"[0-9a-f]{64}")
+
+
+def query_name(name: str) -> str:
+    """Return the name of a query, without its middle if it is long; or the start of its id."""
+    if _CONTENT_ID.fullmatch(name):
+        return name[:12]
+    half = _LONGEST_NAME // 2
+    return name if len(name) <= _LONGEST_NAME else f"{name[:half]}…{name[-half:]}"
 
 
 def domain_in_words(domain: Domain) -> str:

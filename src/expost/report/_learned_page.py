@@ -1,4 +1,4 @@
-"""What the answers did to somebody's confidence in a statement, as sentences and as a page."""
+"""How much the answers changed the confidence in a statement, as sentences and as a page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from expost.numbers import NEGLIGIBLE
 from expost.report._figures import confidence_chart
 from expost.report._formatting import budget_text, format_amount, with_unit
 from expost.report._page import figure, page, paragraph, table
-from expost.report._sentences import NOISY, breach_sentences, factor_text
+from expost.report._sentences import COMPARE_TRANSCRIPTS, NOISY, breach_sentences, factor_text
 
 __all__ = ["learned_page", "learned_sentences"]
 
@@ -21,11 +21,12 @@ __all__ = ["learned_page", "learned_sentences"]
 def learned_sentences(learned: ConfidenceChange, replay: Replay) -> Iterator[str]:
     """Yield sentences about the confidence before and after, and its range; a breach first."""
     yield from breach_sentences(replay)
-    yield _compare_confidence(learned)
+    yield " ".join(_compare_confidence(learned))
     yield from _explain_change(learned)
 
 
-def _compare_confidence(learned: ConfidenceChange) -> str:
+def _compare_confidence(learned: ConfidenceChange) -> tuple[str, str]:
+    """Return a sentence about the confidence before and after, and one about its range."""
     floor, ceiling = format_percent(learned.allowed.lower), format_percent(learned.allowed.upper)
     allowance = {
         "respected": "The budget allows",
@@ -36,10 +37,10 @@ def _compare_confidence(learned: ConfidenceChange) -> str:
         "the loss of these answers allows",
         "none": "There is no budget; a loss as large as that of these answers allows",
     }[learned.state]
+    before, after = format_percent(float(learned.before)), format_percent(learned.after)
     return (
-        f"Before: {format_percent(float(learned.before))}. "
-        f"After these answers: {format_percent(learned.after)}. "
-        f"{allowance} between {floor} and {ceiling}."
+        f"Before: {before}. After these answers: {after}.",
+        f"{allowance} between {floor} and {ceiling}.",
     )
 
 
@@ -55,15 +56,15 @@ def _explain_change(learned: ConfidenceChange) -> Iterator[str]:
     loss = learned.loss.upper
     if loss < math.inf:
         yield (
-            "For somebody who sees all of these answers, no statement about this person can have "
-            f"gained or lost more than {with_unit(format_amount(loss))}, "
-            f"which is a factor of {factor_text(loss)} of its odds."
+            "For anyone who sees all of these answers, no statement about this subject can have "
+            f"gained or lost more than {with_unit(format_amount(loss))}: a factor of "
+            f"{factor_text(loss)} of its odds."
         )
     else:
         yield "The answers rule some value out, so there are statements that lost everything."
     if format_amount(learned.peak) != format_amount(learned.loss):
         peak = format_amount(learned.peak)
-        yield f"For somebody who saw only the first ones it is {peak}, the peak."
+        yield f"For anyone who saw only the first ones it is {peak}, the peak."
     if learned.assumed:
         yield make_printable(learned.assumed)
 
@@ -113,23 +114,27 @@ def learned_page(
         (f"{between}, at least", format_percent(floor)),
         (f"{between}, at most", format_percent(ceiling)),
     ]
+    breach = list(breach_sentences(replay))
+    verdict, *lead = [*breach, *_compare_confidence(learned)]
     drawn = figure(
         confidence_chart(before, after, floor, ceiling, between=between),
         alt=f"Before {format_percent(before)}, after {format_percent(after)}, {between} between "
         f"{format_percent(floor)} and {format_percent(ceiling)}.",
-        caption="How sure somebody is, from 0 to 100 %.",
-        data_table=table(["", "how sure"], rows),
+        caption="Confidence in the statement, from 0 to 100 %.",
+        data_table=table(["", "confidence"], rows),
     )
     return page(
         drawn,
         *map(paragraph, _explain_change(learned)),
         paragraph(NOISY),
-        about=f"How sure is somebody of this: {learned.statement}",
-        summary=_compare_confidence(learned),
-        first=breach_sentences(replay),
+        about=f"Confidence in the statement: {learned.statement}",
+        verdict=verdict,
+        breach=bool(breach),
+        lead=lead,
         file=name,
         date=date,
         content_id=transcript.content_id,
+        content=COMPARE_TRANSCRIPTS,
         budget=budget_text(filter_),
         facts=[
             *([] if filter_ is None else [("budget respected", replay.respected_text)]),

@@ -9,19 +9,20 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from expost._format import format_count, shorten
 from expost.audits._audit import Audit
 from expost.ledger import Round, StudyAudit
 from expost.numbers import Enclosure
 from expost.report._audit_page import (
-    format_people,
+    NOT_COVERED,
     histogram,
     promise_paragraphs,
     scope_notes,
-    verdict,
     verdict_facts,
+    verdict_sentences,
 )
 from expost.report._explanation import Explanation, closing_sentences
-from expost.report._formatting import budget_text, with_count
+from expost.report._formatting import budget_text, query_name, with_count
 from expost.report._page import bullets, page, paragraph, section, side_by_side, table
 from expost.report._sentences import NOISY, breach_sentences
 from expost.report._study import (
@@ -29,7 +30,6 @@ from expost.report._study import (
     StudySummary,
     budget_shares,
     budgets_figure,
-    query_text,
     rounds_figure,
     total_outcomes,
 )
@@ -59,78 +59,80 @@ def ledger_page(
         date: The day that the page describes.
         subject: A subject whose odometer is added; without it, the page names no subject.
     """
+    audit = study.audit.audit
     sections = [
         *_describe_recoveries(study.audit),
         section("What the budget promises", *promise_paragraphs(study.filter)),
     ]
-    if study.people:
+    if study.subjects:
         sections = [
             section("Remaining budgets", budgets_figure(budget_shares(study))),
-            section("What was asked", *_query_tables(study)),
-            *([] if study.audit.audit is None else [_draw_losses(study.audit.audit)]),
+            section("Questions", *_query_tables(study)),
+            *([] if audit is None else [_draw_losses(audit)]),
             *([] if subject is None else [_describe_subject(subject)]),
             section("Quarantined messages", *_describe_messages(study.audit)),
             *sections,
-            section("What was checked, and what was not", bullets(_list_checks(study))),
+            section("Checks of this page", bullets(_list_checks(study))),
+            section("Not covered by this page", bullets((*_UNSEEN, *NOT_COVERED))),
         ]
+    verdict, *lead = _summarize(study)
     return page(
         *sections,
-        about=f"The study {study.title}" if study.title else name,
-        summary=_summarize(study),
+        about=f"The study {study.title}" if study.title else shorten(name),
+        verdict=verdict,
+        breach=not study.audit.good,
+        lead=lead,
         file=name,
         date=date,
         content_id=study.root,
+        content="The root of the hash chain: SHA-256 of everything that was recorded, in order. "
+        "expost ledger report LEDGER -o PAGE --json prints it; it changes with every commit.",
         budget=budget_text(study.filter),
         facts=_list_facts(study),
-        first=_list_alarms(study),
     )
 
 
-def _list_alarms(study: StudySummary) -> Iterator[str]:
+def _summarize(study: StudySummary) -> Iterator[str]:
+    """Yield the verdict and the most important counts, each in a short line."""
     audit, lost = study.audit.audit, study.audit.lost_imports
     if audit is not None and audit.broken:
-        yield verdict(audit)
+        yield from verdict_sentences(audit)
     if lost:
         lost_text = with_count(lost, "imported answer is lost", "imported answers are lost")
         yield (
             f"{lost_text}: a restored backup does not have them. "
             "The losses on this page are without them."
         )
-
-
-def _summarize(study: StudySummary) -> str:
-    audit, over = study.audit.audit, "The study has ended." if study.ended else "The study is open."
-    if not study.people:
-        return f"No one is registered so far. {over}"
-    if audit is None:
-        return " ".join([*_list_unconfirmed(study), f"No one has answered anything so far. {over}"])
-    parts = []
-    if len(audit) < study.people:
-        parts.append(f"{len(audit):,} of {format_people(study.people)} have answered something.")
-    if not audit.broken:
-        parts.append(verdict(audit))
-    used_up = budget_shares(study).used_up
-    if used_up:
-        people = with_count(used_up, "person has used up the", "people have used up their")
-        parts.append(f"{people} budget.")
-    return " ".join([*parts, *_list_unconfirmed(study), over])
-
-
-def _list_unconfirmed(study: StudySummary) -> Iterator[str]:
-    count = len(study.audit.unconfirmed)
-    if count:
+    if not study.subjects:
+        yield "No one is registered so far."
+    elif audit is None:
+        yield "No one has answered anything so far."
+    else:
+        if not audit.broken:
+            yield from verdict_sentences(audit)
+        if len(audit) < study.subjects:
+            subjects = format_count(study.subjects, "subject")
+            yield f"{len(audit):,} of {subjects} have answered something."
+        if used_up := budget_shares(study).used_up:
+            yield with_count(
+                used_up,
+                "subject has used up the budget.",
+                "subjects have used up their budgets.",
+            )
+    if count := len(study.audit.unconfirmed):
         yield (
-            f"{with_count(count, 'person is', 'people are')} unconfirmed: their devices have to "
-            "sync before anything else is asked, and may have answers that this ledger lacks."
+            f"{with_count(count, 'subject is', 'subjects are')} unconfirmed: their devices must "
+            "sync before the next question, and may have answers that this ledger lacks."
         )
+    yield "The study has ended." if study.ended else "The study is open."
 
 
 def _list_facts(study: StudySummary) -> Iterator[tuple[str, str]]:
     yield "policy", study.policy_id
     yield "commits", f"{study.commits:,}"
-    yield "people", f"{study.people:,}"
-    yield "suspended", format_people(len(study.audit.suspended))
-    yield "unconfirmed", format_people(len(study.audit.unconfirmed))
+    yield "subjects", f"{study.subjects:,}"
+    yield "suspended", format_count(len(study.audit.suspended), "subject")
+    yield "unconfirmed", format_count(len(study.audit.unconfirmed), "subject")
     audit, extras = study.audit.audit, len(study.audit.extras)
     if audit is None:
         return
@@ -154,15 +156,15 @@ def _query_tables(study: StudySummary) -> Iterator[str]:
         by_query.setdefault(round_.query, []).append(round_)
     rows = [
         (
-            query_text(query),
+            query_name(query),
             study.query_texts[query],
             *(f"{count:,}" for count in total_outcomes(same)),
         )
         for query, same in by_query.items()
     ]
-    head = ["query", "asked about", *OUTCOMES]
+    head = ["question", "asked about", *OUTCOMES]
     yield table(
-        head, rows, caption="Every query, by its name or the beginning of its id.", of_text=True
+        head, rows, caption="Every question, by its name or the beginning of its id.", of_text=True
     )
 
 
@@ -172,14 +174,14 @@ def _draw_losses(audit: Audit) -> str:
             audit,
             audit.histogram("upper", "basic"),
             "loss now (nats)",
-            "What anyone who sees all answers of a person can have learned, at most. An observer "
-            "of only the first answers may have learned more, up to the peak.",
+            "An upper bound on what all answers of a subject reveal. The first answers alone may "
+            "have revealed more, up to the peak.",
         ),
         histogram(
             audit,
             audit.histogram("basic", "upper"),
             "basic composition (nats)",
-            "The sum of the epsilons of the same answers, whatever these are.",
+            "The sum of the epsilons of the same questions, whatever the answers are.",
             "basic",
         ),
     )
@@ -198,33 +200,32 @@ def _describe_subject(subject: OneSubject) -> str:
             paragraph(f"Budget respected: {explanation.replay.respected_text}. {NOISY}"),
             learned_table(explanation),
         ]
-    return section(f"One person: {subject.name}", *body)
+    return section(f"One subject: {subject.name}", *body)
 
 
 def _describe_messages(audit: StudyAudit) -> Iterator[str]:
     messages, suspended, extras = len(audit.quarantined), len(audit.suspended), len(audit.extras)
     if not messages and not suspended:
-        yield paragraph("None: every message fit, and no one is suspended.")
+        yield paragraph("No message is quarantined, and no one is suspended.")
         return
     sentences = []
     if messages:
         sentences.append(
-            f"{with_count(messages, 'message was', 'messages were')} quarantined. "
-            "They did not fit, and are stored apart from the answers."
+            f"{with_count(messages, 'message was', 'messages were')} quarantined: stored apart "
+            "from the answers, because they do not fit."
         )
     sentences.append(
-        f"{with_count(suspended, 'person is', 'people are')} suspended: nothing more "
-        "is asked unless an operator can resolve it. Earlier answers still count."
+        f"{with_count(suspended, 'subject is', 'subjects are')} suspended: no more questions "
+        "until an operator resolves it. Earlier answers still count."
     )
     held = len({entry.subject for entry in audit.quarantined if entry.held} - {*audit.suspended})
     if held:
-        people = with_count(held, "person waits", "people wait")
-        sentences.append(f"{people} for an operator.")
+        sentences.append(f"{with_count(held, 'subject waits', 'subjects wait')} for an operator.")
     yield paragraph(*sentences)
     if extras:
         yield paragraph(
-            f"{with_count(extras, 'response was', 'responses were')} revealed by these messages "
-            "alone. Such extras count as answers in every loss and verdict on this page."
+            f"{with_count(extras, 'response', 'responses')} came only with these messages. Such "
+            "extras count as answers in every loss and verdict on this page."
         )
     if messages:
         reasons = Counter(entry.reason for entry in audit.quarantined)
@@ -237,30 +238,27 @@ def _describe_recoveries(audit: StudyAudit) -> Iterator[str]:
     lines, count = list(audit.marks), len(audit.two_outcomes)
     if count:
         lines.append(
-            f"{with_count(count, 'key has', 'keys have')} two outcomes for a person, because a "
-            "restored backup had forgotten the first one. Leave these people out of estimates "
-            "from refusals."
+            f"{with_count(count, 'key has', 'keys have')} two outcomes for a subject, because a "
+            "restored backup lacked the first one. Leave these subjects out of estimates from "
+            "refusals."
         )
     if lines:
-        yield section("What happened", bullets(lines))
+        yield section("Recoveries", bullets(lines))
+
+
+_UNSEEN = (
+    "Answers that never reached this ledger. A device that is itself restored from a backup can "
+    "draw again what the ledger has not received.",
+)
 
 
 def _list_checks(study: StudySummary) -> Iterator[str]:
     yield (
-        "The filter of the policy decided about every answer again, given all answers of the same "
-        "person before it. That needs no secret."
+        "The filter of the policy decided every answer again, after all earlier answers of the "
+        "same subject. That needs no secret."
     )
     yield (
-        "The policy id is the digest of the domain and the filter, which have been the same since "
-        "before the first answer. The content id is the digest of everything that was recorded, "
-        "in order."
-    )
-    yield (
-        "The promise assumes honest devices. This page does not check whether a device draws with "
-        "the probabilities that the query states: expost check-client does."
-    )
-    yield (
-        "An answer that never reached this ledger cannot be seen here. A device that is itself "
-        "restored from a backup can draw again what the ledger has not received."
+        "The policy id is a digest of the domain and the filter, which have not changed since "
+        "before the first answer."
     )
     yield from scope_notes(study.audit.audit)

@@ -1,8 +1,8 @@
 """The template of all pages: HTML that needs nothing from anywhere else.
 
 There is no script, no font and no other file, and the policy in the head forbids them. A page
-starts with its verdict, then the date, the budget and the content id. Every figure has
-words for readers who do not see it, and its numbers as a table. One style sheet is for light and dark
+starts with its verdict, then come the date, the budget and the content id. Every figure has words
+for readers who do not see it, and its numbers as a table. One style sheet is for light and dark
 screens, narrow and wide ones, and paper.
 """
 
@@ -233,7 +233,8 @@ def table(
 
 def text(content: object) -> str:
     """Escape a text for HTML; a number stays on one line with its sign."""
-    return _escape_plain(content).replace(" %", "&nbsp;%").replace("ε = ", "ε&nbsp;=&nbsp;")
+    joined = _escape_plain(content).replace(" %", "&nbsp;%").replace("ε = ", "ε&nbsp;=&nbsp;")
+    return joined.replace("± ", "±&nbsp;").replace(" ±", "&nbsp;±")
 
 
 def _escape_plain(content: object) -> str:

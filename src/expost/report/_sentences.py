@@ -12,11 +12,22 @@ from expost.loss import Replay
 from expost.loss._odometer import peak_text
 from expost.report._formatting import basic_text, format_amount, with_unit
 
-__all__ = ["NOISY", "breach_sentences", "factor_text", "odds_sentences", "viewer_losses"]
+__all__ = [
+    "COMPARE_TRANSCRIPTS",
+    "NOISY",
+    "breach_sentences",
+    "factor_text",
+    "odds_sentences",
+    "viewer_losses",
+]
 
 NOISY = (
     "Responses are noisy: each is drawn at random around the truth. "
     "Do not take one for the subject's own answer."
+)
+COMPARE_TRANSCRIPTS = (
+    "SHA-256 of the domain, the filter and all exchanges: files with equal ids have equal content. "
+    "expost loss FILE --json prints the id of a file."
 )
 _UNDECIDED = Fraction(1, 2)
 
@@ -64,7 +75,7 @@ def breach_sentences(replay: Replay) -> Iterator[str]:
     now = "" if peak == loss else f"; its current value of {loss} does not undo that"
     yield f"At its peak the loss was {with_unit(peak)}{now}."
     yield from odds_sentences(replay)
-    yield f"Some of the responses alone may have revealed as much as {_sum_text(replay)}."
+    yield f"For a viewer of only some responses, {_warn_of_parts(replay)}."
 
 
 def viewer_losses(replay: Replay) -> Iterator[tuple[str, str]]:
@@ -72,7 +83,7 @@ def viewer_losses(replay: Replay) -> Iterator[tuple[str, str]]:
     filter_ = replay.filter
     yield "all of these responses", format_amount(replay.loss)
     yield "only the first ones, however many", f"{format_amount(replay.peak)}, the peak"
-    part = _sum_text(replay)
+    part = _warn_of_parts(replay)
     if filter_ is not None and replay.respected is not False:
         part = f"the budget, {filter_.limit}{'' if replay.respected else ', if it was respected'}"
         if not filter_.pure:
@@ -80,6 +91,6 @@ def viewer_losses(replay: Replay) -> Iterator[tuple[str, str]]:
     yield "some of them, or only that a query was refused", part
 
 
-def _sum_text(replay: Replay) -> str:
+def _warn_of_parts(replay: Replay) -> str:
     basic = basic_text(replay.basic.nearest, replay.odometer.transcript)
-    return f"the sum of the epsilons, {basic}"
+    return f"assume at least the sum of the epsilons, {basic}"

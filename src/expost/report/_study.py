@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -12,9 +11,8 @@ from expost._format import format_count, format_percent, shorten
 from expost.audits._audit import is_used_up
 from expost.filters import Filter
 from expost.ledger import Ledger, Round, StudyAudit
-from expost.report._audit_page import format_people
 from expost.report._chart import PERCENT_TICKS, Axis, Chart, HorizontalBars, Mark, VerticalBars
-from expost.report._formatting import query_in_words
+from expost.report._formatting import query_in_words, query_name
 from expost.report._page import figure, table
 
 __all__ = [
@@ -23,7 +21,6 @@ __all__ = [
     "StudySummary",
     "budget_shares",
     "budgets_figure",
-    "query_text",
     "round_outcomes",
     "rounds_figure",
     "summary_of",
@@ -57,7 +54,7 @@ class StudySummary:
     #: The digest of everything that was ever recorded, in order.
     ended: bool
     filter: Filter
-    people: int
+    subjects: int
     #: How many are registered, whether they answered anything or not.
     audit: StudyAudit
     rounds: Sequence[Round]
@@ -76,7 +73,7 @@ def summary_of(ledger: Ledger) -> StudySummary:
         root=tip.root.hex(),
         ended=ledger.status(()).ended,
         filter=ledger.filter,
-        people=len(ledger),
+        subjects=len(ledger),
         audit=ledger.audit(),
         rounds=rounds,
         query_texts={
@@ -89,7 +86,7 @@ def summary_of(ledger: Ledger) -> StudySummary:
 
 @dataclass(frozen=True, slots=True)
 class BudgetShares:
-    """Counts of people by their remaining budgets, and the shares of all budgets together."""
+    """Counts of subjects by their remaining budgets, and the shares of all budgets together."""
 
     used_up: int
     partly: int
@@ -98,17 +95,17 @@ class BudgetShares:
     suspended: int
     #: Suspended, or with a budget that was not respected.
     used: float
-    #: The used share of all budgets, of people who are neither unconfirmed nor suspended; 0 to 1.
+    #: The used share of all budgets, of subjects who are neither unconfirmed nor suspended; 0 to 1.
     remaining: float
-    #: The remaining share. The rest belongs to unconfirmed and suspended people.
+    #: The remaining share. The rest belongs to unconfirmed and suspended subjects.
 
     @property
-    def people(self) -> int:
+    def subjects(self) -> int:
         return self.used_up + self.partly + self.untouched + self.unconfirmed + self.suspended
 
 
 def budget_shares(study: StudySummary) -> BudgetShares:
-    """Count people by what remains; a budget with less than a thousandth remaining is used up."""
+    """Count subjects by what remains; a budget with less than a thousandth remaining is used up."""
     suspended = set(map(str, study.audit.suspended))
     unconfirmed = set(map(str, study.audit.unconfirmed))
     remaining, budget = np.zeros(0), study.filter.budget.nearest
@@ -123,9 +120,9 @@ def budget_shares(study: StudySummary) -> BudgetShares:
         counted = [name not in suspended and name not in unconfirmed for name in names]
         remaining = frame["remaining"].to_numpy()[np.array(counted, dtype=np.bool_)]
     unconfirmed -= suspended
-    untouched = study.people - len(answered | suspended | unconfirmed)
+    untouched = study.subjects - len(answered | suspended | unconfirmed)
     used_up = int(is_used_up(remaining, study.filter).sum())
-    total = max(1, study.people)
+    total = max(1, study.subjects)
     share = (float((remaining / budget).clip(0, 1).sum()) + untouched) / total
     return BudgetShares(
         used_up=used_up,
@@ -142,16 +139,15 @@ _DRAWN = 60
 """The largest number of rounds that are drawn; more bars would be as thin as lines."""
 
 _LONGEST = 24
-"""The longest name that is shown as a whole: a table of them has to fit on paper."""
+"""The longest key that is shown as a whole: a table of them has to fit on paper."""
 
-_CONTENT_ID = re.compile(r"[0-9a-f]{64}")
 _COLOURS = ("realized", "ochre", "grey")
 _SUSPENDED = "suspended or not respected"
 
 
 def budgets_figure(shares: BudgetShares) -> str:
-    """Draw people by what remains of their budgets, above all budgets together."""
-    total = shares.people
+    """Draw subjects by what remains of their budgets, above all budgets together."""
+    total = shares.subjects
     counts = [
         ("realized", "used up", shares.used_up, shares.used),
         ("grey", "partly used", shares.partly, 0.0),
@@ -164,33 +160,35 @@ def budgets_figure(shares: BudgetShares) -> str:
     for colour, label, count, share in counts:
         ends = (lower, lower + share), (upper, upper + count / total)
         if count or share > 0:
-            text = f"{label}: {format_people(count)}" if count else label
+            text = f"{label}: {format_count(count, 'subject')}" if count else label
             marks.append(HorizontalBars(ends, colour, text, thickness=0.7))
         lower, upper = ends[0][1], ends[1][1]
     chart = Chart(
         Axis("", 0, 1, PERCENT_TICKS),
-        Axis("", -0.5, 1.5, [(0, "budgets"), (1, "people")]),
+        Axis("", -0.5, 1.5, [(0, "budgets"), (1, "subjects")]),
         marks,
         height=110,
     )
     rows = [
         *((label, f"{count:,}", format_percent(count / total)) for _, label, count, _ in counts),
-        ("of all budgets: used", "", format_percent(shares.used)),
-        ("of all budgets: remaining", "", format_percent(shares.remaining)),
+        ("used, of all budgets", "", format_percent(shares.used)),
+        ("remaining, of all budgets", "", format_percent(shares.remaining)),
     ]
     used = (
-        f"Of all budgets together, {format_percent(shares.used)} is used and "
+        f"{format_percent(shares.used)} of all budgets together is used and "
         f"{format_percent(shares.remaining)} remains"
     )
     excluded = shares.unconfirmed or shares.suspended
-    rest_note = "; the rest belongs to people who are unconfirmed or suspended" if excluded else ""
+    rest_note = (
+        "; the rest belongs to subjects who are unconfirmed or suspended" if excluded else ""
+    )
     return figure(
         chart,
-        alt=", ".join(f"{label}: {format_people(count)}" for _, label, count, _ in counts)
+        alt=", ".join(f"{label}: {format_count(count, 'subject')}" for _, label, count, _ in counts)
         + f". {used}.",
-        caption="Above, people by what remains of their budgets: used up means less than a "
-        f"thousandth. Below, all budgets together. {used}{rest_note}.",
-        data_table=table(["", "people", "share"], rows),
+        caption="Above: subjects by what remains of their budgets; used up means less than a "
+        f"thousandth. Below: all budgets together. {used}{rest_note}.",
+        data_table=table(["", "subjects", "share"], rows),
     )
 
 
@@ -211,7 +209,7 @@ def rounds_figure(rounds: Sequence[Round]) -> str:
         (
             f"{first + index:,}",
             "generated keys" if round_.key is None else shorten(round_.key, _LONGEST),
-            query_text(round_.query),
+            query_name(round_.query),
             *(f"{count:,}" for count in round_outcomes(round_)),
         )
         for index, round_ in enumerate(drawn)
@@ -223,7 +221,7 @@ def rounds_figure(rounds: Sequence[Round]) -> str:
     return figure(
         Chart(
             Axis("round", edges[0], edges[-1]).with_whole_ticks(),
-            Axis("people", 0, 1.05 * max(1, *floors)),
+            Axis.of_counts("subjects", max(floors)),
             marks,
         ),
         alt=f"{format_count(len(drawn), 'round')}, over all of them: {totals_text}.{earlier}",
@@ -231,8 +229,3 @@ def rounds_figure(rounds: Sequence[Round]) -> str:
         f"Refusals are decided from earlier answers alone.{earlier}",
         data_table=table(["round", "key", "query", *OUTCOMES], rows),
     )
-
-
-def query_text(name: str) -> str:
-    """Return the name of a query, or the beginning of its content id if it has no name."""
-    return name[:12] if _CONTENT_ID.fullmatch(name) else shorten(name, _LONGEST)

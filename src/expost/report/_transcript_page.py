@@ -16,7 +16,13 @@ from expost.report._explanation import (
 from expost.report._figures import odometer_chart
 from expost.report._formatting import basic_text, budget_text, format_amount, response_text
 from expost.report._page import bullets, figure, page, paragraph, section, table
-from expost.report._sentences import NOISY, breach_sentences, odds_sentences, viewer_losses
+from expost.report._sentences import (
+    COMPARE_TRANSCRIPTS,
+    NOISY,
+    breach_sentences,
+    odds_sentences,
+    viewer_losses,
+)
 
 __all__ = ["learned_table", "odometer_figure", "transcript_page"]
 
@@ -67,8 +73,7 @@ def transcript_page(
         file=name,
         date=date,
         content_id=replay.odometer.transcript.content_id,
-        content="SHA-256 of the domain, the filter and all exchanges. To compare it with that of "
-        "a transcript file, run expost loss FILE --json.",
+        content=COMPARE_TRANSCRIPTS,
         budget=budget_text(explanation.filter),
         facts=_list_facts(explanation, losses),
     )
