@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,20 @@ CONTROLS = """() => {
   return all.filter(each => each.matches('summary, a[href], button, input, [tabindex="0"]')
     && each.checkVisibility()).map(each => all.indexOf(each));
 }"""
+COUNTED = """() => [...document.querySelectorAll('svg.chart')].flatMap(chart => {
+  const texts = [...chart.querySelectorAll('text')];
+  const ticks = (mark, value) =>
+    texts.filter(each => each.getAttribute(mark) === value).map(each => each.textContent);
+  return [['subjects', 'dx', '-8'], ['responses given', 'dy', '18'], ['round', 'dy', '18'],
+    ['number of the question', 'dy', '18']]
+    .filter(([title]) => texts.some(each => each.matches('.title') && each.textContent === title))
+    .map(([title, ...ticksOf]) => [title, ticks(...ticksOf)]);
+})"""
+MARKS = """() => [...document.querySelectorAll(
+  'svg.chart :is(path, rect, circle, line):not(.grid, .allowed, .range)')].map(mark => {
+  const style = getComputedStyle(mark);
+  return style.stroke === 'none' ? style.fill : style.stroke;
+})"""
 PAPER = 718
 """The width of a sheet of A4 between margins of a centimetre, in pixels."""
 
@@ -37,6 +52,13 @@ PAPER = 718
 def amiss(page: playwright.Page) -> dict[str, Any]:
     """What is wrong with how a page looks, by kind."""
     return {kind: faults for kind, faults in page.evaluate(LOOK).items() if faults}
+
+
+def light(colour: str) -> float:
+    """The relative luminance of a colour as browsers write it."""
+    parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
+    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 def overlaps(page: playwright.Page) -> list[tuple[str, str]]:
@@ -72,6 +94,46 @@ def test_everything_can_be_read(
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", SAMPLES)
+def test_the_verdict_is_on_the_first_screen_of_a_phone(
+    opened: Open, pages: Pages, name: str, scheme: str
+) -> None:
+    page = opened(pages(name), 400, scheme)
+    page.set_viewport_size({"width": 400, "height": 800})
+    (verdict,) = page.query_selector_all("header .verdict")
+    assert len(verdict.inner_text()) > 10
+    box = verdict.bounding_box()
+    assert box is not None
+    assert box["y"] >= 0
+    assert box["y"] + box["height"] <= 800
+    assert box["x"] + box["width"] <= 400
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_axes_of_counts_have_whole_numbers(opened: Open, pages: Pages, name: str) -> None:
+    for title, ticks in opened(pages(name), 400).evaluate(COUNTED):
+        assert ticks, title
+        assert all(tick.replace(",", "").isdigit() for tick in ticks), (title, ticks)
+
+
+def test_some_axes_of_each_kind_were_looked_at(opened: Open, pages: Pages) -> None:
+    titles = {
+        title
+        for name in ("audit", "study", "few_exchanges")
+        for title, _ in opened(pages(name)).evaluate(COUNTED)
+    }
+    assert titles == {"subjects", "responses given", "round", "number of the question"}
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_marks_are_seen_on_a_dark_screen(opened: Open, pages: Pages, name: str) -> None:
+    page = opened(pages(name), 800, "dark")
+    paper = light(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+    for colour in set(page.evaluate(MARKS)):
+        assert (light(colour) + 0.05) / (paper + 0.05) >= 3, colour
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", SAMPLES)
 def test_paper_is_white_and_has_the_numbers_that_were_opened(
     opened: Open, pages: Pages, name: str, scheme: str
 ) -> None:
@@ -79,7 +141,8 @@ def test_paper_is_white_and_has_the_numbers_that_were_opened(
     page.emulate_media(media="print")
     hidden = "[...document.querySelectorAll('td')].filter(each => !each.checkVisibility()).length"
     assert amiss(page) == {}
-    assert (page.evaluate(hidden) > 0) == (page.query_selector("details") is not None)
+    assert (page.evaluate(hidden) > 0) == (page.query_selector("figure details") is not None)
+    assert page.query_selector(".facts details").is_visible()
     page.evaluate(OPEN_ALL)
     assert amiss(page) == {}
     assert page.evaluate(hidden) == 0

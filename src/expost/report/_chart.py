@@ -48,8 +48,9 @@ EDGES = {
     "bare": Edges(8, 22, 26, 22),
     "numbers": Edges(30, 22, 46, 52),
     "names": Edges(30, 22, 46, 84),
+    "rows": Edges(8, 22, 46, 22),
 }
-"""By the lettering to the left of the plot."""
+"""By the lettering around the plot."""
 
 
 def chart_style(colours: Mapping[str, str]) -> str:
@@ -306,15 +307,11 @@ class Chart:
 
     @property
     def margin(self) -> str:
-        """The margin for the lettering to the left, by its name in the style sheet."""
+        """The margin for the lettering, by its name in the style sheet."""
+        if self.names_above:
+            return "rows"
         longest = max((len(text) for _, text in self.y.labelled), default=0)
-        return (
-            "bare"
-            if not longest or self.names_above
-            else "numbers"
-            if longest <= _SHORT
-            else "names"
-        )
+        return "bare" if not longest else "numbers" if longest <= _SHORT else "names"
 
     def plot(self) -> str:
         """Draw the inside of the SVG element; its lettering stands outside of the plot."""

@@ -115,7 +115,7 @@ def learned_page(
         (f"{between}, at most", format_percent(ceiling)),
     ]
     breach = list(breach_sentences(replay))
-    verdict, *lead = [*breach, *_compare_confidence(learned)]
+    lines = [*breach, *_compare_confidence(learned)]
     drawn = figure(
         confidence_chart(before, after, floor, ceiling, between=between),
         alt=f"Before {format_percent(before)}, after {format_percent(after)}, {between} between "
@@ -128,9 +128,9 @@ def learned_page(
         *map(paragraph, _explain_change(learned)),
         paragraph(NOISY),
         about=f"Confidence in the statement: {learned.statement}",
-        verdict=verdict,
+        verdict=lines[0],
         breach=bool(breach),
-        lead=lead,
+        lead=lines[1:],
         file=name,
         date=date,
         content_id=transcript.content_id,
