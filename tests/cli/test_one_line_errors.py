@@ -104,6 +104,7 @@ def _write_queries_and_tables() -> None:
     xp.audits.save_queries(record, about, "record_queries.json")
     write("record.csv", "subject,query,response\nann,smokes,no\nann,region,north\n")
     write("log.csv", "subject,order,query,response\nann,1,smokes,no\n")
+    write("strangers.csv", "subject,response\nzed,no\n")
     write("gap.csv", "subject,order,query,response\nann,2,smokes,no\n")
 
 
@@ -123,6 +124,11 @@ def _write_other_files() -> None:
     write("pairs.csv", "input,output\nno,no\nyes,no\n")
     write("other_pairs.csv", "input,output\nno,no\nmaybe,no\n")
     write("blank.json", "")
+    for name, secret in {"unquoted": "the-secret", "outside": '"the-secret"'}.items():
+        write(f"{name}.json", secret)
+        Path(f"{name}.json").chmod(0o600)
+    write("version.json", {"version": 2, "domain": {"values": ["no"]}, "exchanges": []})
+    write("field.json", {"version": 1, "domian": {"values": ["no"]}, "exchanges": []})
     Path("junk").write_bytes(b"\x1f\x8bxxxx")
     xp.proof.certificate(xp.load_transcript("transcript.json")).save("proof.json")
     Path("folder").mkdir()
@@ -192,6 +198,18 @@ ERRORS = [
         "new new.json --values 0.5..2 --budget 1",
         "--values: '0.5' is not an integer; list other numbers, as in 0.5,1.5",
     ),
+    (
+        "new new.json --values a,b --budget abc",
+        "--budget: 'abc' is not a number; write 0.5 or 1/3",
+    ),
+    (
+        "new new.json --values a,b --budget 0,5",
+        "--budget: '0,5' is not a number; write 1.5",
+    ),
+    (
+        "new new.json --values 5..2 --budget 1",
+        "--values: '5..2': the lower end comes first, as in 0..10",
+    ),
     ("new new.json --values a,b --budget -1", "--budget: must be greater than 0, not -1"),
     ("new new.json --values a,b --budget 1 --delta 2", "--delta: must be between 0 and 1"),
     (
@@ -246,6 +264,14 @@ ERRORS = [
     ),
     ("query randomized_response --epsilon 1 --at 1", "--at: requires --about"),
     (
+        "query randomized_response",
+        "randomized_response requires --epsilon; its options: --epsilon",
+    ),
+    (
+        "query randomized_response --epsilon 1 --sigma 3",
+        "randomized_response has no --sigma; its options: --epsilon",
+    ),
+    (
         "query randomized_response --epsilon 1 --out query.json",
         "query.json: already exists; not overwritten",
     ),
@@ -256,6 +282,12 @@ ERRORS = [
     ("loss", "give either FILE, or --many DATA with --queries QUERIES"),
     ("loss nowhere.json", "nowhere.json: cannot be read: No such file or directory"),
     ("loss query.json", "query.json: is a query; expected a transcript"),
+    ("loss version.json", "version.json: version 2 is not supported; expected 1"),
+    (
+        "loss field.json",
+        "field.json: domian: unknown field; known here: version, domain, exchanges, filter, "
+        "queries; did you mean 'domain'?",
+    ),
     (
         "loss answers.csv",
         "answers.csv: is not the transcript of one subject; for many subjects it is "
@@ -447,6 +479,14 @@ ERRORS = [
     (
         "ask transcript.json --query query.json --secret nowhere.json",
         "--secret: no such file (name not shown, in case it is the value itself)",
+    ),
+    (
+        "ask transcript.json --query query.json --secret unquoted.json",
+        'unquoted.json: not a value in JSON; write "yes", 34 or {"age": 34} (contents not shown)',
+    ),
+    (
+        "ask transcript.json --query query.json --secret outside.json",
+        "the value is outside the domain (and is not shown here)",
     ),
     (
         "ask changing.json --query query.json",
@@ -662,9 +702,17 @@ ERRORS = [
     ("ledger record study.db answers.csv --key a", "Missing option '--query'."),
     (
         "ledger record study.db values.csv --query smokes --key a",
-        "values.csv: has no column 'response'",
+        "values.csv: column 'response' is missing; there are 'subject', 'value'",
     ),
     ("ledger record study.db blank.csv --query smokes --key a", "blank.csv: is empty"),
+    (
+        "ledger record study.db strangers.csv --query smokes --key a",
+        'strangers.csv: row 1: no subject "zed" in this ledger',
+    ),
+    (
+        "ledger create new.db --domain domain.json --budget 1 --checkpoint study.db.checkpoint",
+        "study.db.checkpoint: already exists; checkpoints are never overwritten",
+    ),
     (
         "ledger ask study.db --query smokes --values nowhere.csv",
         "--values: no such file (name not shown, in case it is the value itself)",

@@ -233,7 +233,7 @@ class TestDamage:
         content = checkpoint_of(place).read_bytes()
         checkpoint_of(place).write_bytes(content[:-5])
         restore(place.with_name("backup.db"), place)
-        with pytest.raises(LedgerBehind, match="it has 3 commits, and its checkpoint more than 3"):
+        with pytest.raises(LedgerBehind, match="older copy: 3 of more than 3 commits"):
             Ledger(place)
 
     @pytest.mark.parametrize("line", [0, 1, 2])

@@ -19,7 +19,7 @@ from expost.errors import InvalidInput, at, did_you_mean
 from expost.files.kinds import QUERY, explain_wrong_kind
 from expost.files.reading import has_duplicate_key, members, parse
 from expost.files.regular import open_for_reading, others_may_read, read_contents, read_text
-from expost.files.tables import read_table
+from expost.files.tables import column_names, read_table
 from expost.queries import About, Query
 from expost.session import HistoryFile
 
@@ -88,7 +88,8 @@ def read_columns(file: Path, names: Sequence[str]) -> Any:
     table = read_table(file, names)
     for name in names:
         if name not in table:
-            raise InvalidInput(f"has no column {name!r}")
+            present = ", ".join(map(repr, column_names(table)))
+            raise InvalidInput(f"column {name!r} is missing; there are {present}")
     return table
 
 

@@ -155,9 +155,9 @@ class CommitEngine:
         if behind or (tail.torn and commit_number == tip.commit_number):
             expected = f"{commit_number:,}" if behind else f"more than {commit_number:,}"
             raise LedgerBehind(
-                f"the database is an older copy: it has {tip.commit_number:,} commits, and its "
-                f"checkpoint {expected}. Restore the newer one, or run expost ledger recover: "
-                "every device then confirms its subject"
+                f"the database is an older copy: {tip.commit_number:,} of {expected} commits. "
+                "Restore the newer one, or run expost ledger recover: every device then confirms "
+                "its subject"
             )
         if self.root_at(commit_number) != root:
             raise LedgerBehind(
