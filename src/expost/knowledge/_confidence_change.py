@@ -81,7 +81,13 @@ class ConfidenceChange:
 def confidence_change(
     replay: Replay, prior: Belief | RecordBelief | Samples, statement: str
 ) -> ConfidenceChange:
-    """Compute how the responses changed the confidence in a statement, under this prior."""
+    """Compute how the responses changed the confidence in a statement, under this prior.
+
+    Args:
+        replay: The responses, as :func:`replay` returns them.
+        prior: The belief before the first response.
+        statement: A statement about the value, such as ``"age >= 60"``.
+    """
     transcript = replay.odometer.transcript
     gain: float | None
     assumed = ""

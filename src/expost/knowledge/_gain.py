@@ -323,6 +323,14 @@ def broken_limit(
     factor of e^epsilon. Such a witness exists if and only if the query is not epsilon-LDP.
     (Paper, Theorem 3.2.) Of attributes it is about the part that the query sees.
 
+    Args:
+        query: The query to test.
+        domain: The values that the subject may have.
+        epsilon: The limit that a response would have to break.
+
+    Returns:
+        The belief, the statement and the response; None if the query is epsilon-LDP.
+
     >>> import expost as xp
     >>> smokes = xp.FiniteSet(["no", "yes"])
     >>> query = xp.randomized_response(epsilon=1)

@@ -59,6 +59,11 @@ def posterior_vulnerability(belief: Belief, gain: GainFunction, transcript: Tran
 
     .. math:: V_g(Q \mid y) = \max_w \sum_x Q(x \mid y)\, g(w, x)
 
+    Args:
+        belief: The prior over the values of the domain.
+        gain: What a guess is worth, such as :class:`Identity`.
+        transcript: The responses.
+
     >>> import expost as xp
     >>> from expost.knowledge import Belief
     >>> from expost.knowledge import Identity
@@ -79,6 +84,11 @@ def realized_leakage(belief: Belief, gain: GainFunction, transcript: Transcript)
 
     Its absolute value is at most the realized loss, whatever the belief and the gain function.
 
+    Args:
+        belief: The prior over the values of the domain.
+        gain: What a guess is worth, such as :class:`Identity`.
+        transcript: The responses.
+
     >>> import expost as xp
     >>> from expost.knowledge import Belief
     >>> from expost.knowledge import Identity
@@ -98,6 +108,11 @@ def leakage_history(
     belief: Belief, gain: GainFunction, transcript: Transcript
 ) -> tuple[Enclosure, ...]:
     """Return the realized leakage at the start and after each exchange.
+
+    Args:
+        belief: The prior over the values of the domain.
+        gain: What a guess is worth, such as :class:`Identity`.
+        transcript: The responses.
 
     >>> import expost as xp
     >>> from expost.knowledge import Belief
@@ -128,7 +143,10 @@ def expected_vulnerability(
 
     .. math:: \sum_y Q(y)\, V_g(Q \mid y)
 
-    ``query`` may also be a list of queries that are all asked, whatever the responses.
+    Args:
+        belief: The prior over the values of the domain.
+        gain: What a guess is worth, such as :class:`Identity`.
+        query: The query, or a list of queries that are all asked, whatever the responses.
 
     >>> import expost as xp
     >>> from expost.knowledge import Belief
@@ -152,7 +170,10 @@ def average_leakage(
 
     .. math:: \log \sum_y Q(y)\, V_g(Q \mid y) - \log V_g(Q)
 
-    ``query`` may also be a list of queries that are all asked, whatever the responses.
+    Args:
+        belief: The prior over the values of the domain.
+        gain: What a guess is worth, such as :class:`Identity`.
+        query: The query, or a list of queries that are all asked, whatever the responses.
 
     >>> import expost as xp
     >>> from expost.knowledge import Belief
@@ -174,7 +195,12 @@ def max_case_leakage(
     .. math:: \max_y \log V_g(Q \mid y) - \log V_g(Q)
 
     The maximum is over the responses that are possible under the belief. It never exceeds the
-    worst-case loss. ``query`` may also be a list of queries that are all asked.
+    worst-case loss.
+
+    Args:
+        belief: The prior over the values of the domain.
+        gain: What a guess is worth, such as :class:`Identity`.
+        query: The query, or a list of queries that are all asked, whatever the responses.
 
     >>> import expost as xp
     >>> from expost.knowledge import Belief

@@ -135,8 +135,18 @@ class Ledger:
     ) -> Ledger:
         """Make a new ledger and open it. Its domain and filter never change.
 
-        ``study`` is a title for people. ``queries`` names queries; others are identified by their
-        content ids.
+        Args:
+            database: The database file, or the URL of a PostgreSQL database.
+            domain: The values that a subject may have.
+            filter: The privacy filter of every subject, one of expost's.
+            study: A title for people.
+            queries: Queries by their names; others are identified by their content ids.
+            checkpoint: The file that reveals a rollback, by default next to the database.
+            source: The source of randomness of simulated subjects.
+            search: The limits of searches on a box.
+
+        Raises:
+            InvalidInput: The ledger or its checkpoint exists, or an argument cannot be used.
         """
         _check_options(source, search)
         random = source or SystemSource()
@@ -182,8 +192,16 @@ class Ledger:
         """Make a ledger usable whose database is behind its checkpoint, as a restored backup is.
 
         Every subject is then unconfirmed: it is asked nothing until its device has synced, which
-        restores what the database has forgotten. ``lost`` says that the checkpoint or the ticket
-        key is lost too; then registrations and suspensions after the backup are forgotten.
+        restores what the database has forgotten.
+
+        Args:
+            database: The database file, or the URL of a PostgreSQL database.
+            checkpoint: The checkpoint file, by default next to the database.
+            lost: Whether the checkpoint or the ticket key is also lost. Registrations and
+                suspensions after the backup are then forgotten.
+
+        Raises:
+            InvalidInput: There is nothing to recover, or a file is missing and ``lost`` is false.
         """
         store = checkpoint_file(database, checkpoint)
         return cls.recover_on_backend(open_backend(database), store, lost=lost)
@@ -243,6 +261,12 @@ class Ledger:
 
         As :meth:`Panel.saturating`; new queries are recorded. The name is None, which asks nothing,
         if no query ends at the cap.
+
+        Args:
+            question: A statement or a partition, as for :func:`saturating`.
+            cap: The loss that every response ends at: one for all subjects, or a column.
+            seeds: Seeds of questions with more than two answers: one for all, or a column.
+            subjects: Subjects, by default all.
         """
         names = subject_names(self._reader, subjects)
         with self._reader.reading() as engine:
@@ -271,6 +295,12 @@ class Ledger:
 
         A device gets its reservation when it syncs. Until it has answered or declined, its subject
         is asked nothing else. The same key again returns what became of the request.
+
+        Args:
+            query: A query, its name, or a column of names with an entry for each subject.
+            subjects: Device subjects, by default all.
+            key: The idempotency key; by default a new one.
+            progress: Called with the number of finished subjects and of all.
         """
         key, names = read_key(key), subject_names(self._reader, subjects, DEVICE)
         queries, query_indices = read_queries(self._reader, query, len(names))
@@ -315,6 +345,16 @@ class Ledger:
 
         They were given, so they count; the result says which of them the filter accepts. A subject
         may appear more than once.
+
+        Args:
+            query: A query, its name, or a column of names with an entry for each subject.
+            responses: A column of responses, with an entry for each subject.
+            subjects: Imported subjects, by default all.
+            key: The idempotency key; by default a new one.
+            progress: Called with the number of finished subjects and of all.
+
+        Returns:
+            Whether the filter accepts each response.
         """
         key, names = read_key(key), subject_names(self._reader, subjects, IMPORTED, repeated=True)
         queries, query_indices = read_queries(self._reader, query, len(names))
@@ -337,8 +377,12 @@ class Ledger:
     ) -> Replies:
         """Simulate a round: reserve, draw responses in this process, record them.
 
-        For simulated subjects. ``values`` has the value of every subject, as for
-        :meth:`Panel.ask`; only the draw of a response looks at them.
+        Args:
+            query: A query, its name, or a column of names with an entry for each subject.
+            values: The value of every subject, as for :meth:`Panel.ask`. Only the draw reads them.
+            subjects: Simulated subjects, by default all.
+            key: The idempotency key; by default a new one.
+            progress: Called with the number of finished subjects and of all.
         """
         secret = Secret(values)
         del values  # so that no traceback that prints local variables can show it

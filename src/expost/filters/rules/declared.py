@@ -75,6 +75,11 @@ class Declared(Rule):
     def most(cls, epsilon: ExactLike, delta: ExactLike, query_epsilon: ExactLike) -> Declared:
         """Return the plan with the most queries of one epsilon that a budget allows.
 
+        Args:
+            epsilon: The budget.
+            delta: The delta of the budget.
+            query_epsilon: The epsilon of every query.
+
         >>> Declared.most(epsilon="5.08", delta="1e-6", query_epsilon="0.1")
         Declared(111 of 0.1)
         """

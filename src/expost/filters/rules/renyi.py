@@ -64,6 +64,11 @@ class Renyi(Martingale):
     def for_plan(cls, epsilon: ExactLike, delta: ExactLike, query_epsilon: ExactLike) -> Renyi:
         """Choose the order that accepts the most queries of about ``query_epsilon`` on a budget.
 
+        Args:
+            epsilon: The budget.
+            delta: The delta of the budget.
+            query_epsilon: The typical epsilon of a query.
+
         >>> Renyi.for_plan(epsilon="5.08", delta="1e-6", query_epsilon="0.1")
         Renyi(order=6.319)
         """

@@ -220,6 +220,18 @@ def gaussian(
     ``epsilon`` and ``delta``: then sigma is the smallest decimal of four digits at which the
     sampled noise is (ε, δ)-LDP.
 
+    Args:
+        weights: The weight of each coordinate by its name; a list on a box without names.
+        intercept: The constant of the score.
+        range: The least and the largest score.
+        grid: The distance between neighboring responses.
+        sigma: The standard deviation of the noise before rounding.
+        epsilon: The privacy parameter, exact: ``"0.1"`` is 1/10.
+        delta: The delta that goes with epsilon.
+
+    Raises:
+        InvalidInput: Both sigma and epsilon are given, or neither, or epsilon without delta.
+
     >>> gaussian({"age": 1}, range=(0, 120), grid=1, epsilon="1", delta="1e-6")
     Gaussian(1 weight in [0, 120], grid=1, sigma=507, delta=0.000001)
     """

@@ -182,6 +182,11 @@ class ClampedNoise:
 def geometric(*, range: Sequence[int], sensitivity: ExactLike, epsilon: ExactLike) -> Geometric:
     """Ask for the value, an integer, with two-sided geometric noise, clamped to a range.
 
+    Args:
+        range: The least and the largest response, two integers.
+        sensitivity: The largest difference between two values.
+        epsilon: The privacy parameter, exact: ``"0.1"`` is 1/10.
+
     >>> geometric(range=(0, 10), sensitivity=10, epsilon="1")
     Geometric([0, 10], sensitivity=10, epsilon=1)
     """

@@ -131,6 +131,13 @@ def laplace(
 
     All scores must be in the range, whose ends are multiples of the grid.
 
+    Args:
+        weights: The weight of each coordinate by its name; a list on a box without names.
+        intercept: The constant of the score.
+        range: The least and the largest score.
+        grid: The distance between neighboring responses.
+        epsilon: The privacy parameter, exact: ``"0.1"`` is 1/10.
+
     >>> laplace({"age": 1}, range=(0, 120), grid=1, epsilon="1")
     Laplace(1 weight in [0, 120], grid=1, epsilon=1)
     """

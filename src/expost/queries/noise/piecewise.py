@@ -319,8 +319,16 @@ def piecewise(
     """Ask for a weighted sum of coordinates, clipped to a range, on a grid, with noise.
 
     The ends of the range are multiples of the grid. The response is an integer, which ``estimate``
-    of the query turns into an unbiased estimate of the score. ``window`` is by default that of the
-    paper, e^(-epsilon/2) times the number of steps.
+    of the query turns into an unbiased estimate of the score.
+
+    Args:
+        weights: The weight of each coordinate by its name; a list on a box without names.
+        intercept: The constant of the score.
+        range: The two ends that scores are clipped to.
+        grid: The distance between neighboring scores after rounding.
+        window: The number of likely responses, in steps of the grid; by default that of the paper,
+            e^(-epsilon/2) times the number of steps.
+        epsilon: The privacy parameter, exact: ``"0.1"`` is 1/10.
 
     >>> piecewise({"age": 1}, range=(0, 120), grid=1, epsilon="1")
     Piecewise(1 weight clipped to [0, 120], grid=1, window=73, epsilon=1)

@@ -64,6 +64,12 @@ def duchi(
 ) -> Duchi:
     """Ask for an unbiased estimate of a weighted sum, clipped to a range.
 
+    Args:
+        weights: The weight of each coordinate by its name; a list on a box without names.
+        intercept: The constant of the score.
+        range: The two ends that scores are clipped to.
+        epsilon: The privacy parameter, exact: ``"0.1"`` is 1/10.
+
     >>> duchi({"age": 1}, range=(0, 100), epsilon="1")
     Duchi(1 weight in [0, 100], epsilon=1)
     """

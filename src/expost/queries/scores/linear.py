@@ -145,9 +145,13 @@ def linear(
 ) -> Linear:
     """Ask for one bit about a weighted sum of coordinates; the response is an end of its range.
 
-    ``weights`` go by name if the coordinates have names, and by position in a plain box. ``range``
-    is by default the exact range of the score on the domain. With ``clip``, scores beyond the range
-    count as its nearest end; otherwise there must be none.
+    Args:
+        weights: The weight of each coordinate by its name; a list on a box without names.
+        intercept: The constant of the score.
+        range: The two possible responses; by default the exact range of the score on the domain.
+        clip: Whether scores beyond the range count as its nearest end; by default there must be
+            none.
+        epsilon: The privacy parameter, exact: ``"0.1"`` is 1/10.
 
     >>> linear({"age": 0.0855, "sex": 0.4617}, range=(0, 12), clip=True, epsilon="1")
     Linear(2 weights clipped to [0, 12], epsilon=1)

@@ -48,7 +48,10 @@ class Logistic(Regression):
 def logistic(weights: WeightsLike, *, intercept: float = 0, epsilon: ExactLike) -> Logistic:
     """Ask for one bit about a logistic regression; the response is 0 or 1.
 
-    ``weights`` go by name if the coordinates have names, and by position in a plain box.
+    Args:
+        weights: The weight of each coordinate by its name; a list on a box without names.
+        intercept: The constant of the score.
+        epsilon: The privacy parameter, exact: ``"0.1"`` is 1/10.
 
     >>> logistic({"age": -0.059, "sex": -1.456}, intercept=6.177, epsilon="1")
     Logistic(2 weights, epsilon=1)

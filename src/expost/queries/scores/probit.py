@@ -47,7 +47,10 @@ class Probit(Regression):
 def probit(weights: WeightsLike, *, intercept: float = 0, epsilon: ExactLike) -> Probit:
     """Ask for one bit about a probit regression; the response is 0 or 1.
 
-    ``weights`` go by name if the coordinates have names, and by position in a plain box.
+    Args:
+        weights: The weight of each coordinate by its name; a list on a box without names.
+        intercept: The constant of the score.
+        epsilon: The privacy parameter, exact: ``"0.1"`` is 1/10.
 
     >>> probit({"age": -0.03, "sex": -0.8}, intercept=2.1, epsilon="1")
     Probit(2 weights, epsilon=1)

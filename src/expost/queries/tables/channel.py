@@ -138,6 +138,15 @@ def channel(
     With ``delta`` the channel is charged the least ε at which it is (ε, δ)-LDP. If many values
     have equal rows, give a row for each class of values, and with ``of`` the class of each value.
 
+    Args:
+        probabilities: A row for each value, a column for each response.
+        responses: The responses; by default a frame's column names, or 0, 1, ….
+        delta: The channel is charged the least ε at which it is (ε, δ)-LDP.
+        of: The class of each value, if there is a row for each class of values.
+
+    Raises:
+        InvalidInput: A row does not sum to one, or an entry is not a probability.
+
     >>> channel([["2/5", "3/5"], ["1/2", "1/2"]])
     Channel(2 values, 2 responses)
     >>> channel([["2/5", "3/5"], ["1/2", "1/2"]], of=[0, 0, 1, 0])

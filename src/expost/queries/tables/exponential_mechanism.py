@@ -168,7 +168,11 @@ def exponential_mechanism(
 ) -> ExponentialMechanism:
     """Ask for a response by its utility: a row per value of the domain, a column per response.
 
-    Utilities are exact: ``0.1`` is 1/10. Without names the responses are 0, 1, ….
+    Args:
+        utility: Rows of numbers; they are exact, so ``0.1`` is 1/10.
+        responses: The responses; by default 0, 1, ….
+        sensitivity: How much the utility of a response may differ between two values.
+        epsilon: The privacy parameter, exact: ``"0.1"`` is 1/10.
 
     >>> exponential_mechanism([[1, 0], [0, 1]], sensitivity=1, epsilon="1")
     ExponentialMechanism(2 values, 2 responses, sensitivity=1, epsilon=1)

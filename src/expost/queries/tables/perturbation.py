@@ -107,6 +107,11 @@ def perturbation(
 ) -> Perturbation:
     """Ask for one bit about a score per value of the domain, in the order of its values.
 
+    Args:
+        scores: A number for each value of the domain.
+        range: The two possible responses, with all scores between them.
+        epsilon: The privacy parameter, exact: ``"0.1"`` is 1/10.
+
     >>> perturbation([0, 0.5, 1], range=(0, 1), epsilon="1")
     Perturbation(3 scores in [0, 1], epsilon=1)
     """

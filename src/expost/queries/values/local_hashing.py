@@ -144,6 +144,11 @@ class _HashedLikelihood(Pairwise):
 def local_hashing(*, seed: str, buckets: int, epsilon: ExactLike) -> LocalHashing:
     """Ask for the bucket of a value with noise; the seed of the hash has hexadecimal digits.
 
+    Args:
+        seed: The seed of the hash, in hexadecimal digits; a different one for each subject.
+        buckets: The number of responses, from 2 on.
+        epsilon: The privacy parameter, exact: ``"0.1"`` is 1/10.
+
     >>> local_hashing(seed="5eed", buckets=4, epsilon="1")
     LocalHashing(4 buckets, epsilon=1)
     """
