@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import subprocess
 import sys
@@ -27,6 +28,14 @@ def test_a_room_names_what_it_offers() -> None:
     for name in ROOMS:
         room = getattr(xp, name)
         assert all(hasattr(room, offered) for offered in room.__all__), name
+
+
+@pytest.mark.parametrize("name", FIRST)
+def test_a_first_name_explains_its_parameters(name: str) -> None:
+    offered = getattr(xp, name)
+    if not (isinstance(offered, type) and issubclass(offered, Exception)):
+        explained = re.findall(r"^    \**(\w+): ", inspect.getdoc(offered) or "", re.MULTILINE)
+        assert set(inspect.signature(offered).parameters) <= set(explained)
 
 
 def test_other_names_are_not_there() -> None:

@@ -320,6 +320,9 @@ def transcript_of(source: object) -> Transcript:
 def load_transcript(path: PathLike) -> Transcript:
     """Read a transcript file, strictly: unknown fields and duplicate keys are errors.
 
+    Args:
+        path: The file.
+
     >>> import tempfile
     >>> from pathlib import Path
     >>> import expost as xp

@@ -248,14 +248,16 @@ def load_answers(
 ) -> Answers:
     """Read the answers of many subjects from a table of responses and a file of queries.
 
-    ``data`` is a file (CSV, JSON Lines or Parquet) or a table in memory, as for :class:`Answers`.
-    It has the columns ``subject``, ``query`` and ``response``, and perhaps ``outcome``; others are
-    ignored. ``queries`` is a JSON file: ``{"version": 1, "domain": …, "queries": {"id": {…}, …}}``.
-    An error names the row, counted from 1 below the header. ``complete`` and ``filter`` are those
-    of :class:`Answers`.
+    The table has the columns ``subject``, ``query`` and ``response``, and perhaps ``outcome``;
+    others are ignored. An error names the row, counted from 1 below the header.
 
-    ``data`` may also be a folder of transcripts, see :func:`load_folder`, which says by itself what
-    was asked: ``queries`` may be left out there, and ``filter`` is not taken.
+    Args:
+        data: A file (CSV, JSON Lines or Parquet) or a table in memory, as for :class:`Answers`; or
+            a folder of transcripts, as for :func:`load_folder`.
+        queries: A JSON file, ``{"version": 1, "domain": …, "queries": {"id": {…}, …}}``; optional
+            for a folder of transcripts.
+        complete: Whether these are all the responses, as for :class:`Answers`.
+        filter: The filter that decided, as for :class:`Answers`; transcripts have their own.
 
     >>> import tempfile
     >>> from pathlib import Path

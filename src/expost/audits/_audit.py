@@ -69,24 +69,28 @@ def audit(
 ) -> Audit:
     """Decide every exchange of every subject of a log again, on what came before it.
 
-    ``answers`` is a log: a file (CSV, JSON Lines or Parquet), a folder of such files, or a frame or
-    a mapping of columns, with a row per response and the columns ``subject``, ``order`` (the number
-    of the exchange in the subject's transcript, from 1), ``query`` (an id) and ``response``. Rows
-    may be in any order. ``queries`` is the file of queries, as for :func:`load_answers`. It may
-    also be a folder of transcripts, or :class:`Answers`, whose rows are in the order of the
-    exchanges; both bring their queries along.
+    A log has a row per response and the columns ``subject``, ``order`` (the number of the exchange
+    in the subject's transcript, from 1), ``query`` (an id) and ``response``. Rows may be in any
+    order. Only logs in files take ``memory`` and ``resume``; all others are audited in memory.
 
-    ``filter`` is what was promised. On a box, ``gap`` and ``nodes`` are as for :func:`replay`.
-    ``progress`` is called with how much is done, and how much there is.
+    If a row cannot be used, the error lists such rows, and no subject is audited. The same holds
+    for entries of a folder that are not read, except hidden ones, and for copies of a transcript.
+    Proof: docs/theory/audits.md.
 
-    A log in files that would take more than ``memory`` bytes, 2 GiB by default, is worked on in
-    parts. With a folder to ``resume`` from, parts that are done are kept there, and an audit that
-    was interrupted goes on where it was; if the log has changed since, it starts again. Everything
-    else is audited in memory and refuses both arguments.
-
-    If any row cannot be used, it is an error that lists such rows, and nobody is audited. The same
-    holds for entries of a folder that are not read, except hidden ones, and for copies of a
-    transcript. Proof: docs/theory/audits.md.
+    Args:
+        answers: The log: a file (CSV, JSON Lines or Parquet), a folder of such files, a frame, or a
+            mapping of columns; a folder of transcripts; or :class:`Answers`, in the order of the
+            exchanges.
+        queries: The file of queries, as for :func:`load_answers`. Folders of transcripts and
+            :class:`Answers` have their own.
+        filter: The filter that was promised.
+        gap: The largest width of a loss on a box, in nats.
+        nodes: The most nodes of all decisions about a subject, as for :func:`replay`.
+        memory: The most bytes for the rows of a log in files, by default 2 GiB; a larger log is
+            processed in parts.
+        resume: A folder for finished parts of a log in files. An interrupted audit continues from
+            there, and starts again if the log has changed.
+        progress: A function that is called with the finished and the total amount of work.
 
     >>> import expost as xp
     >>> query = xp.randomized_response(epsilon=1)
@@ -136,10 +140,15 @@ def audit_spark(
 ) -> Audit:
     """Audit a log on Spark, as :func:`audit` does, if one machine does not hold it.
 
-    ``dataframe`` is one of Spark, with the columns ``subject``, ``order``, ``query`` and
-    ``response``. Rows are brought together by subject, and decided where they are: workers need
-    expost with its extra ``frames``. The result has a row per subject and is collected here. It is
-    that of :func:`audit`, to the bit.
+    Rows are grouped by subject, and the workers decide: they need expost with its extra ``frames``.
+    The result has a row per subject and is collected here. It is that of :func:`audit`, to the bit.
+
+    Args:
+        dataframe: The log, as a frame of Spark with the columns of :func:`audit`.
+        queries: The file of queries.
+        filter: The filter that was promised.
+        gap: The largest width of a loss on a box, in nats.
+        nodes: The most nodes of all decisions about a subject, as for :func:`replay`.
     """
     require_polars()
     plan = _plan(queries, filter, Effort(gap, nodes))

@@ -130,11 +130,14 @@ def realized_losses(
     domains and attributes, and for unclipped linear queries on a box of real coordinates, all
     subjects are computed at once; in other cases each tally of responses is searched once.
 
-    :func:`load_answers` reads answers from files. ``progress`` is called with the number of
-    subjects done and their total.
+    It warns if the answers are incomplete: queries may depend on responses that are not in the
+    table, and then the loss of a part does not bound what that part reveals.
 
-    It warns if the answers are incomplete: what was asked may depend on responses that are not in
-    the table, and then the loss of a part does not bound what that part reveals.
+    Args:
+        answers: The answers; :func:`load_answers` reads them from files.
+        gap: The largest width of a loss on a box, in nats.
+        nodes: The most nodes of each search on a box; by default work is limited instead.
+        progress: A function that is called with the number of finished subjects and their total.
 
     >>> import expost as xp
     >>> query = xp.channel([["3/4", "1/4"], ["1/4", "3/4"]])

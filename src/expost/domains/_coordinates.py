@@ -92,6 +92,9 @@ def categories(*labels: str) -> Categories:
 
     A score has a weight for each label; labels that it does not name have weight 0.
 
+    Args:
+        labels: The labels.
+
     >>> import expost as xp
     >>> xp.Box(region=xp.categories("north", "south", "islands"))
     Box(region=categories[north, south, islands])
@@ -101,6 +104,10 @@ def categories(*labels: str) -> Categories:
 
 def integers(lower: int, upper: int) -> Integers:
     """Declare an integer coordinate of a :class:`Box`, between two bounds, both included.
+
+    Args:
+        lower: The smallest value.
+        upper: The largest value.
 
     >>> import expost as xp
     >>> xp.Box(children=xp.integers(0, 20))

@@ -21,8 +21,14 @@ class ApproximateFilter(CompositionFilter):
 
     The rule counts every query that was answered, including those that only the Bayesian filter
     accepted: from the first such query on, the Bayesian filter decides alone. While the rule
-    accepts, losses are its costs; after that they are realized losses. ``inner`` is the rule, by
-    default :meth:`Mixture.for_budget`. Proof: docs/theory/approximate.md.
+    accepts, losses are its costs; after that they are realized losses. Proof:
+    docs/theory/approximate.md.
+
+    Args:
+        epsilon: The ε of the budget in nats, exact as written.
+        delta: The δ of the budget.
+        inner: The composition rule, by default :meth:`Mixture.for_budget`.
+        ratio: The budget as e^epsilon, instead of ``epsilon``.
 
     >>> import expost as xp
     >>> filter_ = xp.ApproximateFilter(epsilon=1, delta="1e-6")

@@ -20,6 +20,10 @@ class BasicFilter(Filter):
 
     Proof: docs/theory/filters.md.
 
+    Args:
+        epsilon: The budget in nats, exact as written.
+        ratio: The budget as e^epsilon, instead of ``epsilon``.
+
     >>> import expost as xp
     >>> query = xp.randomized_response(epsilon=1)
     >>> transcript = xp.Transcript(xp.FiniteSet(["no", "yes"])).add(query, "yes").add(query, "no")

@@ -19,6 +19,10 @@ class SimplifiedFilter(Filter):
 
     It is cheaper than :class:`BayesianFilter` and accepts no more. Proof: docs/theory/filters.md.
 
+    Args:
+        epsilon: The budget in nats, exact as written.
+        ratio: The budget as e^epsilon, instead of ``epsilon``.
+
     >>> import expost as xp
     >>> query = xp.randomized_response(epsilon=1)
     >>> transcript = xp.Transcript(xp.FiniteSet(["no", "yes"])).add(query, "yes").add(query, "no")

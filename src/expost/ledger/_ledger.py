@@ -84,8 +84,13 @@ class Ledger:
     durable. A request has an idempotency key: the same key again returns what became of it.
 
     Any number of processes may read a ledger. One process at a time writes; it claims the ledger
-    with its first write. Threads may share one ledger. ``checkpoint`` is the file that reveals a
-    rollback, by default next to the database.
+    with its first write. Threads may share one ledger.
+
+    Args:
+        database: The SQLite file, or the URL of a PostgreSQL database.
+        checkpoint: The file that reveals a rollback, by default next to the database.
+        source: The source of randomness of :meth:`ask`, by default that of the operating system.
+        search: The effort of searches on a box, and the number of processes for them.
 
     >>> import tempfile
     >>> from pathlib import Path

@@ -101,6 +101,10 @@ class Odometer(Account):
     :meth:`add` costs one pass over a finite domain. Over a box, a loss is searched for when it is
     first needed.
 
+    Args:
+        transcript: The transcript so far.
+        effort: The limits of searches on a box.
+
     >>> import expost as xp
     >>> start = xp.Odometer(xp.Transcript(xp.FiniteSet(["no", "yes"])))
     >>> query = xp.randomized_response(epsilon="1/2")

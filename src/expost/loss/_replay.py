@@ -150,14 +150,17 @@ def replay(
 ) -> Replay:
     """Check whether the budget of a transcript was respected, by deciding every exchange again.
 
-    ``history`` is a transcript, a session or an odometer. Another ``filter`` replays what it would
-    have made of these queries and responses: it accepts all before ``first_refused``.
-    On a box, ``gap`` is for the losses, and all decisions together share ``nodes``. More nodes can
-    turn undecided into respected or not respected, and never one of those into the other. On a
-    finite domain everything is decided, unless the exact comparisons of a very long transcript take
-    more than ``nodes``: each counts as one for every four different responses, and as 12 for every
-    step of a value that changes. ``progress`` is called with the number of exchanges decided and
-    their total.
+    On a box, more nodes can turn undecided into respected or not respected, and never one of those
+    into the other. On a finite domain everything is decided, unless the exact comparisons of a very
+    long transcript take more than ``nodes``: each counts as one for every four different responses,
+    and as 12 for every step of a value that changes.
+
+    Args:
+        history: A transcript, a session or an odometer.
+        filter: Another filter to replay; it accepts all exchanges before ``first_refused``.
+        gap: The largest width of a loss on a box, in nats.
+        nodes: The most nodes of all decisions together.
+        progress: A function that is called with the number of decided exchanges and their total.
 
     >>> import expost as xp
     >>> query = xp.randomized_response(epsilon=1)

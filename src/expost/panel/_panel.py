@@ -39,15 +39,19 @@ class Panel:
     The verbs are those of a :class:`Session`: :meth:`decide` says who would answer, :meth:`ask`
     draws and records the responses of those who do, and :meth:`record` takes in what devices drew
     and sent. All of them take a query for everybody, or a column of query ids. Decisions and losses
-    are those of a session for each subject, worked out in arrays.
+    are those of a session for each subject, computed in arrays.
 
     A panel keeps no values. :meth:`ask` takes them each time, and nothing but the draw of a
     response looks at them.
 
-    ``subjects`` are names: texts or integers. ``queries`` gives queries their ids; others go by
-    their content ids. ``source`` is where randomness comes from, by default the operating system;
-    a seeded one is for simulations. On a box, where losses are searched for, ``search`` says how
-    hard, and in how many processes.
+    Args:
+        domain: The values that every subject may have.
+        filter: The privacy filter of each subject.
+        subjects: Their names: texts or integers.
+        queries: Queries by their ids; others are identified by their content ids.
+        source: The source of randomness, by default that of the operating system; a seeded one is
+            for simulations.
+        search: The effort of searches on a box, and the number of processes for them.
 
     >>> import expost as xp
     >>> panel = xp.Panel(

@@ -76,6 +76,11 @@ def plot(result: object, ax: Axes | None = None, *, delta: ExactLike | None = No
     The legend stands above the axes, and some labels beside them. On a figure of your own,
     ``plt.subplots(1, 2, figsize=(12, 4), layout="constrained")`` makes room for them.
 
+    Args:
+        result: The result to draw.
+        ax: Axes of matplotlib, by default new ones.
+        delta: A δ at which composition rules are drawn next to the loss.
+
     >>> import expost as xp
     >>> transcript = xp.Transcript(xp.FiniteSet(["no", "yes"]), xp.BayesianFilter(epsilon=2))
     >>> axes = xp.plot(transcript.add(xp.randomized_response(epsilon=1), "yes"))

@@ -35,7 +35,7 @@ def from_sklearn(
     range: Sequence[float] | None = None,
     clip: bool = False,
 ) -> Linear | Logistic | Probit:
-    r"""The query that asks for one bit about what a fitted model predicts of the subject.
+    r"""Make a query for one bit about the prediction of a fitted model for the subject.
 
     A linear regression becomes :func:`linear`, with ``range`` and ``clip`` as there. A binary
     classifier whose probability is the logistic curve of its ``decision_function`` becomes
@@ -55,6 +55,14 @@ def from_sklearn(
 
     On :class:`Attributes` the features are attributes of numbers, and the query is asked about
     these: ``from_sklearn(model, person, 1).about("age", "visits")``.
+
+    Args:
+        model: A fitted regression or classifier, or a pipeline that ends in one.
+        domain: The domain whose coordinates are the features of the model.
+        epsilon: The guarantee of the query in nats, exact as written.
+        features: The names of the features, if the model was fitted on an array.
+        range: The two ends of the prediction, as for :func:`linear`.
+        clip: Whether predictions beyond the range count as its nearest end.
     """
     expect(domain, Domain, "a FiniteSet, Attributes or a Box")
     with at("model"):

@@ -124,7 +124,11 @@ def _parity(bits: int) -> int:
 
 
 def hadamard_response(*, order: int, epsilon: ExactLike) -> HadamardResponse:
-    """Ask for a column of a Hadamard matrix; its order is a power of 2 above the number of values.
+    """Ask for a column of a Hadamard matrix.
+
+    Args:
+        order: The order of the matrix: a power of 2 above the number of values.
+        epsilon: The guarantee of the query in nats, exact as written.
 
     >>> hadamard_response(order=8, epsilon="1")
     HadamardResponse(order 8, epsilon=1)

@@ -81,6 +81,9 @@ class _RandomizedLikelihood(Pairwise):
 def randomized_response(epsilon: ExactLike) -> RandomizedResponse:
     """Answer truthfully with odds e^epsilon against any other value of the domain.
 
+    Args:
+        epsilon: The guarantee of the query in nats, exact as written.
+
     >>> randomized_response(epsilon="0.1")
     RandomizedResponse(epsilon=0.1)
     """

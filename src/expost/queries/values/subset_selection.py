@@ -230,6 +230,10 @@ def rank_of_indices(indices: Sequence[int], count: int) -> int:
 def subset_selection(*, size: int, epsilon: ExactLike) -> SubsetSelection:
     """Ask for a subset of the values, by their indices; it more likely has the true value.
 
+    Args:
+        size: The number of values in a response; best near k / (e^epsilon + 1) for k values.
+        epsilon: The guarantee of the query in nats, exact as written.
+
     >>> subset_selection(size=3, epsilon="1")
     SubsetSelection(3 values, epsilon=1)
     """

@@ -166,7 +166,10 @@ class NoisyBits(Pmf):
 def unary_encoding(*, variant: str = "optimized", epsilon: ExactLike) -> UnaryEncoding:
     """Ask for a string of noisy bits, one per value of the domain, in its order.
 
-    The variant is ``"symmetric"`` (SUE, basic RAPPOR) or ``"optimized"`` (OUE).
+    Args:
+        variant: ``"symmetric"`` (SUE, basic RAPPOR) or ``"optimized"`` (OUE), whose estimates have
+            less variance.
+        epsilon: The guarantee of the query in nats, exact as written.
 
     >>> unary_encoding(epsilon="1")
     UnaryEncoding(optimized, epsilon=1)
