@@ -50,8 +50,13 @@ def report(results: Tree, drawn: Mapping[str, Drawn], *, content_id: str, date: 
         ],
         file="results.json",
         date=date,
-        content_id=content_id,
-        content="SHA-256 of results.json; sha256sum results.json prints the same digits.",
+        ids=[
+            (
+                "content id",
+                content_id,
+                "SHA-256 of results.json; sha256sum results.json prints the same digits.",
+            )
+        ],
         budget=_budgets(results),
     )
 

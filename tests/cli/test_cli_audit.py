@@ -13,6 +13,7 @@ import pytest
 
 import expost as xp
 from support.answer_logs import Logged, Rows
+from support.page_checks import checked
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -204,6 +205,33 @@ def test_the_page_says_what_was_found_in_words_figures_and_tables(run: Run, tmp_
     # The same log gives the same page.
     assert run(*arguments, "-o", out, "--date", "2026-11-17")[0] == 1
     assert (out / "audit.html").read_text("utf-8") == text
+
+
+def test_the_page_names_what_was_audited_and_the_limits_of_the_audit(
+    run: Run, tmp_path: Path
+) -> None:
+    honest = some_honest(3)
+    more = {"a rather long name of a question about smoking": xp.randomized_response("0.25")}
+    logged = Logged(honest.domain, {**honest.queries, **more}, honest.rows)
+    out, arguments = tmp_path / "out", files(logged, tmp_path)
+    assert run(*arguments, "-o", out)[0] == 0
+    page = checked((out / "audit.html").read_text("utf-8"))
+    facts = page.facts
+    assert (facts["domain"], facts["budget"]) == ("one of 2: no or yes", "1 (bayesian filter)")
+    assert (facts["questions"], facts["expost version"]) == ("2", xp.__version__)
+    assert ["q", "the value itself, at epsilon 0.5"] in page.rows
+    assert ["a rather lon…bout smoking", "the value itself, at epsilon 0.25"] in page.rows
+    (limits,) = [block for block in page.all("ul") if "asked its filter" in block.text]
+    assert len(limits.all("li")) == 5
+    # Of many questions the first are named.
+    more = {f"q{index}": xp.randomized_response(epsilon=1) for index in range(30)}
+    many = Logged(honest.domain, {**logged.queries, **more}, honest.rows)
+    many.save_queries(tmp_path / "many.json")
+    arguments[3] = tmp_path / "many.json"
+    assert run(*arguments, "-o", out)[0] == 0
+    page = checked((out / "audit.html").read_text("utf-8"))
+    assert "The first 20 questions with their epsilons; 12 more exist." in page.text
+    assert len([row for row in page.rows if row[1].startswith("the value itself")]) == 20
 
 
 def a_folder(folder: Path, subjects: int) -> list[Any]:

@@ -116,4 +116,14 @@ def test_every_class_and_margin_of_a_chart_is_in_the_style_sheet() -> None:
         Chart(X, Axis("", 0, 1, ticks), []).margin
         for ticks in ((), [(0.0, "0.5")], [(0.0, "1 0 0 12")])
     ]
-    assert margins == list(EDGES)
+    above = Chart(X, Axis("", 0, 1, [(0.0, "a name")]), [], names_above=True)
+    assert [*margins, above.margin] == list(EDGES)
+
+
+def test_names_above_their_bars_are_drawn_from_the_left_edge_without_a_line() -> None:
+    rows = Axis("", -0.5, 0.5, [(0.0, "a design")])
+    svg = drawn(Chart(X, rows, [HorizontalBars([(0, 1)], "grey")], names_above=True))
+    (name,) = [text for text in svg.iter("text") if text.text == "a design"]
+    assert "x" not in name.attrib
+    assert float(name.attrib["dy"]) < 0
+    assert all(line.attrib["y1"] == "100%" for line in svg.iter("line"))

@@ -29,8 +29,7 @@ HEAD: dict[str, Any] = {
     "verdict": "In a sentence.",
     "file": "study.json",
     "date": "2026-11-17",
-    "content_id": "0123456789ab" + "c" * 52,
-    "content": "The digest of the study; sha256sum prints it.",
+    "ids": [("content id", "0123456789ab" + "c" * 52, "The digest; sha256sum FILE prints it too.")],
     "budget": "2 (bayesian filter)",
     "facts": [("subjects", "12")],
 }
@@ -76,7 +75,11 @@ def test_text_is_never_part_of_the_page() -> None:
             figure(CHART, alt=hostile, caption=hostile, data_table=table(["a"], [[hostile]]))
         ),
     ]
-    head: dict[str, Any] = {**dict.fromkeys(HEAD, hostile), "facts": [(hostile, hostile)]}
+    head: dict[str, Any] = {
+        **dict.fromkeys(HEAD, hostile),
+        "facts": [(hostile, hostile)],
+        "ids": [(hostile, hostile, hostile)],
+    }
     tree = parsed(page(*parts, **head))
     assert not tree.all("script")
     shown = hostile.replace("ε = ", "ε\xa0=\xa0").replace(" %", "\xa0%")

@@ -208,6 +208,7 @@ def test_the_report_needs_no_other_file_and_has_words_for_every_picture(out: Pat
         "date": DATE,
         "content id": hashlib.sha256((out / "results.json").read_bytes()).hexdigest(),
         "budget": "up to 1 (linear), up to 1 (logistic), 4 (health)",
+        "expost version": xp.__version__,
     }
 
 

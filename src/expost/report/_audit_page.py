@@ -37,6 +37,9 @@ __all__ = [
 ]
 
 _MISSING = "Answers that are not in the log. It has to be complete."
+_IDENTIFIED = (
+    "SHA-256 of all audited files: log, queries and filter. To compare it, audit the files again."
+)
 _NAMED = 20
 """The longest list of subjects or questions."""
 
@@ -67,9 +70,7 @@ def audit_page(audit: Audit, *, name: str, date: str, content_id: str) -> str:
         lead=lead,
         file=name,
         date=date,
-        content_id=content_id,
-        content="SHA-256 of all audited files: log, queries and filter. To compare it, audit the "
-        "same files again.",
+        ids=[("content id", content_id, _IDENTIFIED)],
         budget=budget_text(audit.filter),
         facts=_list_facts(audit),
     )
@@ -100,7 +101,7 @@ def verdict_facts(audit: Audit) -> Iterator[tuple[str, str]]:
         yield "undecided", format_count(audit.undecided, "subject")
     yield "largest loss now", _format_largest(audit, "upper")
     yield "largest peak", _format_largest(audit, "peak")
-    yield "basic composition", f"{_format_largest(audit, 'basic')} at most"
+    yield "largest basic", _format_largest(audit, "basic")
 
 
 def scope_notes(audit: Audit | None) -> Iterator[str]:

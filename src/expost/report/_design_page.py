@@ -195,8 +195,13 @@ def design_page(design: Design, *, name: str, date: str, content_id: str) -> str
         lead=lead,
         file=name,
         date=date,
-        content_id=content_id,
-        content="SHA-256 of the study file; sha256sum FILE prints the same digits.",
+        ids=[
+            (
+                "content id",
+                content_id,
+                "SHA-256 of the study file; sha256sum FILE prints the same digits.",
+            )
+        ],
         budget=f"{with_unit(f'{float(study.epsilon):g}')} for each subject{delta}",
         facts=[
             ("subjects", f"{study.subjects:,}"),

@@ -272,6 +272,9 @@ def loss_sentences(explanation: Explanation) -> Iterator[str]:
         return
     replay, loss = explanation.replay, explanation.loss
     basic = basic_text(explanation.basic, replay.odometer.transcript)
+    if loss.lower == math.inf:
+        yield "All of these responses together rule a value out, so their loss is unbounded."
+        return
     yield (
         f"All of these responses together reveal at most {with_unit(format_amount(loss))}; "
         f"basic composition charges {basic}."

@@ -133,8 +133,7 @@ def learned_page(
         lead=lines[1:],
         file=name,
         date=date,
-        content_id=transcript.content_id,
-        content=COMPARE_TRANSCRIPTS,
+        ids=[("content id", transcript.content_id, COMPARE_TRANSCRIPTS)],
         budget=budget_text(filter_),
         facts=[
             *([] if filter_ is None else [("budget respected", replay.respected_text)]),

@@ -37,6 +37,15 @@ from expost.report._transcript_page import learned_table, odometer_figure
 
 __all__ = ["OneSubject", "ledger_page"]
 
+_POLICY_ID = (
+    "SHA-256 of the study's name, domain and filter, fixed before the first answer. "
+    "expost ledger status LEDGER prints it."
+)
+_CONTENT_ID = (
+    "The root of the hash chain: SHA-256 of everything recorded up to the last commit. "
+    "expost ledger report LEDGER -o PAGE --json prints it as root."
+)
+
 
 @dataclass(frozen=True, slots=True)
 class OneSubject:
@@ -84,9 +93,10 @@ def ledger_page(
         lead=lead,
         file=name,
         date=date,
-        content_id=study.root,
-        content="The root of the hash chain: SHA-256 of everything that was recorded, in order. "
-        "expost ledger report LEDGER -o PAGE --json prints it; it changes with every commit.",
+        ids=[
+            ("policy id", study.policy_id, _POLICY_ID),
+            ("content id", study.root, _CONTENT_ID),
+        ],
         budget=budget_text(study.filter),
         facts=_list_facts(study),
     )
@@ -128,7 +138,6 @@ def _summarize(study: StudySummary) -> Iterator[str]:
 
 
 def _list_facts(study: StudySummary) -> Iterator[tuple[str, str]]:
-    yield "policy", study.policy_id
     yield "commits", f"{study.commits:,}"
     yield "subjects", f"{study.subjects:,}"
     yield "suspended", format_count(len(study.audit.suspended), "subject")
@@ -256,9 +265,5 @@ def _list_checks(study: StudySummary) -> Iterator[str]:
     yield (
         "The filter of the policy decided every answer again, after all earlier answers of the "
         "same subject. That needs no secret."
-    )
-    yield (
-        "The policy id is a digest of the domain and the filter, which have not changed since "
-        "before the first answer."
     )
     yield from scope_notes(study.audit.audit)

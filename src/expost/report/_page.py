@@ -115,8 +115,7 @@ def page(
     lead: Iterable[str] = (),
     file: str,
     date: str,
-    content_id: str,
-    content: str,
+    ids: Iterable[tuple[str, str, str]],
     budget: str,
     facts: Iterable[tuple[str, str]] = (),
 ) -> str:
@@ -130,8 +129,7 @@ def page(
         lead: A few more results, each in a short line.
         file: The name of the file that the page describes.
         date: The date of the page.
-        content_id: The content id.
-        content: The content that the id identifies, and how to compare it, in a sentence.
+        ids: Names, digits and explanations of digests: the content, and how to compare it.
         budget: The budget, in words.
         facts: Other facts, by name.
     """
@@ -153,7 +151,7 @@ def page(
 <h1>{text(about)}</h1>
 <p class="verdict{" breach" * breach}" role="note">{text(verdict)}</p>
 {"".join(f'<p class="lead">{text(line)}</p>' for line in lead)}
-{_write_facts(known, content_id, content)}
+{_write_facts(known, ids)}
 </header>
 <main>
 {sections}
@@ -243,20 +241,21 @@ def _escape_plain(content: object) -> str:
 
 
 _SHOWN = 12
-"""Digits of a content id that are always shown."""
+"""Digits of a digest that are always shown."""
 
 
-def _write_facts(pairs: Iterable[tuple[str, str]], content_id: str, content: str) -> str:
-    """Write facts by name in two columns, and the content id with its explanation."""
-    cells = [(name, text(fact)) for name, fact in pairs]
-    id_cell = (
-        f"{text(content_id[:_SHOWN])}… <span class='note'>{text(content)}</span>"
-        f"<details><summary>All digits</summary>{text(content_id)}</details>"
-    )
-    rows = (
-        f'<tr><th scope="row">{text(name)}</th><td>{cell}</td></tr>'
-        for name, cell in [*cells, ("content id", id_cell)]
-    )
+def _write_facts(facts: Iterable[tuple[str, str]], ids: Iterable[tuple[str, str, str]]) -> str:
+    """Write facts by name in two columns, then digests: shortened, explained and in full."""
+    cells = [(name, text(fact)) for name, fact in facts]
+    cells += [
+        (
+            name,
+            f'{text(digits[:_SHOWN])}… <span class="note">{text(explanation)}</span>'
+            f"<details><summary>All digits</summary>{text(digits)}</details>",
+        )
+        for name, digits, explanation in ids
+    ]
+    rows = (f'<tr><th scope="row">{text(name)}</th><td>{cell}</td></tr>' for name, cell in cells)
     return f'<table class="facts"><tbody>{"".join(rows)}</tbody></table>'
 
 

@@ -72,8 +72,7 @@ def transcript_page(
         lead=filter(None, lead),
         file=name,
         date=date,
-        content_id=replay.odometer.transcript.content_id,
-        content=COMPARE_TRANSCRIPTS,
+        ids=[("content id", replay.odometer.transcript.content_id, COMPARE_TRANSCRIPTS)],
         budget=budget_text(explanation.filter),
         facts=_list_facts(explanation, losses),
     )
