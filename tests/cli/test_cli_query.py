@@ -69,6 +69,16 @@ CASES: dict[str, tuple[str, Query]] = {
         "--weight a=1 --range 0..10 --grid 1 --epsilon 1",
         xp.piecewise({"a": 1}, range=(0, 10), grid=1, epsilon=1),
     ),
+    "warner": ("--p 0.7", xp.queries.warner("0.7")),
+    "forced_response": (
+        "--truth 0.75 --yes 1/6 --responses n,y",
+        xp.queries.forced_response("0.75", yes="1/6", responses=["n", "y"]),
+    ),
+    "crosswise": ("--epsilon 1", xp.queries.crosswise(epsilon=1)),
+    "unrelated_question": (
+        "--p 0.7 --prevalence 0.1",
+        xp.queries.unrelated_question("0.7", prevalence="0.1"),
+    ),
 }
 
 

@@ -795,8 +795,12 @@ ERRORS = [
         "domain.json: 'kind' is missing",
     ),
     (
+        "import other_pairs.csv --subject who --response output -o new.csv",
+        "other_pairs.csv: no column 'who'; there are 'input', 'output'",
+    ),
+    (
         "check-client other_pairs.csv --query query.json --domain domain.json",
-        "other_pairs.csv: row 2: input: is not in the domain",
+        "other_pairs.csv: row 2 below the header: input: is not in the domain",
     ),
     ("reproduce quadratic", "experiment: must be one of linear, logistic, health, examples, all"),
     ("reproduce linear --runs 0", "runs: must be at least 1"),

@@ -71,7 +71,7 @@ def test_what_was_learned_says_what_the_prior_takes_for_granted(tmp_path: Path) 
     ("text", "message"),
     [
         ("regoin,count\nnorth,1\n", "has no column for any of region, smokes, age, mood"),
-        ("region,count\nwest,1\n", "row 1: is not a value of the domain"),
+        ("region,count\nwest,1\n", "row 1 below the header: is not a value of the domain"),
         ("region,region,count\nnorth,north,1\n", "column 'region' appears twice"),
         ("region\nnorth\n", "must have one of the columns probability, count"),
         ("smokes,count\nno,1\n", "the changes of smokes are limited"),

@@ -10,10 +10,20 @@ from expost.answers._columns import (
     parse_spelling,
     response_position,
 )
-from expost.answers._outcomes import DECLINED, HIDDEN, MISSING, OUTCOME, REFUSED, UNANSWERED
+from expost.answers._import import UNKNOWN, ImportedAnswers, import_answers
+from expost.answers._outcomes import (
+    ANSWERED,
+    DECLINED,
+    HIDDEN,
+    MISSING,
+    OUTCOME,
+    REFUSED,
+    UNANSWERED,
+)
 from expost.answers._queries_file import queries_from_json, queries_to_json
 
 __all__ = [
+    "ANSWERED",
     "COLUMNS",
     "DECLINED",
     "HIDDEN",
@@ -21,13 +31,16 @@ __all__ = [
     "OUTCOME",
     "REFUSED",
     "UNANSWERED",
+    "UNKNOWN",
     "Answers",
     "Attempt",
+    "ImportedAnswers",
     "PartialView",
     "Subject",
     "column_values",
     "encode_column",
     "encode_parsed_column",
+    "import_answers",
     "no_such_query",
     "parse_spelling",
     "queries_from_json",

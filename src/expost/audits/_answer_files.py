@@ -17,7 +17,6 @@ import os
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
@@ -34,7 +33,7 @@ from expost.files.canonical import json_text
 from expost.files.durable import save
 from expost.files.kinds import QUERIES, read_replaceable
 from expost.files.regular import read_file, read_text
-from expost.files.tables import read_table, write_table
+from expost.files.tables import read_table, table_errors, write_table
 from expost.filters import Filter
 from expost.numbers import Nats
 from expost.queries import Query
@@ -285,20 +284,8 @@ def load_answers(
     read_answers = partial(Answers, complete=complete, filter=filter)
     if not isinstance(data, (str, os.PathLike)):
         return read_answers(domain, by_id, data)
-    with at(os.fspath(data), ": "), _below_header(Path(data)):
+    with table_errors(data):
         return read_answers(domain, by_id, read_table(Path(data), COLUMNS, (OUTCOME,)))
-
-
-@contextmanager
-def _below_header(data: Path) -> Iterator[None]:
-    """Say from where the rows of CSV are counted: an editor counts the header too."""
-    try:
-        yield
-    except InvalidInput as error:
-        if data.suffix != ".csv":
-            raise
-        location = re.sub(r"^row \d+", r"\g<0> below the header", error.location)
-        raise InvalidInput(error.reason, location) from None
 
 
 def save_queries(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
+from keyword import iskeyword
 from typing import Any
 
 import click
@@ -33,7 +34,8 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.summaries:
             return None
-        module = import_module(f"{self._package}.{cmd_name.replace('-', '_')}")
+        module_name = cmd_name.replace("-", "_") + "_" * iskeyword(cmd_name)
+        module = import_module(f"{self._package}.{module_name}")
         command: click.Command = module.command
         return command
 

@@ -13,7 +13,7 @@ from expost.cli._outputs import Result, prints_result
 from expost.client_checks import ClientCheck, Contradiction, check_client
 from expost.domains import Domain
 from expost.errors import at
-from expost.files.tables import read_csv
+from expost.files.tables import read_csv, table_errors
 from expost.numbers import read_confidence
 from expost.report._formatting import format_amount, value_text
 
@@ -46,7 +46,7 @@ def command(pairs: Path, query: Path, domain: Path, confidence: str, permanent: 
     with at(str(domain), ": "):
         values = read_domain(domain)
     claim = read_query(query, values)
-    with at(str(pairs), ": "):
+    with table_errors(pairs):
         table = read_csv(pairs, (*values.called("input"), "output", "subject"))
         check = check_client(claim, values, table, confidence=level, permanent=permanent)
     return Result(check.tree(), _describe_check(check), exit_code=check.refuted)

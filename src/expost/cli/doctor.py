@@ -26,6 +26,7 @@ from expost.files.regular import can_be_written, open_for_reading, others_may_re
 __all__ = ["command"]
 
 EXTRAS = {
+    "excel": "spreadsheets in expost import",
     "frames": "Parquet files",
     "ledger": "ledgers on SQLite",
     "plot": "pictures",
@@ -34,7 +35,10 @@ EXTRAS = {
 }
 """What each extra is for."""
 
-_MODULES = {"scikit-learn": "sklearn"}  # all others are imported by the name of their package
+_MODULES = {
+    "python-calamine": "python_calamine",
+    "scikit-learn": "sklearn",
+}  # all others are imported by the name of their package
 _COMPILER = ("llvmlite", "numba")
 _REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(?:\[\w+\])?>=(?P<least>[\d.]+)(?P<marker>.*)")
 _EXTRA = re.compile(r"extra == '(?P<extra>[\w-]+)'")

@@ -22,7 +22,7 @@ from expost.cli._parsing import (
     parse_numbers,
     parse_range,
 )
-from expost.domains import Domain, join_names
+from expost.domains import Domain, FiniteSet, join_names
 from expost.errors import InvalidInput, at, unknown_name
 from expost.files.canonical import json_text, readable_tree
 from expost.files.durable import create
@@ -35,7 +35,8 @@ from expost.report._formatting import query_in_words
 
 __all__ = ["command"]
 
-_KINDS = [kind for kind in FAMILIES if hasattr(queries, kind)]  # others may have been registered
+# Others may have been registered.
+_KINDS = [*(kind for kind in FAMILIES if hasattr(queries, kind)), *queries.SURVEY_DESIGNS]
 
 _OPTIONS = {"weights": "--weight", "probabilities": "--row", "utility": "--row"}
 """Repeatable options, by the parameter that they make. Other options have its name."""
@@ -119,6 +120,14 @@ class _Listing(click.Command):
     metavar="LIST",
     help="Classes of the values (0,0,1), if there is one --row for each class.",
 )
+@click.option("--p", metavar="P", help="Probability of the sensitive question or statement.")
+@click.option(
+    "--prevalence", metavar="P", help="Share of yes among answers to a harmless question."
+)
+@click.option("--truth", metavar="P", help="Probability of the true answer.")
+@click.option(
+    "--yes", metavar="P", help="Probability of yes if a response is forced. Default: 1/2."
+)
 @click.option("--sensitivity", metavar="S", help="Largest distance between two values.")
 @click.option("--variant", type=click.Choice(list(VARIANTS)), help="Variant of unary encoding.")
 @click.option("--size", metavar="N", help="Number of values in a subset.")
@@ -159,6 +168,9 @@ def command(
     query = _build_query(
         kind, {name: value for name, value in values.items() if value or value == ""}
     )
+    fits = ""
+    if kind in queries.SURVEY_DESIGNS:
+        fits = f": {query_in_words(query, FiniteSet((0, 1)))}"
     if about is not None:
         query = query.about(*read_attributes(about), at=step)
     elif step is not None:
@@ -166,7 +178,6 @@ def command(
     if query.epsilon is not None and (large := large_text("an epsilon of", Nats(query.epsilon))):
         warn(large)
     tree = readable_tree(query.tagged_tree())
-    fits = ""
     if asked_of is not None:
         with at(str(asked_of), ": "):
             domain = read_domain(asked_of)

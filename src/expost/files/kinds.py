@@ -17,6 +17,7 @@ from expost.files.regular import LARGEST, open_regular, read_text
 from expost.files.tables import parquet_columns
 
 __all__ = [
+    "ANSWERS",
     "AUDIT_SUMMARY",
     "AUDIT_TABLE",
     "CHECKPOINT",
@@ -47,6 +48,7 @@ QUERY = "a query"
 STUDY = "a study"
 PAGE = "a page of expost"
 PICTURE = "a picture"
+ANSWERS = "a table of answers"
 LOSSES = "a table of losses"
 SYNC_ANSWERS = "a file of sync answers"
 RECEIPTS = "a file of receipts"
@@ -73,6 +75,7 @@ _FIELDS = {
 """Fields that identify each kind, in the order in which the kinds are tried."""
 
 _COLUMNS = {
+    ANSWERS: {"subject", "order", "query", "response"},
     LOSSES: {"subject", "lower", "upper", "exchanges", "basic"},
     RUNS: {"experiment", "run", "account"},
     AUDIT_TABLE: {"subject", "answers", "loss now", "budget respected"},

@@ -6,6 +6,8 @@ CSV and JSON Lines need nothing else; Parquet needs polars, which comes with the
 from __future__ import annotations
 
 import csv
+import os
+import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -34,6 +36,7 @@ __all__ = [
     "read_csv",
     "read_table",
     "separator_hint",
+    "table_errors",
     "table_format",
     "write_csv",
     "write_table",
@@ -70,6 +73,18 @@ def table_format(path: PathLike) -> str:
     if suffix not in _READERS:
         raise InvalidInput(f"the name of a table must end in {', '.join(_READERS)}")
     return suffix
+
+
+@contextmanager
+def table_errors(path: PathLike) -> Iterator[None]:
+    """Put the name of a table in front of errors; say from where the rows of CSV are counted."""
+    try:
+        yield
+    except InvalidInput as error:
+        location = error.location
+        if Path(path).suffix.lower() == ".csv":  # an editor counts the header too
+            location = re.sub(r"^row \d+", r"\g<0> below the header", location)
+        raise type(error)(error.reason, location).within(os.fspath(path), ": ") from None
 
 
 @contextmanager

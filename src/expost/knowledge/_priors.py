@@ -12,7 +12,7 @@ from expost._types import PathLike
 from expost.domains import Attributes, Box, Categories, Domain, FiniteSet, Part, join_names
 from expost.errors import InvalidInput, at, expect
 from expost.files.reading import NumberText, number
-from expost.files.tables import read_csv
+from expost.files.tables import read_csv, table_errors
 from expost.knowledge._belief import MISS, Belief, read_amount
 from expost.knowledge._grammar import coordinate_names
 from expost.knowledge._record_belief import RecordBelief
@@ -48,7 +48,7 @@ def load_prior(path: PathLike, domain: Domain) -> Belief | RecordBelief | Sample
     """
     expect(path, (str, os.PathLike), "the name of a file")
     expect(domain, Domain, "a FiniteSet, Attributes or a Box")
-    with at(os.fspath(path), ": "):
+    with table_errors(path):
         names = (*coordinate_names(domain), *_WEIGHTS)
         table = read_csv(Path(path), names)
         columns = {name: column for name, column in table.items() if name in names}
@@ -84,7 +84,7 @@ def _samples(box: Box, columns: Columns) -> Samples:
     names = coordinate_names(box)
     points: list[list[Any]] = []
     for index, row in enumerate(_rows(columns, names), start=1):
-        with at(f"row {index}"):
+        with at(f"row {index}", ": "):
             point = [
                 row[name] if isinstance(side, Categories) else _read_number(row[name], name)
                 for name, side in zip(names, box.sides, strict=True)
@@ -105,7 +105,7 @@ def _belief(domain: FiniteSet, columns: Columns) -> Belief:
     weights = [Fraction(0)] * len(domain)
     row_of_position: dict[int, int] = {}
     for index, row in enumerate(rows, start=1):
-        with at(f"row {index}"):
+        with at(f"row {index}", ": "):
             position = _position(domain, row)
             if position in row_of_position:
                 raise InvalidInput(f"repeats the value of row {row_of_position[position]}")

@@ -49,6 +49,13 @@ from expost.queries.tables._table import TableLikelihood
 from expost.queries.tables.channel import Channel, channel
 from expost.queries.tables.exponential_mechanism import ExponentialMechanism, exponential_mechanism
 from expost.queries.tables.perturbation import Perturbation, perturbation
+from expost.queries.tables.survey_designs import (
+    SURVEY_DESIGNS,
+    crosswise,
+    forced_response,
+    unrelated_question,
+    warner,
+)
 from expost.queries.values.hadamard_response import HadamardResponse, hadamard_response
 from expost.queries.values.local_hashing import LocalHashing, local_hashing
 from expost.queries.values.randomized_response import RandomizedResponse, randomized_response
@@ -58,6 +65,7 @@ from expost.queries.values.unary_encoding import UnaryEncoding, unary_encoding
 __all__ = [
     "FAMILIES",
     "LARGEST_EPSILON",
+    "SURVEY_DESIGNS",
     "About",
     "BitProbabilities",
     "BoxLikelihood",
@@ -96,9 +104,11 @@ __all__ = [
     "channel",
     "check_query",
     "common_part",
+    "crosswise",
     "delta_at",
     "duchi",
     "exponential_mechanism",
+    "forced_response",
     "gaussian",
     "geometric",
     "hadamard_response",
@@ -120,6 +130,8 @@ __all__ = [
     "subset_selection",
     "two_weights",
     "unary_encoding",
+    "unrelated_question",
+    "warner",
 ]
 
 Family = TypeVar("Family", bound=Query)

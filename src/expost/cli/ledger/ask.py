@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any, assert_never
@@ -21,8 +20,9 @@ from expost.cli.ledger._options import (
     round_query,
 )
 from expost.domains import Attributes, Box, Categories, Domain, FiniteSet
-from expost.errors import InvalidInput, at
+from expost.errors import InvalidInput
 from expost.files.regular import others_may_read
+from expost.files.tables import table_errors
 from expost.session._secret import NotCopyable
 
 __all__ = ["command"]
@@ -54,7 +54,7 @@ def read_values(file: Path, domain: Domain) -> tuple[list[Subject], SecretRows]:
     if others_may_read(file.stat()):
         warn(f"{file} is readable by others; run chmod 600 {file}")
     cells, changing = _list_columns(domain)
-    with at(os.fspath(file), ": "):
+    with table_errors(file):
         table = read_columns(file, [_SUBJECT, *cells])
         texts = file.suffix.lower() == ".csv"
         columns = [

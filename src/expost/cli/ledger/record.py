@@ -10,7 +10,7 @@ from expost.cli._inputs import read_columns
 from expost.cli._options import path
 from expost.cli._outputs import Result, count_lines, prints_result, progress_line
 from expost.cli.ledger._options import Open, find_query, ledger, round_query
-from expost.errors import at
+from expost.files.tables import table_errors
 
 __all__ = ["command"]
 
@@ -36,7 +36,7 @@ def command(open_: Open, table: Path, query: str, key: str) -> Result:
     """
     with open_() as study, progress_line() as line:
         wanted = find_query(study, query)
-        with at(str(table), ": "):
+        with table_errors(table):
             columns = read_columns(table, ["subject", "response"])
             subjects, responses = columns["subject"], columns["response"]
             progress = line.counts("subjects")

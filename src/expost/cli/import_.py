@@ -1,0 +1,146 @@
+"""``expost import``: make a clean table of answers from an exported survey."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from expost.answers import (
+    ANSWERED,
+    DECLINED,
+    MISSING,
+    REFUSED,
+    UNKNOWN,
+    ImportedAnswers,
+    import_answers,
+)
+from expost.cli._inputs import option_names
+from expost.cli._options import file_option, out_option, path
+from expost.cli._outputs import Result, check_output, prints_result
+from expost.errors import at
+from expost.files.durable import create
+from expost.files.kinds import ANSWERS
+from expost.files.tables import table_format, write_table
+from expost.numbers import exact
+
+__all__ = ["command"]
+
+_OPTIONS = {name: f"--{name}" for name in ("response", "refused", "declined", "missing", "sheet")}
+
+
+@click.command("import")
+@click.argument("file", type=path, metavar="FILE")
+@click.option("--subject", metavar="COLUMN", required=True, help="Column of subject names.")
+@click.option("--query", metavar="COLUMN", help="Column of queries, if each row is one response.")
+@click.option(
+    "--response",
+    metavar="COLUMN",
+    multiple=True,
+    required=True,
+    help="Column of responses. Without --query, one option for each query, named by its column.",
+)
+@click.option(
+    "--order-by",
+    metavar="COLUMN",
+    help="Column that orders the responses of a subject: numbers, dates or Week 3. Default: rows.",
+)
+@click.option("--refused", metavar="WORD", multiple=True, help="Response of a refused query.")
+@click.option("--declined", metavar="WORD", multiple=True, help="Response of a declined query.")
+@click.option(
+    "--missing", metavar="WORD", multiple=True, help="Response that is missing, as empty cells are."
+)
+@click.option("--ignore-case", is_flag=True, help="Join subjects whose names differ only in case.")
+@click.option("--sheet", metavar="NAME", help="Sheet of a spreadsheet. Default: the first.")
+@click.option(
+    "--epsilon", metavar="E", help="Epsilon of every query, to write into a new file of queries."
+)
+@out_option("TABLE", "Table of answers (.csv, .jsonl or .parquet).", default="answers.csv")
+@file_option(
+    "--queries",
+    "QUERIES",
+    "File of queries (JSON) to write, unless it exists.",
+    default="queries.json",
+)
+@prints_result
+def command(
+    file: Path,
+    subject: str,
+    query: str | None,
+    response: tuple[str, ...],
+    order_by: str | None,
+    refused: tuple[str, ...],
+    declined: tuple[str, ...],
+    missing: tuple[str, ...],
+    ignore_case: bool,
+    sheet: str | None,
+    epsilon: str | None,
+    out: Path,
+    queries: Path,
+) -> Result:
+    """Make a clean table of answers from an exported survey.
+
+    FILE is a CSV file with any separator, or a spreadsheet. The command prints everything that it
+    changed or left out. It also writes a first file of queries; complete every "?" in it.
+    """
+    check_output(out, ANSWERS, file, queries)
+    with at(str(out), ": "):
+        table_format(out)
+    if epsilon is not None:
+        with at("--epsilon"):
+            exact(epsilon)
+    with option_names(_OPTIONS):
+        imported = import_answers(
+            file,
+            subject=subject,
+            query=query,
+            response=response,
+            order_by=order_by,
+            refused=refused,
+            declined=declined,
+            missing=missing,
+            ignore_case=ignore_case,
+            sheet=sheet,
+        )
+    new_queries = not queries.exists()
+    if new_queries:
+        with at(str(queries), ": "):
+            create(queries, imported.queries_document(epsilon or UNKNOWN))
+    write_table(imported.table, out)
+    lines: list[str | tuple[str, ...]] = [
+        *_describe_counts(imported),
+        *(f"- {remark}" for remark in imported.remarks),
+        f"The table is in {out}.",
+        *_describe_next_step(imported, queries, new=new_queries, epsilon=epsilon),
+    ]
+    counts = {outcome: imported.count(outcome) for outcome in _OUTCOMES}
+    tree = {
+        "subjects": len(set(imported.table["subject"])),
+        "queries": imported.queries,
+        **counts,
+        "remarks": imported.remarks,
+    }
+    return Result(tree, lines)
+
+
+_OUTCOMES = (ANSWERED, REFUSED, DECLINED, MISSING)
+
+
+def _describe_counts(imported: ImportedAnswers) -> Iterator[tuple[str, str]]:
+    yield "subjects", f"{len(set(imported.table['subject'])):,}"
+    yield "queries", f"{len(imported.queries):,}"
+    for outcome in _OUTCOMES:
+        if outcome == ANSWERED or imported.count(outcome):
+            yield outcome, f"{imported.count(outcome):,}"
+
+
+def _describe_next_step(
+    imported: ImportedAnswers, queries: Path, *, new: bool, epsilon: str | None
+) -> Iterator[str]:
+    if not new:
+        yield f"{queries} already exists and was not changed."
+    elif epsilon is None or not all(imported.labels.values()):
+        yield f'{queries} is new. Complete every "?" in it, and check each kind and its values.'
+    else:
+        yield f"{queries} is new: randomized response for every query. Check that this is right."
