@@ -325,7 +325,7 @@ def _problem(row: str) -> str:
         return _SUBJECT
     for name in ("query", "response"):
         value = fields.get(name)
-        if isinstance(value, bool) or (isinstance(value, list) and any(map(_is_bool, value))):
+        if bool in map(type, value if isinstance(value, list) else [value]):
             return f"{name}: must be a label or a number, not true or false"
     return ""
 
@@ -337,7 +337,3 @@ def _is_name(value: Any) -> bool:
         return False
     # Half of a surrogate pair is no text: polars reads all of them as one character.
     return value.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in value)
-
-
-def _is_bool(value: Any) -> bool:
-    return isinstance(value, bool)

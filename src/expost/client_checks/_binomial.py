@@ -42,9 +42,8 @@ def tail(trials: int, hits: int, probability: float) -> float:
     error = _ROUNDING * (magnitude - first - log_of_misses)
     total, terms = _sum_after(trials, hits, probability)
     # A term is a product of up to this many rounded factors.
-    share = (
-        math.exp(min(0.0, choices + first + log_of_misses + error)) * total * (1 + terms * 2.0**-48)
-    )
+    largest_term = math.exp(min(0.0, choices + first + log_of_misses + error))
+    share = largest_term * total * (1 + terms * 2.0**-48)
     return min(1.0, max(_NEVER, up(up(share))))
 
 
@@ -81,15 +80,8 @@ def _log_choices(trials: int, hits: int) -> tuple[float, float]:
 def _log_factorial(n: int) -> float:
     """Return a lower bound on log(n!), too low by less than 1/(1260·n^5), up to rounding."""
     # Stirling's series is enveloping: the error has the sign of the next term and is smaller.
-    return math.fsum(
-        (
-            (n + 0.5) * math.log(n),
-            -n,
-            0.5 * math.log(2 * math.pi),
-            1 / (12 * n),
-            -1 / (360 * float(n) ** 3),
-        )
-    )
+    correction = 1 / (12 * n), -1 / (360 * float(n) ** 3)
+    return math.fsum([(n + 0.5) * math.log(n), -n, 0.5 * math.log(2 * math.pi), *correction])
 
 
 def smallest_share(trials: int, hits: int, error: float) -> float:

@@ -120,20 +120,19 @@ class ClientCheck:
     def tree(self) -> dict[str, Any]:
         """Return the outcome as JSON."""
         best = self.shown
-        return plain_tree(
-            {
-                "refuted": self.refuted,
-                "confidence": float(self.confidence),
-                "reports": self.reports,
-                "inputs": self.inputs,
-                "intervals": self.intervals,
-                "claimed_epsilon": self.claimed.nearest,
-                "shown_epsilon": best.epsilon if best else 0.0,
-                "shown_by": best and best.tree(),
-                "changed_rows": self.changed,
-                "contradictions": [contradiction.tree() for contradiction in self.contradictions],
-            }
-        )
+        tree = {
+            "refuted": self.refuted,
+            "confidence": float(self.confidence),
+            "reports": self.reports,
+            "inputs": self.inputs,
+            "intervals": self.intervals,
+            "claimed_epsilon": self.claimed.nearest,
+            "shown_epsilon": best.epsilon if best else 0.0,
+            "shown_by": best and best.tree(),
+            "changed_rows": self.changed,
+            "contradictions": [contradiction.tree() for contradiction in self.contradictions],
+        }
+        return plain_tree(tree)
 
 
 def check_client(
@@ -197,20 +196,15 @@ def check_client(
         intervals=intervals,
         claimed=query.ceiling(domain),
         shown=_shown(tested_events, values, error),
-        contradictions=tuple(
-            Contradiction(
-                name,
-                value,
-                hits,
-                trials,
-                claimed,
-                smallest_share(trials, hits, error),
-                largest_share(trials, hits, error),
-            )
-            for _, (name, value, hits, trials, claimed) in clearest
-        ),
+        contradictions=tuple(_contradiction(cell, error) for _, cell in clearest),
         changed=changed,
     )
+
+
+def _contradiction(cell: _Cell, error: float) -> Contradiction:
+    _, _, hits, trials, _ = cell
+    ends = smallest_share(trials, hits, error), largest_share(trials, hits, error)
+    return Contradiction(*cell, *ends)
 
 
 def _is_pooled(event: Event) -> bool:
