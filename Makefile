@@ -76,6 +76,7 @@ check: setup
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/python tests/lint_names.py
+	@$(BIN)/python tests/lint_prose.py
 
 format: setup
 	@$(BIN)/ruff check --fix

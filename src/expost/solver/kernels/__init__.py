@@ -2,7 +2,7 @@
 
 A *problem* is always to maximize Σ m_i ψ_i(t_i), t = A x + c, over a box with real and integer
 coordinates. Every ψ is increasing, convex left of τ and concave right of it; or it is straight
-but for a kink or two jumps: TENT, VALLEY, WINDOW, HOLE; or a parabola: HILL, BOWL. One that is FLAT
+with a kink or two jumps: TENT, VALLEY, WINDOW, HOLE; or a parabola: HILL, BOWL. One that is FLAT
 is zero, and its t has to be 1, as the number of categories of a value. A *node* is a box
 [l, u] on x and intervals [L, U] on t; of a convex sum it is the corners of that. For any
 multipliers λ, curvatures q, centre x̂ and diagonal D ≥ 0 with D - Σ q_i a_i a_iᵀ positive
