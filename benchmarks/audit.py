@@ -63,9 +63,7 @@ def _compare_with_bare(log: Path, queries: Path, runs: int) -> float:
     print(
         f"  audit            {ours / bare:5.2f} × the bare read, sort and group (limit {LIMIT:g})"
     )
-    print(
-        f"  not respected    {audit.broken:,} subjects, {audit.exhausted:,} with nothing remaining"
-    )
+    print(f"  not respected    {audit.broken:,} subjects, {audit.used_up:,} with nothing remaining")
     return ours / bare
 
 

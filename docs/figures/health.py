@@ -90,7 +90,7 @@ def main() -> None:
         "undecided": found.undecided,
         "median": frame["upper"].median(),
         "largest": frame["peak"].max(),
-        "exhausted": found.exhausted,
+        "used_up": found.used_up,
     }
     NUMBERS.write_text(json.dumps(numbers, indent=1) + "\n", encoding="utf-8")
 

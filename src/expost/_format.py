@@ -1,4 +1,4 @@
-"""Counts, nats, shares and lists as text."""
+"""Counts, nats, factors, shares and lists as text, in one module for commands and pages."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ from decimal import Decimal
 
 __all__ = [
     "align_columns",
+    "format_confidence",
     "format_count",
+    "format_factor",
     "format_integer",
     "format_list",
     "format_nats",
     "format_percent",
+    "format_remaining",
+    "format_share",
     "shorten",
 ]
 
@@ -44,6 +48,39 @@ def format_nats(amount: float) -> str:
     '1.09861'
     """
     return f"{amount:.6g}"
+
+
+def format_remaining(nats: float, budget: float = 1.0) -> str:
+    """Format what remains of a budget; as 0 what rounded weights leave of a spent one.
+
+    Weights are rounded so that a query reveals a little less than its epsilon.
+
+    >>> format_remaining(0.25), format_remaining(4e-12)
+    ('0.25', '0')
+    """
+    return "0" if nats < 1e-9 * budget else format_nats(nats)
+
+
+def format_factor(nats: float, digits: int = 3) -> str:
+    """Format the factor by which an amount of privacy can change odds.
+
+    >>> format_factor(1), format_factor(8), format_factor(800)
+    ('2.72', '2,981', 'e^800')
+    """
+    if nats > math.log(1e6):
+        return f"e^{format_nats(nats)}"
+    factor = math.exp(nats)
+    return f"{factor:,.0f}" if factor >= 100 else f"{factor:.{digits}g}"
+
+
+def format_confidence(confidence: float) -> str:
+    """Format a confidence: ``95 %``."""
+    return f"{100 * confidence:.6g} %"
+
+
+def format_share(share: float) -> str:
+    """Format a share of a budget or of a cost, with three digits: ``33.3 %``."""
+    return f"{100 * share:.3g} %"
 
 
 def format_percent(share: float) -> str:

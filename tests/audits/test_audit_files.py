@@ -108,7 +108,7 @@ def test_a_row_that_cannot_be_used_is_named_and_nobody_is_audited(
     (bad,) = caught.value.rows
     assert (bad.file, bad.row) == (str(folder / "b.csv"), 8)
     assert bad.reason == BAD[row]
-    assert str(caught.value).startswith("1 row cannot be used, so nobody was audited: ")
+    assert str(caught.value).startswith("1 row cannot be used, so no subject was audited: ")
 
 
 def test_of_many_bad_rows_the_first_are_listed(queries: Path, tmp_path: Path) -> None:

@@ -255,7 +255,7 @@ def test_a_budget_that_was_broken_on_the_way_is_broken_whatever_the_end(
     assert "the filter refuses exchange 2" in run("loss", path)[1]
     text = run("explain", path)[1]
     assert "was not respected: the filter refuses exchange 2." in text
-    assert "At its peak the loss was 3 nats; that it is 0 now is no excuse." in text
+    assert "At its peak the loss was 3 nats; its current value of 0 does not undo that." in text
 
 
 def test_labels_cannot_write_to_the_terminal(

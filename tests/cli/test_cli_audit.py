@@ -45,7 +45,7 @@ def test_an_audit_of_those_who_respected_their_budgets_writes_what_it_found(
     code, printed, err = run(*files(some_honest(20), tmp_path), "-o", out)
     assert (code, err) == (0, "")
     assert "respected          20 subjects, at every exchange" in printed
-    assert "not respected      nobody" in printed
+    assert "not respected      none" in printed
     names = ["audit.html", "losses.parquet", "summary.json"]
     assert sorted(file.name for file in out.iterdir()) == names
     table = polars.read_parquet(out / "losses.parquet")
@@ -93,7 +93,7 @@ def test_a_bad_row_is_listed_and_nothing_is_written(run: Run, tmp_path: Path) ->
     assert (code, printed) == (2, "")
     first, last = err.splitlines()
     assert first.startswith(f"expost: {tmp_path / 'log.csv'}: row 22: query: unknown query")
-    assert last.startswith("expost: 1 row cannot be used, so nobody was audited: ")
+    assert last.startswith("expost: 1 row cannot be used, so no subject was audited: ")
     assert not list(out.glob("*"))
 
 

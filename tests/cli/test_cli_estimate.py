@@ -78,7 +78,7 @@ def test_a_distribution_for_people(run: Run, habits: Path, queries: Path) -> Non
         "          subjects are drawn independently from the population that this is about",
         "          these are all responses that who was asked may depend on: all that a filter "
         "looked at",
-        "          nobody's value changed between responses, unless it is declared as changing",
+        "          no subject's value changed between responses, unless it is declared as changing",
     ]
     assert run(*arguments) == (0, out, "")  # the same seed draws the same subjects
 

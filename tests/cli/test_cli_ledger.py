@@ -177,7 +177,7 @@ def test_a_study_from_nothing_to_its_end(run: Run, do: Do, place: str) -> None:
     with xp.Ledger(place) as study:
         status, policy = study.status(), study.policy
         assert policy.content_id == created["policy_id"] == printed["policy_id"]
-    assert [row["exchanges"] for row in printed["each"]] == status.exchanges.tolist()
+    assert [row["exchanges"] for row in printed["by_subject"]] == status.exchanges.tolist()
     assert printed["answers"] == status.exchanges.sum()
     assert printed["answers"] + printed["refused"] == 33
     assert do("audit", place)["respected"] == 3
@@ -493,7 +493,7 @@ def test_subjects_come_from_tables_and_texts(run: Run, do: Do) -> None:
     assert do(*reserve, "--subjects", "more.csv")["counts"] == {"reserved": 2}
     printed = do(*reserve, "--subjects", "more.jsonl", "--subject", "7")
     assert [row["subject"] for row in printed["outcomes"]] == [7, "8"]
-    listed = do("status", "study.db", "--subjects", "more.txt", "--subject", "ann")["each"]
+    listed = do("status", "study.db", "--subjects", "more.txt", "--subject", "ann")["by_subject"]
     assert [row["subject"] for row in listed] == ["ann", "dan", "eve"]
     written("more.txt", "dan", "Ann")
     assert refused(run, "status", "study.db", "--subjects", "more.txt") == (

@@ -202,7 +202,7 @@ def test_bad_attempts_are_one_line() -> None:
     good = {"subject": ["ann", "bob"], "query": ["q"] * 2, "outcome": ["answered"] * 2}
     both = {"subject": ["ann"] * 3 + ["bob"], "query": ["q"] * 4}
     for attempts, message in [
-        ({**good, "outcome": ["answered", "no"]}, "attempts: row 2: outcome: must be one of answ"),
+        ({**good, "outcome": ["answered", "no"]}, "attempts: row 2: outcome: got 'no'; expected"),
         ({**good, "query": ["q", "x"]}, "attempts: row 2: query: unknown query"),
         ({**good, "subject": ["ann", "ann"]}, "attempts: subject 'bob' answered but has no row"),
         (

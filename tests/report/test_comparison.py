@@ -268,7 +268,7 @@ def test_it_says_which_accounting_is_next() -> None:
 
 
 def test_an_empty_transcript_has_no_last_query() -> None:
-    with pytest.raises(xp.InvalidInput, match="nothing was asked"):
+    with pytest.raises(xp.InvalidInput, match="has no exchanges"):
         xp.report.compare(xp.Odometer(asked()), epsilon=1)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expost._format import format_nats
+from expost._format import format_nats, format_remaining
 from expost._types import PathLike, Progress
 from expost.answers import Answers, queries_from_json
 from expost.audits._answer_files import LoadedTranscripts, group_identical, load_folder
@@ -236,7 +236,6 @@ _MOST_BINS = 100
 _EDGE_TOLERANCE = 1e-9
 
 # A weight that is rounded leaves so little of a budget that is spent.
-_NOTHING = 1e-9
 
 
 def is_used_up(remaining: Any, filter_: Filter) -> Any:
@@ -294,7 +293,7 @@ class Audit(ResultTable):
     ``lower``, ``upper``
         the loss now is between these; act on ``upper``.
     ``peak``
-        the largest loss on the way, at most.
+        the largest loss at any point, at most.
     ``basic``
         what basic composition says: the sum of the epsilons, rounded up.
     ``budget_respected``
@@ -346,7 +345,7 @@ class Audit(ResultTable):
         return len(self) - self.respected - self.undecided
 
     @cached_property
-    def exhausted(self) -> int:
+    def used_up(self) -> int:
         """The number of respected budgets of which less than a thousandth remains."""
         used_up = is_used_up(self.frame["remaining"], self.filter)
         return int((used_up & self.frame["budget_respected"].fill_null(False)).sum())
@@ -404,7 +403,7 @@ class Audit(ResultTable):
             "undecided": self.undecided,
             "broken": self.broken,
             "broken_subjects": self.broken_subjects(),
-            "exhausted": self.exhausted,
+            "used_up": self.used_up,
             "loss": {
                 "mean": _plain_number(frame["upper"].mean()),
                 "median": _plain_number(frame["upper"].median()),
@@ -440,7 +439,7 @@ class Audit(ResultTable):
                 Enclosure(record["lower"], record["upper"]).shown(),
                 format_nats(record["peak"]),
                 respected_cell(record["budget_respected"], record["first_refused"]),
-                format_nats(record["remaining"]) if record["remaining"] > _NOTHING else "0",
+                format_remaining(record["remaining"], self.filter.budget.nearest),
             )
 
         title = (

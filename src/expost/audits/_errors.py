@@ -68,7 +68,7 @@ class BadRows(InvalidInput):
         self.rows = self.details = rows
         self.count = count
         what = "row cannot be used" if count == 1 else "rows cannot be used"
-        super().__init__(f"{count:,} {what}, so nobody was audited: {rows[0]}")
+        super().__init__(f"{count:,} {what}, so no subject was audited: {rows[0]}")
 
     def within(self, location: str, joint: str = ".") -> Self:
         """Return this error unchanged: every row already names its file."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from expost._format import format_count
+from expost._format import format_count, format_nats
 from expost.audits._answer_files import transcript_files
 from expost.audits._audit import Audit, FilesRead, audit, audit_files_on_spark, is_transcript_folder
 from expost.audits._log import LogFiles
@@ -214,14 +214,18 @@ def audit_lines(result: Audit) -> Iterator[tuple[str, str]]:
     yield "respected", f"{_count_subjects(result.respected)}, at every exchange"
     yield "not respected", _count_subjects(result.broken)
     if result.undecided:
-        yield "undecided", f"{_count_subjects(result.undecided)}; more nodes (--nodes) may tell"
-    used = f"{_count_subjects(result.exhausted)}, with less than a thousandth of it remaining"
-    yield "used up", used if result.exhausted else "nobody"
+        yield (
+            "undecided",
+            f"{_count_subjects(result.undecided)}; more nodes (--nodes) may decide them",
+        )
+    used = f"{_count_subjects(result.used_up)}, with less than a thousandth of it remaining"
+    yield "used up", used if result.used_up else "none"
     loss, basic = (
-        {key: _format_amount(n) for key, n in summary[name].items()} for name in ("loss", "basic")
+        {key: format_nats(float(n)) for key, n in summary[name].items()}
+        for name in ("loss", "basic")
     )
     yield "loss", f"{loss['mean']} on average, {loss['median']} median, {loss['largest']} largest"
-    yield "at its peak", f"{_format_amount(summary['peak']['largest'])} largest"
+    yield "at its peak", f"{format_nats(float(summary['peak']['largest']))} largest"
     yield "basic composition", f"{basic['mean']} on average, {basic['largest']} largest"
     yield from _draw_histogram(result)
     for rank, row in enumerate(result.worst(5)):
@@ -255,11 +259,7 @@ def _name_subjects(names: list[str]) -> str:
 
 
 def _count_subjects(count: int) -> str:
-    return format_count(count, "subject") if count else "nobody"
-
-
-def _format_amount(amount: float | str) -> str:
-    return amount if isinstance(amount, str) else format_amount(amount)
+    return format_count(count, "subject") if count else "none"
 
 
 def _draw_histogram(result: Audit) -> Iterator[tuple[str, str]]:

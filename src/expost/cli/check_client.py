@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from expost._format import format_confidence
 from expost.cli._inputs import read_domain, read_query
 from expost.cli._options import file_option, path
 from expost.cli._outputs import Result, prints_result
@@ -73,7 +74,7 @@ def _describe_check(check: ClientCheck) -> Iterator[tuple[str, str]]:
         yield "contradiction", _describe_contradiction(contradiction, domain)
     if len(check.contradictions) > 3:
         yield "", "and more (--json)"
-    confidence = f"{float(100 * check.confidence):g} %"
+    confidence = format_confidence(float(check.confidence))
     yield "confidence", f"{confidence}, all {check.intervals:,} intervals together"
 
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import click
 
+from expost._format import format_remaining
 from expost.cli._inputs import read_query
 from expost.cli._options import next_query, search_options, transcript_file
 from expost.cli._outputs import Result, prints_result, with_progress
 from expost.errors import at
 from expost.filters import Filter
-from expost.filters._decision import remaining_text
 from expost.filters._outcomes import outcome_text, undecided_text
 from expost.loss import Odometer
 from expost.queries import Query
@@ -59,7 +59,7 @@ def command(file: Path, query: Path, effort: Effort) -> Result:
             (f"{decision.held} now", format_amount(decision.loss)),
             (f"{decision.held} at worst", worst),
             ("budget", filter_.limit),
-            ("remaining", remaining_text(decision.remaining, decision.budget)),
+            ("remaining", format_remaining(decision.remaining, decision.budget.nearest)),
             ("largest epsilon", str(decision.largest_epsilon or "none")),
         ],
     )

@@ -212,5 +212,5 @@ def _describe_designs(measured: dict[str, dict[str, float]], odometer: Odometer)
     yield "More answers are not more knowledge: basic composition does better with one"
     yield "answer at epsilon 2 than with five at 0.4. The filter tells more than either."
     yield "Still, if it is known in advance that the facts themselves are wanted, ask"
-    yield "for them once. The filter is for questions that come up on the way. And one"
+    yield "for them once. The filter is for questions that come up mid-study. And one"
     yield "yes/no question, asked again and again, gains nothing over asking it once."

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from expost._format import format_count
+from expost._format import format_confidence, format_count
 from expost.answers import Answers
 from expost.cli._inputs import ABOUT_OPTIONS, find_attributes, option_names, read_answers
 from expost.cli._options import about, file_option, out_option, path, queries_file, step
@@ -153,7 +153,7 @@ def _load_support(path: Path, answers: Answers) -> Samples:
 def _format_estimates(result: EstimateReport) -> Iterator[str | tuple[str, ...]]:
     """Yield the estimates in columns; only the largest if there are very many."""
     rows = largest_rows(result.estimates, _MOST)
-    level = f"{100 * result.confidence:g} % interval"
+    level = f"{format_confidence(result.confidence)} interval"
     yield "", "estimate", level, "standard error"
     for row in rows:
         if not row.identified:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from expost._format import format_nats, format_share
 from expost.cli._options import file_option, out_option, path, search_options
 from expost.cli._outputs import Result, prints_result, with_progress
 from expost.errors import InvalidInput
@@ -92,10 +93,10 @@ def _describe_loss(replay: Replay, effort: Effort) -> Iterator[tuple[str, str]]:
     yield "realized loss", format_amount(loss)
     if loss.width > effort.gap:
         narrower = "more nodes (--nodes), or less coarse grids of noise, may narrow it"
-        yield "at least", f"{loss.lower:.6g}; {narrower}"
+        yield "at least", f"{format_nats(loss.lower)}; {narrower}"
     yield "at its peak", peak_text(replay.peak, loss)
     yield "basic composition", basic_text(replay.basic.nearest, transcript)
-    yield "share of basic", f"{100 * share.upper:.3g} %" if loss.lower < math.inf else "undefined"
+    yield "share of basic", format_share(share.upper) if loss.lower < math.inf else "undefined"
     if filter_ is None:
         yield "budget", budget_text(filter_)
     else:

@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from expost._format import format_confidence
 from expost._types import Floats
 from expost.cards import View
 from expost.domains import FiniteSet
 from expost.estimation._mle import EstimatedMixture
-from expost.estimation._validity import Provenance, confidence_text
+from expost.estimation._validity import Provenance
 from expost.files.canonical import plain_tree
 from expost.files.tables import ResultTable, as_lists
 
@@ -85,7 +86,7 @@ class Intervals(ResultTable):
         return View(
             f"Intervals({len(self.lower):,})",
             {
-                "intervals": f"{confidence_text(self.confidence)}, {method}",
+                "intervals": f"{format_confidence(self.confidence)}, {method}",
                 **({"but": " ".join(self.doubts)} if self.doubts else {}),
             },
             (*value_names, *estimates),

@@ -26,7 +26,6 @@ __all__ = [
     "ChosenAttributes",
     "Provenance",
     "asked_unequally",
-    "confidence_text",
     "exchange_counts",
     "finite_domain",
     "lacks_deciding_answers",
@@ -211,11 +210,6 @@ def finite_domain(answers: Answers) -> FiniteSet:
             raise InvalidInput(message, "domain")
         case _:
             assert_never(domain)
-
-
-def confidence_text(confidence: float) -> str:
-    """Format a confidence: ``95 %``."""
-    return f"{100 * confidence:.6g} %"
 
 
 ChosenAttributes = tuple[tuple[str, ...], int | None]

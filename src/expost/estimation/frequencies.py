@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expost._format import format_count
+from expost._format import format_confidence, format_count
 from expost._types import Floats
 from expost.answers import Answers
 from expost.cards import View
@@ -29,7 +29,7 @@ from expost.estimation._intervals import (
     value_heads,
 )
 from expost.estimation._support import LARGEST_TABLE, response_probabilities
-from expost.estimation._validity import Provenance, confidence_text, finite_domain, read_answers
+from expost.estimation._validity import Provenance, finite_domain, read_answers
 from expost.files.canonical import plain_tree
 from expost.files.tables import ResultTable, as_lists
 from expost.numbers import ExactLike, read_confidence
@@ -87,7 +87,7 @@ class Frequencies(ResultTable):
         size, columns = len(self.domain), (self.frequency, self.lower, self.upper)
         return View(
             f"Frequencies({size:,} values, {format_count(self.subjects, 'subject')})",
-            {"intervals": confidence_text(self.confidence), **self.provenance.facts()},
+            {"intervals": format_confidence(self.confidence), **self.provenance.facts()},
             (*value_heads(self.domain, self._estimates()), "frequency", "lower", "upper"),
             size,
             lambda index: (

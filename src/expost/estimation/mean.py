@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expost._format import format_count
+from expost._format import format_confidence, format_count
 from expost._types import Floats
 from expost.answers import Answers, no_such_query
 from expost.cards import View
 from expost.domains import Domain
 from expost.errors import InvalidInput, at, expect
 from expost.estimation._intervals import normal_quantile, score_interval, t_quantile
-from expost.estimation._validity import Provenance, confidence_text, read_answers
+from expost.estimation._validity import Provenance, read_answers
 from expost.files.canonical import plain_tree
 from expost.files.reading import as_list
 from expost.files.tables import ResultTable, as_lists
@@ -67,7 +67,7 @@ class Mean(ResultTable):
     def _view(self) -> View:
         bounds = (self.mean, self.lower, self.upper)
         cells = [f"{bound:.4g}" for bound in bounds]
-        facts = {"interval": confidence_text(self.confidence), **self.provenance.facts()}
+        facts = {"interval": format_confidence(self.confidence), **self.provenance.facts()}
         return View(
             f"Mean({format_count(self.subjects, 'subject')})",
             facts,

@@ -8,19 +8,18 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from expost._format import format_nats
 from expost.cards import card
 from expost.domains import Value
 from expost.files.canonical import plain_tree
 from expost.filters._outcomes import outcome_text, refusal_message
-from expost.numbers import NEGLIGIBLE, Enclosure, Nats, down
+from expost.numbers import Enclosure, Nats, down
 from expost.queries import Query
 
 if TYPE_CHECKING:
     from expost.filters._account import Account
     from expost.filters._filter import Filter
 
-__all__ = ["Decision", "remaining", "remaining_text"]
+__all__ = ["Decision", "remaining"]
 
 
 @dataclass(frozen=True)
@@ -161,12 +160,3 @@ def remaining(budget: Nats, loss: Enclosure) -> float:
     if loss.upper == 0:
         return budget.enclosure.lower
     return max(0.0, down(budget.enclosure.lower - loss.upper))
-
-
-def remaining_text(amount: float, budget: Nats) -> str:
-    """Return what remains of a budget as people read it.
-
-    Weights are rounded so that a query reveals a little less than its epsilon. The little that
-    this leaves of a spent budget is shown as 0.
-    """
-    return "0" if amount < NEGLIGIBLE * budget.nearest else format_nats(amount)

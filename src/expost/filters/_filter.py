@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from expost._format import format_remaining
 from expost._types import Bools, Floats
 from expost.cards import card
 from expost.errors import InvalidInput
@@ -21,7 +22,7 @@ from expost.filters._acceptance_limits import (
     nearly_largest_epsilon,
 )
 from expost.filters._account import Account, WorstCase, account_of
-from expost.filters._decision import Decision, remaining, remaining_text
+from expost.filters._decision import Decision, remaining
 from expost.filters._large_budgets import warn_if_large
 from expost.numbers import Enclosure, ExactLike, Nats, decimal_text
 from expost.queries import Query, check_query
@@ -191,7 +192,7 @@ class Filter(ABC):
 
     def remaining_text(self, account: Account) -> str:
         """Return what remains as people read it: 0 if only roundings remain."""
-        return remaining_text(self.remaining(account), self.budget)
+        return format_remaining(self.remaining(account), self.budget.nearest)
 
     def decide(self, history: object, query: Query) -> Decision:
         """Decide whether a query is accepted. This changes nothing and needs no secret.

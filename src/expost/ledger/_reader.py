@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expost._format import format_nats
+from expost._format import format_remaining
 from expost._types import Floats, Ints, Progress
 from expost.answers import Subject
 from expost.cards import View
@@ -37,7 +37,6 @@ __all__ = ["LedgerReader", "Progress", "Status", "blocks"]
 # Subjects whose losses are computed together.
 _BLOCK = 1 << 15
 # What rounding may leave of a spent budget, in nats.
-_ROUNDING_SLACK = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -88,12 +87,11 @@ class Status(ResultTable):
 
     def _view(self) -> View:
         def row(index: int) -> tuple[object, ...]:
-            remaining = float(self.remaining[index])
             return (
                 self.subjects[index],
                 int(self.exchanges[index]),
                 self.loss.shown(index),
-                format_nats(remaining) if remaining > _ROUNDING_SLACK else "0",
+                format_remaining(float(self.remaining[index])),
                 self.states[index] + (", reserved" if self.reserved[index] else ""),
             )
 

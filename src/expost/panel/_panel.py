@@ -115,7 +115,7 @@ class Panel:
 
     @property
     def peak(self) -> Bounds:
-        """The largest realized loss of every subject on the way."""
+        """The largest realized loss of every subject at any point."""
         return self._capped(*self._state.peaks(Selection(len(self))))
 
     @property

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expost._format import format_nats
+from expost._format import format_remaining
 from expost._types import Bools, Floats
 from expost.answers import Subject
 from expost.cards import View
@@ -72,7 +72,7 @@ class Decisions(ResultTable):
         def row(row: int) -> tuple[object, ...]:
             accepted, undecided = bool(self.accepted[row]), bool(self.undecided[row])
             outcome = outcome_text(accepted=accepted, undecided=undecided)
-            remaining = format_nats(float(self.remaining[row]))
+            remaining = format_remaining(float(self.remaining[row]))
             return self.subjects[row], outcome, self.loss_at_worst.shown(row), remaining
 
         title = f"Decisions({len(self):,} subjects, {int(self.accepted.sum()):,} accepted)"

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from expost._format import format_count, shorten
+from expost._format import format_count, format_factor, format_remaining, shorten
 from expost.audits._audit import Audit, FilesRead, Histogram
 from expost.filters import Filter
 from expost.filters._outcomes import respected_cell
@@ -17,7 +17,6 @@ from expost.report._formatting import (
     budget_text,
     domain_in_words,
     format_amount,
-    format_remaining,
     query_in_words,
     query_name,
     with_count,
@@ -124,7 +123,7 @@ def _list_facts(audit: Audit) -> Iterator[tuple[str, str]]:
     yield "questions", f"{len(audit.plan.queries):,}"
     yield "subjects", f"{len(audit):,}"
     yield "answers", f"{int(audit.frame['exchanges'].sum()):,}"
-    used_up = format_count(audit.exhausted, "subject")
+    used_up = format_count(audit.used_up, "subject")
     yield "used up", f"{used_up}, with less than a thousandth remaining"
     yield from verdict_facts(audit)
 
@@ -152,7 +151,7 @@ def promise_paragraphs(filter_: Filter) -> Iterator[str]:
         "Chance blurs every answer before it leaves a device. The loss of a subject measures how "
         "much all answers of this subject together reveal, in nats."
     )
-    factor = f"{math.exp(limit):.3g}" if limit < 700 else "more than 10^300"
+    factor = format_factor(limit)
     if filter_.pure:
         yield paragraph(
             f"The budget bounds the loss: {filter_.limit}. If it was respected, all answers of a "

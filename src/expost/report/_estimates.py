@@ -60,7 +60,7 @@ _ALWAYS = (
 _NAIVE = "who was asked, and how often, does not depend on earlier responses"
 _LIKELIHOOD = (
     "these are all responses that who was asked may depend on: all that a filter looked at",
-    "nobody's value changed between responses, unless it is declared as changing",
+    "no subject's value changed between responses, unless it is declared as changing",
 )
 _MISSING = (
     "Responses are missing. If who was asked depended on them, as it does under a filter, this "

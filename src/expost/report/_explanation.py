@@ -9,7 +9,7 @@ from html import escape
 from itertools import pairwise
 from typing import Any, Literal
 
-from expost._format import align_columns, format_count
+from expost._format import align_columns, format_count, format_factor, format_share
 from expost.cards import card
 from expost.domains import Domain, Record, Value, join_names
 from expost.errors import make_printable
@@ -96,7 +96,7 @@ class Explanation:
     basic: float
     """What basic composition says: the sum of the epsilons."""
     replay: Replay
-    """Whether the budget was respected at every exchange, and the largest loss on the way."""
+    """Whether the budget was respected at every exchange, and the largest loss at any point."""
     held: Enclosure
     """What the filter holds against its budget; the loss, if there is no filter."""
     used: Enclosure | None
@@ -175,7 +175,7 @@ def explain(history: object) -> Explanation:
     filter_, odometer = replay.filter, replay.odometer
     odometer = odometer.with_effort(odometer.effort.with_work_limit()).with_known_losses(odometer)
     transcript, exchanges = odometer.transcript, len(odometer)
-    # Where the budget was respected no loss on the way exceeded it, wherever the searches stop.
+    # Where the budget was respected no loss at any point exceeded it, wherever the searches stop.
     respected = filter_ is not None and filter_.pure and replay.respected
     shown_exchanges = list(range(1, exchanges + 1))
     if exchanges > 2 * _SHOWN + 1:
@@ -320,7 +320,7 @@ def budget_sentences(explanation: Explanation) -> Iterator[str]:
     if not explanation.exchanges:
         yield f"{budget} is untouched."
     elif replay.respected:
-        share = "0 %" if explanation.held.negligible else f"{100 * explanation.used.upper:.3g} %"
+        share = "0 %" if explanation.held.negligible else format_share(explanation.used.upper)
         yield f"{budget} was respected at every exchange; {used} of it, {share}, is used now."
     elif replay.respected is None:
         yield f"{budget}: it is undecided whether it was respected at every exchange."
@@ -372,6 +372,4 @@ def _describe_value(value: Value | Record, domain: Domain, others_alike: int) ->
 
 
 def _format_ratio(extremes: ExtremePair) -> str:
-    if extremes.difference > 700:
-        return f"e^{extremes.difference:.6g} times"
-    return f"{math.exp(extremes.difference):.4g} times"
+    return f"{format_factor(extremes.difference, digits=4)} times"

@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from expost._format import format_percent
+from expost._format import format_confidence, format_percent
 from expost.audits._losses import Losses
 from expost.errors import make_printable
-from expost.estimation._validity import confidence_text
 from expost.loss import Odometer
 from expost.numbers import Enclosure, Nats
 from expost.report._chart import (
@@ -173,7 +172,7 @@ def estimates_chart(
         Dots(undetermined, "realized", shape="hollow", size=size),
     ]
     noun = "mean" if of_mean else "share"
-    lines = [f"{noun}, {confidence_text(confidence)} interval{'' if of_mean else 's'}", *notes]
+    lines = [f"{noun}, {format_confidence(confidence)} interval{'' if of_mean else 's'}", *notes]
     lines += ["hollow: not determined by them"] if undetermined else []
     ends = [end for interval in intervals for end in interval]
     if not of_mean:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
-from expost._format import format_list, shorten
+from expost._format import format_list, format_nats, shorten
 from expost.domains import (
     Attribute,
     Categories,
@@ -32,7 +32,6 @@ __all__ = [
     "budget_text",
     "domain_in_words",
     "format_amount",
-    "format_remaining",
     "query_in_words",
     "query_name",
     "record_in_words",
@@ -45,17 +44,9 @@ __all__ = [
 ]
 
 
-_NOTHING = 1e-9
-
-
 def format_amount(amount: Enclosure | float) -> str:
     """Format a number; for an enclosure its upper end, or 0 if it is negligible."""
-    return amount.shown() if isinstance(amount, Enclosure) else f"{amount:.6g}"
-
-
-def format_remaining(nats: float) -> str:
-    """Format what remains of a budget; as 0 what is left only because a weight was rounded."""
-    return format_amount(nats) if nats > _NOTHING else "0"
+    return amount.shown() if isinstance(amount, Enclosure) else format_nats(amount)
 
 
 def with_unit(amount: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from expost._format import format_percent
+from expost._format import format_factor, format_percent
 from expost.errors import make_printable
 from expost.knowledge import ConfidenceChange
 from expost.loss import Replay
@@ -13,7 +13,7 @@ from expost.numbers import NEGLIGIBLE
 from expost.report._figures import confidence_chart
 from expost.report._formatting import budget_text, format_amount, with_unit
 from expost.report._page import figure, page, paragraph, table
-from expost.report._sentences import COMPARE_TRANSCRIPTS, NOISY, breach_sentences, factor_text
+from expost.report._sentences import COMPARE_TRANSCRIPTS, NOISY, breach_sentences
 
 __all__ = ["learned_page", "learned_sentences"]
 
@@ -58,7 +58,7 @@ def _explain_change(learned: ConfidenceChange) -> Iterator[str]:
         yield (
             "For anyone who sees all of these answers, no statement about this subject can have "
             f"gained or lost more than {with_unit(format_amount(loss))}: a factor of "
-            f"{factor_text(loss)} of its odds."
+            f"{format_factor(loss)} of its odds."
         )
     else:
         yield "The answers rule some value out, so there are statements that lost everything."

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from fractions import Fraction
 
-from expost._format import format_percent
+from expost._format import format_factor, format_percent
 from expost.filters._outcomes import breach_reason
 from expost.loss import Replay
 from expost.loss._odometer import peak_text
@@ -16,7 +16,6 @@ __all__ = [
     "COMPARE_TRANSCRIPTS",
     "NOISY",
     "breach_sentences",
-    "factor_text",
     "odds_sentences",
     "viewer_losses",
 ]
@@ -30,14 +29,6 @@ COMPARE_TRANSCRIPTS = (
     "expost loss FILE --json prints the id of a file."
 )
 _UNDECIDED = Fraction(1, 2)
-
-
-def factor_text(nats: float) -> str:
-    """Format the factor by which odds change."""
-    if nats > math.log(1e6):
-        return f"e^{nats:.6g}"
-    factor = math.exp(nats)
-    return f"{factor:,.0f}" if factor >= 100 else f"{factor:.3g}"
 
 
 def odds_sentences(replay: Replay) -> Iterator[str]:
@@ -59,7 +50,7 @@ def odds_sentences(replay: Replay) -> Iterator[str]:
         most = allowed_confidence(_UNDECIDED, filter_.budget).upper
         budget = f"; the budget allows {format_percent(most)}"
     yield (
-        f"At {when}, odds {changed} by a factor of at most {factor_text(loss.upper)}. "
+        f"At {when}, odds {changed} by a factor of at most {format_factor(loss.upper)}. "
         f"Someone undecided (50 %) {was} {sure}{budget}."
     )
 

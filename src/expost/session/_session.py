@@ -267,7 +267,7 @@ class Session:
         """The realized loss now, in nats, whichever filter decides.
 
         It bounds what anybody who sees all responses has learned. For those who saw only the first
-        ones, the bound is the largest loss on the way, ``odometer.peak``.
+        ones, the bound is the largest loss at any point, ``odometer.peak``.
         """
         loss = self._filter.realized(self._odometer)
         # What cancels out is exactly zero, and sums of doubles do not know it.

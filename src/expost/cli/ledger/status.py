@@ -9,12 +9,13 @@ from typing import Any
 import click
 import numpy as np
 
+from expost._format import format_remaining
 from expost.audits._audit import is_used_up
 from expost.cli._outputs import Result, count_lines, prints_result
 from expost.cli.ledger._options import Open, SubjectOptions, ledger, some_subjects
 from expost.files.tables import as_lists
 from expost.ledger import Ledger, Status
-from expost.report._formatting import budget_text, format_amount, format_remaining
+from expost.report._formatting import budget_text, format_amount
 
 __all__ = ["command"]
 
@@ -42,7 +43,7 @@ def command(open_: Open, options: SubjectOptions, per_subject: bool) -> Result:
     if per_subject or not lines:
         columns = as_lists(status.columns())
         rows = zip(*columns.values(), strict=True)
-        tree["each"] = [dict(zip(columns, row, strict=True)) for row in rows]
+        tree["by_subject"] = [dict(zip(columns, row, strict=True)) for row in rows]
         lines += [*([""] if lines else []), *_list_subjects(status)]
     return Result(tree, lines)
 
