@@ -78,8 +78,7 @@ def test_numbers_name_subjects_and_spell_responses_and_lists_are_responses(tmp_p
 
 
 BAD = {
-    "ann,1,smoke,no": "query: unknown query; there are smokes, region, both; "
-    "did you mean 'smokes'?",
+    "ann,1,smoke,no": "query: unknown query 'smoke'; did you mean 'smokes'?",
     "ann,1,smokes,maybe": "response: 'maybe' is not a response of smokes; it has 'no', 'yes'",
     "ann,1,smokes,": "response: is missing",
     "ann,,smokes,no": "order: must be the number of the exchange, 1, 2, 3 and so on",
@@ -193,10 +192,10 @@ AMBIGUOUS = {
     f'{{"subject": ["ann"], {ROW}}}': NO_NAME,
     f'{{"subject": "\\ud800", {ROW}}}': NO_NAME,
     f"{{{ROW}}}": NO_NAME,
-    '{"subject": "ann", "order": 1, "query": "smokes", "response": true}': "response: is true or "
-    "false, not a label or a number",
-    '{"subject": "ann", "order": 1, "query": true, "response": "no"}': "query: must be a label or"
-    "not a label or a number",
+    '{"subject": "ann", "order": 1, "query": "smokes", "response": true}': "response: must be a "
+    "label or a number, not true or false",
+    '{"subject": "ann", "order": 1, "query": true, "response": "no"}': "query: must be a label or "
+    "a number, not true or false",
     '["ann", 1, "smokes", "no"]': "must be an object",
 }
 
