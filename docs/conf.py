@@ -37,6 +37,7 @@ autodoc_type_aliases = {"ExactLike": "ExactLike"}  # by its name, not by its six
 # Copied examples have no prompts and no output, so they can be pasted.
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
+copybutton_line_continuation_character = "\\"
 html_static_path = ["_static"]
 html_css_files = ["pages.css"]
 html_theme = "furo"

@@ -35,7 +35,7 @@ PAGES = sorted(
 )
 FENCE = re.compile(r"^```(?P<language>\w+)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"`(?P<name>[\w-]+\.(?:json|csv))`[^`]*$")
-COMMAND = re.compile(r"^\$ (?P<line>.*)\n(?P<output>(?:(?!\$ ).*\n)*)", re.MULTILINE)
+COMMAND = re.compile(r"^\$ (?P<line>(?:.*\\\n)*.*)\n(?P<output>(?:(?!\$ ).*\n)*)", re.MULTILINE)
 NUMBER = re.compile(r"(-?\d+\.\d+(?:e[-+]?\d+)?)")
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
@@ -94,7 +94,7 @@ class Reader:
         assert result.failed == 0, "".join(report)
 
     def command(self, line: str, shown: str) -> None:
-        program, *arguments = shlex.split(line)
+        program, *arguments = shlex.split(line.replace("\\\n", ""))
         if program == "make":
             assert f"\n{arguments[0]}:" in (ROOT / "Makefile").read_text(encoding="utf-8"), line
         elif line.startswith("python -m pip install "):
