@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 import time
@@ -218,6 +219,13 @@ def test_help_lists_the_commands_by_task(run: Run) -> None:
     assert [lines[start + 1].split()[0] for start in starts] == [
         "demo", "decide", "ledger", "loss", "doctor"
     ]  # fmt: skip
+
+
+def test_the_reference_begins_with_all_commands_by_task() -> None:
+    page = (Path(__file__).parents[2] / "docs/reference/command_line.md").read_text("utf-8")
+    table = page.partition("## Commands by task")[2].partition("\n## ")[0]
+    named = [name.split()[0] for name in re.findall(r"`([^`]+)`", table)]
+    assert set(named) == set(group.summaries)
 
 
 def test_the_version_is_printed(run: Run) -> None:
