@@ -13,13 +13,12 @@ from expost.designs import Arrival, Design, Prediction, Study
 from expost.designs._accuracy import (
     ExactOutcomes,
     SimulatedOutcomes,
-    SubsetOutcomes,
     predict_accuracy,
 )
+from expost.designs._reports import SubsetOutcomes
 from expost.designs.strategies import (
     BasicComposition,
     FixedEpsilon,
-    FullValueReport,
     SaturatingCaps,
     Simulation,
     _fixed_plan,
@@ -215,12 +214,6 @@ def test_the_same_seed_gives_the_same_design_and_other_budgets_do_not_change_it(
         return design.tree()["strategies"]
 
     assert tree([]) == tree([2])
-
-
-def test_a_value_that_is_asked_once_by_hadamard_response_can_have_any_size() -> None:
-    study = Study(xp.FiniteSet(range(300)), subjects=1000, epsilon=1, goals=["value < 100"])
-    assert not FullValueReport().fits(study.model)
-    assert FullValueReport(hadamard=True).fits(study.model)
 
 
 def test_a_few_simulated_groups_are_not_measured_from_their_own_mean(

@@ -176,6 +176,6 @@ def test_of_two_values_the_value_is_asked_for_once_if_nobody_knows_what_will_com
         xp.FiniteSet(["no", "yes"]), subjects=400, epsilon=1, goals=goals, arrival="open-ended"
     )
     assert result.recommended is not None
-    assert result.recommended.name == "full-value report, subset selection"
+    assert result.recommended.name == "full-value report, randomized response"
     best = min(prediction.error for prediction in result.predictions)
     assert result.recommended.error == pytest.approx(best, rel=0.02)

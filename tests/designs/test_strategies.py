@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from fractions import Fraction
 from itertools import islice
 from typing import Any
@@ -12,12 +13,16 @@ import pytest
 
 import expost as xp
 from expost.designs import Arrival, Study
-from expost.designs._accuracy import ExactOutcomes, SimulatedOutcomes, SubsetOutcomes
+from expost.designs._accuracy import ExactOutcomes, SimulatedOutcomes, predict_accuracy
+from expost.designs._reports import FrequencyOutcomes, Mechanism, Report, SubsetOutcomes
 from expost.designs.strategies import (
     FixedEpsilon,
+    OpenSplit,
     SaturatingCaps,
     Simulation,
     Strategy,
+    _saturating_states,
+    reasons_against,
     strategies_for,
 )
 from expost.saturation import equal_caps, geometric_caps
@@ -53,6 +58,10 @@ def test_whatever_a_subject_shows_is_within_the_budget(study: Study, strategy: S
     assert strategy.description
     if isinstance(outcomes, SubsetOutcomes):
         assert outcomes.ratio == pytest.approx(math.exp(1.5))
+        return
+    if isinstance(outcomes, FrequencyOutcomes):  # a bit of each value, true or not
+        true, other = outcomes.report.true, outcomes.report.other
+        assert true * (1 - other) / (other * (1 - true)) == pytest.approx(math.exp(1.5))
         return
     assert isinstance(outcomes, ExactOutcomes | SimulatedOutcomes)
     if isinstance(outcomes, ExactOutcomes):
@@ -135,7 +144,7 @@ def test_values_that_no_question_tells_apart_are_simulated_as_one() -> None:
         for combination_of in (of, np.arange(6))
     )
     large_model, small_model = large.model, small.model
-    assert len(large_model.combined.support) == len(np.unique(large_model.combinations))
+    assert len(large_model.combined.support) == len(np.unique(large_model.cells))
     for part, rounds in ((Fraction(1, 6), 5), (Fraction(1, 2), 1)):
         strategy = FixedEpsilon(part, rounds, Arrival.UP_FRONT)
         simulated, other = (
@@ -144,7 +153,7 @@ def test_values_that_no_question_tells_apart_are_simulated_as_one() -> None:
         )
         assert isinstance(simulated, SimulatedOutcomes)
         assert isinstance(other, SimulatedOutcomes)
-        assert (simulated.cells == other.cells[large_model.combinations]).all()
+        assert (simulated.cells == other.cells[large_model.cells]).all()
         assert np.allclose(simulated.information, other.information)
         assert simulated.answering == other.answering
 
@@ -162,3 +171,170 @@ def test_simulated_tallies_are_what_subjects_answered() -> None:
     steps = spread / 0.25
     assert np.allclose(steps, steps.round(), atol=1e-6)
     assert steps.max().round() == 6
+
+
+def oracle_variance(true: float, other: float, share: float, subjects: int) -> float:
+    """The variance of a frequency oracle's estimate of a share, with sampled subjects.
+
+    Wang et al. (2017, theorem 2) have it for shares that are fixed; sampling adds to it.
+    """
+    fixed = other * (1 - other) / (true - other) ** 2
+    fixed += share * (1 - true - other) / (true - other)
+    return (fixed + share * (1 - share)) / subjects
+
+
+@pytest.mark.parametrize("size", [50, 400])
+@pytest.mark.parametrize("epsilon", [0.5, 2, 6])
+def test_reports_have_the_known_variances_of_frequency_oracles(size: int, epsilon: float) -> None:
+    shares = np.arange(1, size + 1) / (size * (size + 1) / 2)
+    ratio, weights = math.exp(epsilon), shares / shares.sum()
+    subset = max(1, round(size / (ratio + 1)))
+    true = subset * ratio / (subset * ratio + size - subset)
+    known = {
+        Mechanism.RANDOMIZED_RESPONSE: (ratio / (ratio + size - 1), 1 / (ratio + size - 1)),
+        Mechanism.SUBSET_SELECTION: (true, (subset - true) / (size - 1)),
+        Mechanism.UNARY_ENCODING: (0.5, 1 / (ratio + 1)),
+    }
+    one_value = np.eye(size)[[0, size // 2, size - 1]]
+    for mechanism, (true, other) in known.items():
+        report = Report.of(mechanism, size, Fraction(epsilon))
+        outcomes = FrequencyOutcomes(np.arange(size), weights, (1.0,), 1.0, report)
+        variances = outcomes.limit_variances(one_value) / 1000
+        expected = [
+            oracle_variance(true, other, weights[v], 1000) for v in (0, size // 2, size - 1)
+        ]
+        assert np.allclose(variances, expected)
+        # The simulation draws unbiased frequencies with these variances.
+        drawn = outcomes.errors(one_value, 1000, 40, np.random.default_rng(1))
+        squares = np.mean([limit_errors**2 for _, limit_errors in drawn], axis=0)
+        assert np.allclose(squares / variances, 1, atol=0.3)
+
+
+@pytest.mark.parametrize("mechanism", [Mechanism.RANDOMIZED_RESPONSE, Mechanism.SUBSET_SELECTION])
+def test_shares_of_many_values_have_the_variance_of_every_response(mechanism: Mechanism) -> None:
+    """By listing all responses, which are few here."""
+    report = Report.of(mechanism, 7, Fraction(1, 2))
+    weights = np.array([0.4, 0.2, 0.1, 0.1, 0.1, 0.05, 0.05])
+    supports = report.table > report.table.mean(axis=1, keepdims=True)
+    rows = np.array([[1, 1, 0, 0, 0, 1, 0], [0.0, 1, 2, 3, 4, 5, 6]])
+    chances = report.table @ weights
+    estimates = rows @ ((supports - report.other) / report.gap).T
+    assert np.allclose(estimates @ chances, rows @ weights)
+    expected = estimates**2 @ chances - (estimates @ chances) ** 2
+    outcomes = FrequencyOutcomes(np.arange(7), weights, (1.0,), 1.0, report)
+    assert np.allclose(outcomes.limit_variances(rows), expected)
+
+
+def test_reports_of_many_values_are_as_accurate_as_by_likelihood() -> None:
+    """Where a likelihood can be afforded, it is only a little better than frequencies."""
+    study = Study(xp.FiniteSet(range(60)), subjects=3000, epsilon=3, goals=["value < 20"])
+    for mechanism in (Mechanism.RANDOMIZED_RESPONSE, Mechanism.SUBSET_SELECTION):
+        report = Report.of(mechanism, 60, Fraction(3))
+        by_likelihood = report.outcomes(np.arange(60), study.model.weights, 3000)
+        by_frequencies = FrequencyOutcomes(np.arange(60), study.model.weights, (1.0,), 1.0, report)
+        assert by_likelihood.method != "frequencies"
+        errors = [
+            predict_accuracy(
+                outcomes, study.model.targets, 3000,
+                repetitions=40, generator=np.random.default_rng(2),
+            ).combined
+            for outcomes in (by_likelihood, by_frequencies)
+        ]  # fmt: skip
+        assert errors[1] == pytest.approx(errors[0], rel=0.1)
+
+
+def test_randomized_response_is_recommended_for_many_values_at_a_large_budget() -> None:
+    design = xp.design(
+        xp.FiniteSet(range(400)), subjects=2000, epsilon=6, goals=[{"distribution": "value"}],
+        arrival="open-ended",
+    )  # fmt: skip
+    best = design.recommended
+    assert best is not None
+    assert best.name == "full-value report, randomized response"
+    true = math.exp(6) / (math.exp(6) + 399)
+    limit = math.sqrt(oracle_variance(true, (1 - true) / 399, 1 / 400, 2000))
+    assert best.accuracy.asymptotic[0] == pytest.approx(limit)
+    assert best.error <= limit
+
+
+@pytest.mark.parametrize("arrival", ["sequential", "open-ended"])
+@pytest.mark.parametrize("kind", ["statements", "mean", "distribution", "one"])
+def test_every_family_is_predicted_or_has_a_reason(arrival: str, kind: str) -> None:
+    goals: list[Any] = GOALS[:1] if kind == "one" else list(GOALS)
+    if kind in ("mean", "distribution"):
+        goals.append({kind: "value"})
+    study = Study(xp.FiniteSet(range(6)), subjects=300, epsilon=1, goals=goals, arrival=arrival)
+    families = {strategy.family for strategy in strategies_for(study)}
+    reasons = reasons_against(study)
+    assert not families & set(reasons)
+    for family in ("the Bayesian filter", "saturating queries", "a budget with a delta"):
+        assert (family in families) != (family in reasons)
+    names = {strategy.name for strategy in strategies_for(study)}
+    assert ("joint report" in names) != ("joint report" in reasons)
+    if kind in ("mean", "distribution"):
+        assert "mean or a distribution" in reasons["saturating queries"]
+    for mechanism in Mechanism:
+        name = f"full-value report, {mechanism.value}"
+        assert (name in names) != (name in reasons)
+
+
+def test_an_open_ended_study_can_split_its_budget() -> None:
+    def outcomes(share: Fraction | None) -> ExactOutcomes:
+        shown = OpenSplit(share).outcomes(study.model, study.epsilon, Simulation(8, 0))
+        assert isinstance(shown, ExactOutcomes)
+        return shown
+
+    study = STUDIES["open-ended"]
+    quarter, third = outcomes(Fraction(1, 4)), outcomes(None)
+    spreads = [shown.table.max(axis=1) / shown.table.min(axis=1) for shown in (quarter, third)]
+    # Three questions have spent three quarters, or all but (2/3)^3, of the budget of 1.5.
+    assert spreads[0].max() == pytest.approx(math.exp(1.5 * 3 / 4))
+    assert spreads[1].max() <= math.exp(1.5 * 19 / 27) * (1 + 1e-9)
+    many = Study(
+        xp.FiniteSet(range(6)), subjects=300, epsilon=1, goals=[*GOALS, "value < 3", "value < 4"],
+        arrival="open-ended",
+    )  # fmt: skip
+    assert OpenSplit(Fraction(1, 4)).reason_against(many.model) is not None
+    assert OpenSplit(Fraction(1, 8)).reason_against(many.model) is None
+
+
+def test_states_that_are_simulated_are_those_that_are_listed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    study = STUDIES["sequential"]
+    strategy, budget = SaturatingCaps(3, 3), Fraction(3, 2)
+    listed = strategy.outcomes(study.model, budget, Simulation(100, 1))
+    monkeypatch.setattr(_saturating_states, "_MOST_STATES", 2)
+    simulated = strategy.outcomes(study.model, budget, Simulation(100, 1))
+    assert isinstance(listed, ExactOutcomes)
+    assert isinstance(simulated, SimulatedOutcomes)
+    assert (listed.method, simulated.method) == ("exact", "simulated")
+    rows = {tuple((row > row.mean()).tolist()): row for row in listed.table[:, listed.cells]}
+    size = len(simulated.kinds)
+    for index, row in enumerate(simulated.table[:, simulated.cells]):
+        expected = float(rows[tuple((row > row.mean()).tolist())] @ study.model.weights)
+        observed = float((simulated.kinds == index).mean())
+        assert abs(observed - expected) < 5 * math.sqrt(expected * (1 - expected) / size)
+
+
+@pytest.mark.parametrize(
+    ("size", "goals", "limit"),
+    [
+        (30, 100, 10.0),
+        (2000, 3, 10.0),
+    ],
+)
+def test_many_goals_or_values_take_seconds(size: int, goals: int, limit: float) -> None:
+    generator = np.random.default_rng(0)
+    halves = [
+        {"share": generator.choice(size, size // 2, replace=False).tolist()} for _ in range(goals)
+    ]
+    start = time.process_time()
+    design = xp.design(
+        xp.FiniteSet(range(size)), subjects=500, epsilon=2, goals=halves, repetitions=8
+    )
+    assert time.process_time() - start < limit
+    assert design.recommended is not None
+    assert {prediction.method for prediction in design.predictions} == {
+        "exact", "simulated", "frequencies",
+    }  # fmt: skip

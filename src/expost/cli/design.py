@@ -33,6 +33,7 @@ from expost.report._design_page import (
     design_page,
     design_reasons,
     error_text,
+    left_out_lines,
     prediction_cells,
 )
 
@@ -96,13 +97,15 @@ def _choose_budgets(epsilon: Fraction) -> list[Fraction]:
 
 def _describe_design(design: Design) -> Iterator[str | tuple[str, ...]]:
     best = design.recommended
-    yield "", "standard error", "answers", "possible"
+    yield "", "standard error", "method", "answers", "possible"
     for prediction in design.predictions:
         yield prediction_cells(design, prediction)
     yield ""
     yield "recommended", " ".join(design_advice(design))
     for index, reason in enumerate(design_reasons(design)):
         yield "" if index else "why", reason
+    for index, line in enumerate(left_out_lines(design)):
+        yield "" if index else "left out", line
     if best is not None:
         goals = zip(design.study.goals, best.accuracy.standard_errors, strict=True)
         for index, (goal, error) in enumerate(goals):

@@ -9,7 +9,7 @@ single report of the full value. ``strategies/`` has one file for each.
 One call of :func:`design` goes through these steps:
 
 1. ``study.py`` validates the study and turns it into a ``StudyModel``: arrays only.
-2. ``_model_support.py`` lists the values that matter, at most 1,500, with their probabilities in
+2. ``_model_support.py`` lists the values that matter, at most 2,000, with their probabilities in
    the population. ``_goals.py`` turns each goal into a linear function of the distribution of these
    values, and into the question to ask about it.
 3. ``strategies_for(study)`` lists the strategies that make sense, including ones that this study

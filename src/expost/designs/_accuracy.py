@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import compress
+from typing import ClassVar
 
 import numpy as np
 
@@ -27,11 +28,12 @@ from expost.estimation._mle import fit_mixture
 __all__ = [
     "Accuracy",
     "ExactOutcomes",
+    "LikelihoodOutcomes",
     "ObservedGroup",
     "Outcomes",
     "SimulatedOutcomes",
-    "SubsetOutcomes",
     "Target",
+    "affordable_groups",
     "predict_accuracy",
 ]
 
@@ -39,20 +41,23 @@ __all__ = [
 ObservedGroup = tuple[Floats, Floats]
 """A row of likelihoods for each kind of outcome in a group, and the number of its subjects."""
 
-_SAMPLED_SUBJECTS = 20_000
-"""Subjects sampled for the information, if there are too many kinds of responses."""
-
 _DIGITS = 12
 
-# An estimate from subsets takes about so many products for each of a dozen steps.
+# All estimates of a simulation take about so many products for each of a dozen steps.
 _PRODUCTS = 300_000_000
-_FEWEST_SUBSET_GROUPS = 8
+
+
+def affordable_groups(rows: int, cells: int) -> int:
+    """Count the groups that can be estimated by likelihood from so many rows."""
+    return _PRODUCTS // ((rows + cells) * cells**2)
 
 
 @dataclass(frozen=True, eq=False)
 class Outcomes(ABC):
     """The outcomes that subjects from a population show under a strategy."""
 
+    method: ClassVar[str]
+    """How the prediction is computed, in one or two words."""
     cells: Indices
     """The cell of each value of the support."""
     weights: Floats
@@ -62,10 +67,51 @@ class Outcomes(ABC):
     answers: float
     """How many answers a subject gives, on average."""
 
+    @abstractmethod
+    def determined_part(self, rows: Floats) -> Floats:
+        """Project linear functions of the distribution on what the outcomes determine."""
+
+    @abstractmethod
+    def limit_variances(self, rows: Floats) -> Floats:
+        """Compute the variances of their estimates in the limit, for one subject."""
+
+    @abstractmethod
+    def errors(
+        self, rows: Floats, subjects: int, repetitions: int, generator: np.random.Generator
+    ) -> Iterator[tuple[Floats, Floats]]:
+        """Yield their errors in simulated groups, at most ``repetitions``, and those in the limit.
+
+        The latter have exactly the limit's variances.
+        """
+
+
+@dataclass(frozen=True, eq=False)
+class LikelihoodOutcomes(Outcomes):
+    """Outcomes from which goals are estimated by maximum likelihood."""
+
     @property
     @abstractmethod
+    def scores(self) -> Floats:
+        r"""Rows whose products sum to Fisher's information of one subject.
+
+        That is :math:`E[L_j L_k / (L \cdot p)^2]`.
+        """
+
+    @property
     def information(self) -> Floats:
-        r"""Fisher's information of one subject, :math:`E[L_j L_k / (L \cdot p)^2]`."""
+        """Fisher's information of one subject."""
+        return np.asarray(self.scores.T @ self.scores)
+
+    @cached_property
+    def _inverse(self) -> _PseudoInverse:
+        return _PseudoInverse.of(self.scores)
+
+    def determined_part(self, rows: Floats) -> Floats:
+        return self._inverse.project(rows)
+
+    def limit_variances(self, rows: Floats) -> Floats:
+        squares = np.einsum("ij,ij->i", self._inverse.times(rows), rows)
+        return np.asarray(np.maximum(0.0, squares - (rows @ self.weights) ** 2))
 
     @abstractmethod
     def groups(
@@ -73,11 +119,32 @@ class Outcomes(ABC):
     ) -> Iterator[ObservedGroup]:
         """Yield simulated groups of so many subjects, at most ``repetitions``."""
 
+    def errors(
+        self, rows: Floats, subjects: int, repetitions: int, generator: np.random.Generator
+    ) -> Iterator[tuple[Floats, Floats]]:
+        weights = self.weights
+        efficient = self._inverse.times(rows)
+        most_rows = min(subjects, self.kind_count)
+        repetitions = min(repetitions, affordable_groups(most_rows, len(weights)))
+        for table, counts in self.groups(subjects, repetitions, generator):
+            start = 0.9 * weights + 0.1 / len(weights)
+            table = table / table.max(axis=1, keepdims=True)
+            fit = fit_mixture(table, counts, gap=_FIT_GAP, steps=_FIT_STEPS, start=start)
+            slopes = (counts / (table @ weights)) @ table / subjects
+            # Each slope is one on average, whatever subjects gave the information.
+            yield rows @ (fit.weights - weights), efficient @ (slopes - 1)
+
+    @property
+    @abstractmethod
+    def kind_count(self) -> int:
+        """The number of kinds of outcomes, at most."""
+
 
 @dataclass(frozen=True, eq=False)
-class ExactOutcomes(Outcomes):
+class ExactOutcomes(LikelihoodOutcomes):
     """Outcomes of few kinds, with exact probabilities: the table of one channel."""
 
+    method: ClassVar[str] = "exact"
     table: Floats
     """Pr(outcome | cell): a row for each outcome."""
 
@@ -95,10 +162,13 @@ class ExactOutcomes(Outcomes):
         return np.asarray(mixed / mixed.sum())
 
     @cached_property
-    def information(self) -> Floats:
+    def scores(self) -> Floats:
         possible = self._chances > 0
-        rows = self.table[possible]
-        return np.asarray(rows.T @ (rows / self._chances[possible, None]))
+        return np.asarray(self.table[possible] / np.sqrt(self._chances[possible, None]))
+
+    @property
+    def kind_count(self) -> int:
+        return len(self.table)
 
     def groups(
         self, subjects: int, repetitions: int, generator: np.random.Generator
@@ -108,44 +178,10 @@ class ExactOutcomes(Outcomes):
 
 
 @dataclass(frozen=True, eq=False)
-class SubsetOutcomes(Outcomes):
-    """Outcomes of subset selection with too many subsets of cells to list."""
-
-    size: int
-    ratio: float
-    """The factor by which a set is more likely for the cells in it."""
-
-    @cached_property
-    def information(self) -> Floats:
-        rows, _ = self._draw_group(_SAMPLED_SUBJECTS, np.random.default_rng(0))
-        scores = rows / (rows @ self.weights)[:, None]
-        return np.asarray(scores.T @ scores) / _SAMPLED_SUBJECTS
-
-    def groups(
-        self, subjects: int, repetitions: int, generator: np.random.Generator
-    ) -> Iterator[ObservedGroup]:
-        affordable = max(_FEWEST_SUBSET_GROUPS, _PRODUCTS // (subjects * len(self.weights) ** 2))
-        for _ in range(min(repetitions, affordable)):
-            yield self._draw_group(subjects, generator)
-
-    def _draw_group(self, subjects: int, generator: np.random.Generator) -> ObservedGroup:
-        count, size = len(self.weights), self.size
-        true_cells = generator.choice(count, size=subjects, p=self.weights)
-        sort_keys = generator.random((subjects, count))
-        inside_weight = size * self.ratio
-        inside = generator.random(subjects) * (inside_weight + count - size) < inside_weight
-        # The true cell sorts first if the subset has it, and last otherwise.
-        sort_keys[np.arange(subjects), true_cells] = np.where(inside, -1.0, 2.0)
-        chosen = np.argpartition(sort_keys, size - 1, axis=1)[:, :size]
-        rows = np.full((subjects, count), 1 / self.ratio)
-        np.put_along_axis(rows, chosen, 1.0, axis=1)
-        return rows, np.ones(subjects)
-
-
-@dataclass(frozen=True, eq=False)
-class SimulatedOutcomes(Outcomes):
+class SimulatedOutcomes(LikelihoodOutcomes):
     """Outcomes of subjects who were simulated one by one, by the kinds of their tallies."""
 
+    method: ClassVar[str] = "simulated"
     table: Floats
     """A row of likelihoods for each kind, whose largest entry is one."""
     kinds: Indices
@@ -166,10 +202,14 @@ class SimulatedOutcomes(Outcomes):
         return cls(cells, cell_weights, answering, answers, table, kinds)
 
     @cached_property
-    def information(self) -> Floats:
-        scores = self.table / (self.table @ self.weights)[:, None]
+    def scores(self) -> Floats:
         shares = np.bincount(self.kinds, minlength=len(self.table)) / len(self.kinds)
-        return np.asarray(scores.T @ (scores * shares[:, None]))
+        factors = np.sqrt(shares) / (self.table @ self.weights)
+        return np.asarray(self.table * factors[:, None])
+
+    @property
+    def kind_count(self) -> int:
+        return len(self.table)
 
     def groups(
         self, subjects: int, repetitions: int, generator: np.random.Generator
@@ -237,8 +277,7 @@ def predict_accuracy(
 
     They are infinite for goals that the outcomes do not determine at all.
     """
-    inverse = _PseudoInverse.of(outcomes.information)
-    determined = [_is_determined(outcomes, target, inverse) for target in targets]
+    determined = [_is_determined(outcomes, target) for target in targets]
     if not all(determined):
         errors, groups = np.full((2, len(targets)), math.inf), 0
         if any(determined):
@@ -251,21 +290,13 @@ def predict_accuracy(
         all_errors, limits = map(tuple, errors.tolist())
         return Accuracy(all_errors, limits, math.inf, 0.0, groups)
     rows = np.concatenate([_cell_means(target, outcomes) for target in targets])
-    weights = outcomes.weights
-    efficient = inverse.times(rows)
     target_of_row = np.repeat(np.arange(len(targets)), [len(target.rows) for target in targets])
     scales = np.array([target.scale for target in targets])
-    truth = rows @ weights
-    limit_variances = np.maximum(0.0, np.einsum("ij,ij->i", efficient, rows) - truth**2) / subjects
+    limit_variances = outcomes.limit_variances(rows) / subjects
     squared_errors, squared_limit_errors = [], []
-    for table, counts in outcomes.groups(subjects, repetitions, generator):
-        start = 0.9 * weights + 0.1 / len(weights)
-        row_maxima = table.max(axis=1, keepdims=True)
-        fit = fit_mixture(table / row_maxima, counts, gap=_FIT_GAP, steps=_FIT_STEPS, start=start)
-        squared_errors.append((rows @ fit.weights - truth) ** 2)
-        slopes = (counts / (table @ weights)) @ table / subjects
-        # Each slope is one on average, whatever subjects gave the information.
-        squared_limit_errors.append((efficient @ (slopes - 1)) ** 2)
+    for errors, limit_errors in outcomes.errors(rows, subjects, repetitions, generator):
+        squared_errors.append(errors**2)
+        squared_limit_errors.append(limit_errors**2)
     goal_rows = [target_of_row == goal for goal in range(len(targets))]
     means = np.array([limit_variances[is_of_goal].mean() for is_of_goal in goal_rows])
     asymptotic = tuple(np.sqrt(means).tolist())
@@ -311,13 +342,13 @@ def _cell_means(target: Target, outcomes: Outcomes) -> Floats:
     return np.array([np.bincount(outcomes.cells, row) / sizes for row in target.rows])
 
 
-def _is_determined(outcomes: Outcomes, target: Target, inverse: _PseudoInverse) -> bool:
+def _is_determined(outcomes: Outcomes, target: Target) -> bool:
     """Return whether the outcomes determine a goal at all."""
     rows = _cell_means(target, outcomes)
     missed_norms = np.linalg.norm(rows[:, outcomes.cells] - target.rows, axis=1)
     if (missed_norms > _RELATIVE_MISS * np.linalg.norm(target.rows, axis=1)).any():
         return False
-    outside = np.linalg.norm(rows - inverse.project(rows), axis=1)
+    outside = np.linalg.norm(rows - outcomes.determined_part(rows), axis=1)
     return bool((outside <= _RELATIVE_MISS * np.linalg.norm(rows, axis=1)).all())
 
 
@@ -329,10 +360,13 @@ class _PseudoInverse:
     directions: Floats
 
     @classmethod
-    def of(cls, information: Floats) -> _PseudoInverse:
-        sizes, directions = np.linalg.eigh(information)
+    def of(cls, scores: Floats) -> _PseudoInverse:
+        is_wide = scores.shape[0] < scores.shape[1]
+        gram = scores @ scores.T if is_wide else scores.T @ scores
+        sizes, directions = np.linalg.eigh(gram)
         positive = sizes > _FLAT * sizes[-1]
-        return cls(sizes[positive], directions[:, positive])
+        sizes, directions = sizes[positive], directions[:, positive]
+        return cls(sizes, scores.T @ directions / np.sqrt(sizes) if is_wide else directions)
 
     def project(self, rows: Floats) -> Floats:
         """Project rows on what the outcomes determine."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -12,7 +12,13 @@ import numpy as np
 
 from expost.cards import View
 from expost.designs._accuracy import Accuracy, Outcomes, predict_accuracy
-from expost.designs.strategies import DeclaredPlan, Simulation, Strategy, strategies_for
+from expost.designs.strategies import (
+    DeclaredPlan,
+    Simulation,
+    Strategy,
+    reasons_against,
+    strategies_for,
+)
 from expost.designs.study import Study
 from expost.domains import Domain
 from expost.errors import at, expect
@@ -38,6 +44,12 @@ class Prediction:
     possible: bool
     """Whether the study can carry it out, given when its questions are known."""
     accuracy: Accuracy
+    method: str
+    """How the outcomes of a subject were computed.
+
+    ``"exact"`` probabilities, ``"simulated"`` subjects, or unbiased ``"frequencies"`` in closed
+    form, from a report of too many values for an estimate by likelihood.
+    """
     answers: float
     """The mean number of answers of a subject."""
     answering: tuple[float, ...]
@@ -80,6 +92,7 @@ class Prediction:
             "family": self.strategy.family,
             "how": self.strategy.description,
             "possible": self.possible,
+            "outcomes": self.method,
             "delta": float(self.delta),
             "error": _finite_or_none(self.error),
             "simulation_error": _finite_or_none(accuracy.simulation_error),
@@ -109,6 +122,8 @@ class Design(ResultTable):
 
     study: Study
     predictions: tuple[Prediction, ...]
+    left_out: Mapping[str, str]
+    """Why other strategies were not predicted, by their names or that of a whole family."""
     curve: tuple[CurvePoint, ...] = ()
     """The accuracy of each family at other ``budgets``, if there are any."""
 
@@ -142,6 +157,7 @@ class Design(ResultTable):
         columns: dict[str, Any] = {
             "strategy": [prediction.name for prediction in rows],
             "possible": [prediction.possible for prediction in rows],
+            "outcomes": [prediction.method for prediction in rows],
             "delta": [float(prediction.delta) for prediction in rows],
             "error": [prediction.error for prediction in rows],
             "simulation_error": [prediction.accuracy.simulation_error for prediction in rows],
@@ -164,6 +180,7 @@ class Design(ResultTable):
             "arrival": self.study.arrival.value,
             "goals": [goal.name for goal in self.study.goals],
             "strategies": [prediction.tree() for prediction in self.predictions],
+            "left_out": dict(self.left_out),
             "by_budget": [
                 {**asdict(point), "error": _finite_or_none(point.error)} for point in self.curve
             ],
@@ -241,7 +258,7 @@ def design(
         Predictions for all strategies, the best first, and the recommended one.
 
     Raises:
-        InvalidInput: If the study is not valid, or has more than 1,500 values.
+        InvalidInput: If the study is not valid, or has more than 2,000 values.
 
     >>> import expost as xp
     >>> found = xp.design(
@@ -249,7 +266,7 @@ def design(
     ...     goals=["value >= 7", "value < 2", "value == 5"],
     ... )
     >>> found.recommended.name
-    'full-value report, subset selection'
+    'full-value report, randomized response'
     """
     study = Study(
         domain,
@@ -299,7 +316,7 @@ def design_study(
             trials.append((trial, trial.prediction()))
             done += 1
         predictions = sorted(_refined(trials), key=lambda prediction: prediction.error)
-        designs.append(Design(current_study, tuple(predictions)))
+        designs.append(Design(current_study, tuple(predictions), reasons_against(current_study)))
     return replace(designs[0], curve=tuple(_curve(designs)) if budgets else ())
 
 
@@ -323,7 +340,8 @@ class _Trial:
             generator=np.random.default_rng(self.simulation.seed),
         )
         possible = study.arrival.rank <= strategy.latest_arrival.rank
-        return Prediction(strategy, possible, accuracy, outcomes.answers, outcomes.answering)
+        answers, answering = outcomes.answers, outcomes.answering
+        return Prediction(strategy, possible, accuracy, outcomes.method, answers, answering)
 
 
 def _refined(trials: Sequence[tuple[_Trial, Prediction]]) -> list[Prediction]:

@@ -13,25 +13,20 @@ from typing import Any, assert_never
 import numpy as np
 
 from expost._types import Floats, Indices
-from expost.designs._accuracy import ExactOutcomes, Outcomes, SubsetOutcomes, Target
+from expost.designs._accuracy import Target
 from expost.designs._model_support import ModelSupport
+from expost.designs._reports import Mechanism, Report, response_table_on
 from expost.domains import Attributes, Box, Domain, FiniteSet, Variable
 from expost.errors import InvalidInput, at, make_printable
-from expost.estimation._support import response_probabilities
 from expost.files.reading import members, text
 from expost.knowledge import Statement, locate_all, parse_predicate
 from expost.numbers import exact
 from expost.queries import (
-    LiftedLikelihood,
-    Pairwise,
     Query,
     channel,
-    hadamard_response,
     linear,
     perturbation,
     query_from_json,
-    randomized_response,
-    subset_selection,
     two_weights,
 )
 from expost.queries.noise.piecewise import Piecewise
@@ -43,19 +38,20 @@ __all__ = [
     "ScoreQuestion",
     "StatementQuestion",
     "StudyQuestion",
-    "one_shot_outcomes",
     "read_goal",
     "response_table",
-    "response_table_on",
 ]
 
 
-_MOST_SETS = 2_048
 _FEWEST_STEPS, _MOST_STEPS = 64, 512
 
 
+@dataclass(frozen=True, eq=False)
 class StudyQuestion(ABC):
     """A question of a study."""
+
+    answers: Indices
+    """The answer of each value, from 0: 1 or 0 for a statement, else the number of its group."""
 
     @abstractmethod
     def query(self, epsilon: Fraction) -> Query:
@@ -69,9 +65,6 @@ class StudyQuestion(ABC):
 @dataclass(frozen=True, eq=False)
 class StatementQuestion(StudyQuestion):
     """A statement, which is true or false of each value."""
-
-    answers: Indices
-    """The answer of each value, 1 or 0."""
 
     def query(self, epsilon: Fraction) -> Query:
         return perturbation(self.answers.tolist(), range=(0, 1), epsilon=epsilon)
@@ -103,70 +96,22 @@ class ScoreQuestion(StudyQuestion):
 class GroupQuestion(StudyQuestion):
     """A question about the group of a value: the value itself, or that of one attribute."""
 
-    groups: Indices
-    """The group of each value, from 0."""
-
     def query(self, epsilon: Fraction) -> Query:
-        return _response_of_groups(epsilon, tuple(self.groups.tolist()))
+        return _response_of_groups(epsilon, tuple(self.answers.tolist()))
 
     def best_table(self, support: ModelSupport, epsilon: Fraction) -> Floats:
-        tables = [
-            outcomes.table[:, outcomes.cells]
-            for outcomes in one_shot_outcomes(self.groups, support.weights, epsilon)
-            if isinstance(outcomes, ExactOutcomes)
-        ]
-        # The least sum of variances, in the limit of many subjects.
-        costs = [_sum_of_variances(table, self.groups, support.weights) for table in tables]
-        return tables[int(np.argmin(costs))]
-
-
-def one_shot_outcomes(groups: Indices, weights: Floats, epsilon: Fraction) -> list[Outcomes]:
-    """List the outcomes of one report of a value's group: by subsets, and by Hadamard response.
-
-    Randomized response takes the place of subsets of one group.
-    """
-    count, level = int(groups.max()) + 1, float(epsilon)
-    size = min(count - 1, max(1, round(count / (math.exp(level) + 1))))
-
-    def exact_outcomes(query: Query) -> Outcomes:
-        table = response_table_on(FiniteSet(range(count)), range(count), query)[:, groups]
-        return ExactOutcomes.of(table, weights, (1.0,), 1.0)
-
-    outcomes: list[Outcomes] = []
-    if size == 1:
-        outcomes.append(exact_outcomes(randomized_response(epsilon=epsilon)))
-    elif math.comb(count, size) <= _MOST_SETS:
-        outcomes.append(exact_outcomes(subset_selection(size=size, epsilon=epsilon)))
-    else:
-        group_weights = np.bincount(groups, weights, minlength=count).astype(np.float64)
-        outcomes.append(SubsetOutcomes(groups, group_weights, (1.0,), 1.0, size, math.exp(level)))
-    if count > 2:
-        order = 1 << count.bit_length()
-        outcomes.append(exact_outcomes(hadamard_response(order=order, epsilon=epsilon)))
-    return outcomes
+        count = int(self.answers.max()) + 1
+        weights = np.bincount(self.answers, support.weights).astype(np.float64)
+        reports = (Report.of(mechanism, count, epsilon) for mechanism in Mechanism)
+        listed = [report for report in reports if report.is_listed]
+        # The least sum of the variances of unbiased frequencies.
+        best = min(listed, key=lambda report: report.sum_of_variances(weights))
+        return best.table[:, self.answers]
 
 
 def response_table(support: ModelSupport, query: Query) -> Floats:
     """Compute Pr(response | value): a row per response, a column per value of the support."""
     return response_table_on(support.domain, support.values, query)
-
-
-def response_table_on(domain: Domain, values: Iterable[Any], query: Query) -> Floats:
-    """Compute Pr(response | value) at some values of a domain."""
-    likelihood = query.on(domain)
-    if isinstance(likelihood, Pairwise):
-        # All responses are alike, and there may be very many entries.
-        log_ratio = likelihood.epsilon.nearest
-        supported = [likelihood.supported_values(y) for y in range(len(likelihood.responses))]
-        rows = np.exp(log_ratio * np.array(supported, dtype=np.float64))
-        return np.asarray(rows / rows.sum(axis=0))
-    points: list[Any] = list(locate_all(domain, values))
-    if isinstance(likelihood, LiftedLikelihood):
-        # A row for each class of values is enough, of which there are few.
-        return response_probabilities(likelihood.original)[likelihood.indices[points]].T
-    pmfs = [likelihood.pmf(point) for point in points]
-    positions = range(len(likelihood.responses))
-    return np.array([[pmf.weight(y) / pmf.total for pmf in pmfs] for y in positions])
 
 
 def _piecewise(query: Query) -> Query | None:
@@ -191,14 +136,6 @@ def _mean_variance(query: Query, table: Floats, support: ModelSupport) -> float:
     meaning, responses = query.meaning(support.domain), query.on(support.domain).responses
     estimates = np.array([float(meaning.estimate(response)) for response in responses])
     return float((estimates**2 @ table - (estimates @ table) ** 2) @ support.weights)
-
-
-def _sum_of_variances(table: Floats, groups: Indices, weights: Floats) -> float:
-    """Sum the asymptotic variances of the shares of all groups, for one subject."""
-    outcomes = ExactOutcomes.of(table, weights, (1.0,), 1.0)
-    if len(outcomes.weights) <= int(groups.max()):
-        return math.inf
-    return float(np.trace(np.linalg.pinv(outcomes.information)))
 
 
 @lru_cache(maxsize=64)
@@ -371,7 +308,8 @@ def _statement_target(answers: Indices) -> tuple[Target, StudyQuestion]:
 def _mean_target(query: Query | None, support: ModelSupport) -> tuple[Target, StudyQuestion]:
     (low, high), scores = _range_and_scores(query, support.domain, support.values)
     assert query is not None
-    return Target(scores[None], high - low), ScoreQuestion(query)
+    _, groups = np.unique(scores, return_inverse=True)
+    return Target(scores[None], high - low), ScoreQuestion(groups.reshape(-1), query)
 
 
 def _range_and_scores(

@@ -276,8 +276,8 @@ def _other_domain() -> InvalidInput:
     return InvalidInput("its domain differs from the study's")
 
 
-MOST_VALUES = 1_500
-"""The largest number of values, as for estimates by likelihood."""
+MOST_VALUES = 2_000
+"""The largest number of values."""
 
 
 @dataclass(frozen=True, eq=False)

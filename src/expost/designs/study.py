@@ -205,27 +205,27 @@ class StudyModel:
         return all(isinstance(question, StatementQuestion) for question in self.questions)
 
     @cached_property
-    def combinations(self) -> Indices:
-        """The combination of answers of each value, if all questions are statements."""
-        answers = np.array([statement.answers for statement in self._statements])
+    def cells(self) -> Indices:
+        """The combination of answers of each value, from 0."""
+        answers = np.array([question.answers for question in self.questions])
         return np.unique(answers.T, axis=0, return_inverse=True)[1].reshape(-1).astype(np.intp)
 
-    @property
-    def _statements(self) -> list[StatementQuestion]:
-        return [question for question in self.questions if isinstance(question, StatementQuestion)]
+    @cached_property
+    def cell_count(self) -> int:
+        """The number of combinations of answers."""
+        return int(self.cells.max()) + 1
 
     @cached_property
     def combined(self) -> StudyModel:
         """The study of these combinations, which are all that statements depend on."""
-        combinations = self.combinations
-        _, representatives = np.unique(combinations, return_index=True)
-        weights = np.bincount(combinations, self.weights).astype(np.float64)
+        _, representatives = np.unique(self.cells, return_index=True)
+        weights = np.bincount(self.cells, self.weights).astype(np.float64)
         rows = [self.support.rows[index] for index in representatives.tolist()]
         targets = tuple(
             Target(target.rows[:, representatives], target.scale) for target in self.targets
         )
         questions = tuple(
-            StatementQuestion(statement.answers[representatives]) for statement in self._statements
+            StatementQuestion(question.answers[representatives]) for question in self.questions
         )
         support = numbered_support(rows, weights, reportable=self.support.reportable)
         return StudyModel(support, targets, questions, self.subjects)

@@ -11,7 +11,14 @@ from expost.report._chart import Axis, Chart, Dots, HorizontalBars, Mark, Polyli
 from expost.report._formatting import domain_in_words, with_unit
 from expost.report._page import bullets, figure, page, paragraph, section, table
 
-__all__ = ["design_advice", "design_page", "design_reasons", "error_text", "prediction_cells"]
+__all__ = [
+    "design_advice",
+    "design_page",
+    "design_reasons",
+    "error_text",
+    "left_out_lines",
+    "prediction_cells",
+]
 
 _ONE_SHOT = ("one sampled question", "full-value report", "joint report", "single question")
 
@@ -89,6 +96,12 @@ def design_reasons(design: Design) -> Iterator[str]:
         )
 
 
+def left_out_lines(design: Design) -> Iterator[str]:
+    """Yield a line for each strategy or family that was not predicted, with the reason."""
+    for name, reason in design.left_out.items():
+        yield f"{_capitalize(name)}: {reason}."
+
+
 def _compare_without_delta(design: Design, best: Prediction) -> Iterator[str]:
     """Compare a recommended design that has a delta with the best one without."""
     for prediction in design.predictions:
@@ -149,8 +162,10 @@ _METHOD = (
     "designs changes less.",
     "Every study design gives each subject the same guarantee within the budget. Designs with a "
     "delta in their name are an exception: their guarantee is weaker.",
-    "If a subject has few kinds of outcomes, probabilities are exact. Otherwise subjects were "
-    "simulated from a seed, and a second run gives the same numbers.",
+    "Method “exact”: a subject has few kinds of outcomes, with exact probabilities. Method "
+    "“simulated”: subjects were simulated from a seed, and a second run gives the same numbers.",
+    "Method “frequencies”: the estimate is the distribution nearest to unbiased frequencies, whose "
+    "variances are in closed form.",
 )
 
 _LOOKS = (
@@ -184,6 +199,8 @@ def design_page(design: Design, *, name: str, date: str, content_id: str) -> str
         section("How accurate each goal will be", _list_goals(design)),
         section("All designs", _draw_errors(design), _list_designs(design)),
     ]
+    if design.left_out:
+        parts.append(section("Designs that are left out", bullets(left_out_lines(design))))
     if design.curve:
         parts.insert(1, section("Accuracy and budget", _draw_curve(design)))
     return page(
@@ -268,15 +285,22 @@ def _list_designs(design: Design) -> str:
         *cells, verdict = prediction_cells(design, prediction)
         rows.append((*cells, _answering_text(prediction.answering), verdict))
     return table(
-        ["design", "standard error", "answers per subject", "who answers, by round", "possible"],
+        [
+            "design",
+            "standard error",
+            "method",
+            "answers per subject",
+            "who answers, by round",
+            "possible",
+        ],
         rows,
         caption="Standard errors are of all goals together, ± the error of the simulation in the "
         "same unit: 0.01 is one percentage point of a share. Answers per subject are averages.",
     )
 
 
-def prediction_cells(design: Design, prediction: Prediction) -> tuple[str, str, str, str]:
-    """Return the name of a design, its error, its answers, and whether it is possible."""
+def prediction_cells(design: Design, prediction: Prediction) -> tuple[str, str, str, str, str]:
+    """Return the name of a design, its error and method, its answers, and if it is possible."""
     error, noise = error_text(prediction.error), prediction.accuracy.simulation_error
     if noise and math.isfinite(prediction.error):
         # As many decimals as three digits of the error have.
@@ -284,7 +308,7 @@ def prediction_cells(design: Design, prediction: Prediction) -> tuple[str, str, 
         error = f"{prediction.error:.{decimals}f} ± {noise:.{decimals}f}"
     recommended = prediction is design.recommended
     verdict = "recommended" if recommended else "yes" if prediction.possible else "no"
-    return prediction.name, error, f"{prediction.answers:.3g}", verdict
+    return prediction.name, error, prediction.method, f"{prediction.answers:.3g}", verdict
 
 
 def _answering_text(shares: tuple[float, ...]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
+from expost.designs._reports import Mechanism
 from expost.designs.strategies._strategy import Simulation, Strategy
 from expost.designs.strategies.basic_composition import BasicComposition
 from expost.designs.strategies.declared_plan import DeclaredPlan
@@ -12,6 +13,7 @@ from expost.designs.strategies.fixed_epsilon import FixedEpsilon
 from expost.designs.strategies.full_value_report import FullValueReport
 from expost.designs.strategies.joint_report import JointReport
 from expost.designs.strategies.largest_epsilon import LargestEpsilon
+from expost.designs.strategies.open_split import OpenSplit
 from expost.designs.strategies.saturating_caps import SaturatingCaps
 from expost.designs.study import Arrival, Study
 
@@ -22,9 +24,11 @@ __all__ = [
     "FullValueReport",
     "JointReport",
     "LargestEpsilon",
+    "OpenSplit",
     "SaturatingCaps",
     "Simulation",
     "Strategy",
+    "reasons_against",
     "strategies_for",
 ]
 
@@ -39,7 +43,21 @@ _WHATEVER_COMES = (Fraction(1, 16), Fraction(1, 8), Fraction(1, 4))
 def strategies_for(study: Study) -> list[Strategy]:
     """Return all strategies that make sense for a study, whether or not it can use them."""
     model = study.model
-    return [strategy for strategy in _all(study, len(model.questions)) if strategy.fits(model)]
+    strategies = _all(study, len(model.questions))
+    return [strategy for strategy in strategies if strategy.reason_against(model) is None]
+
+
+def reasons_against(study: Study) -> dict[str, str]:
+    """Return why other strategies make no sense, by their names or that of a whole family."""
+    model = study.model
+    strategies = list(_all(study, len(model.questions)))
+    kept_families = {strategy.family for strategy in strategies_for(study)}
+    reasons: dict[str, str] = {}
+    for strategy in strategies:
+        if reason := strategy.reason_against(model):
+            is_family = strategy.family not in kept_families
+            reasons.setdefault(strategy.family if is_family else strategy.name, reason)
+    return reasons
 
 
 def _all(study: Study, questions: int) -> Iterator[Strategy]:
@@ -47,9 +65,10 @@ def _all(study: Study, questions: int) -> Iterator[Strategy]:
     yield from (
         BasicComposition(sampled, questions) for sampled in sorted(sample_sizes, reverse=True)
     )
+    if study.arrival is Arrival.OPEN_ENDED:
+        yield from (OpenSplit(share) for share in (*_WHATEVER_COMES, None))
     yield JointReport()
-    yield FullValueReport()
-    yield FullValueReport(hadamard=True)
+    yield from (FullValueReport(mechanism, study.epsilon) for mechanism in Mechanism)
     yield from _filtered(study, questions)
     yield LargestEpsilon(questions)
     if questions > 1:
@@ -57,10 +76,7 @@ def _all(study: Study, questions: int) -> Iterator[Strategy]:
     if questions > 3:
         yield SaturatingCaps(3, questions)
     yield SaturatingCaps(None, questions)
-    if study.delta:
-        yield from (
-            DeclaredPlan(sampled, questions, study.delta) for sampled in sorted(sample_sizes)
-        )
+    yield from (DeclaredPlan(sampled, questions, study.delta) for sampled in sorted(sample_sizes))
 
 
 def _between(epsilon: float, count: int) -> set[int]:

@@ -14,25 +14,60 @@ from expost.designs._accuracy import ExactOutcomes, Outcomes, SimulatedOutcomes
 from expost.designs.strategies._strategy import Simulation
 from expost.designs.study import StudyModel
 
-__all__ = ["fixed_plan", "outcomes_from_tallies", "simulated_subject_count"]
+__all__ = [
+    "fixed_plan",
+    "outcomes_from_tallies",
+    "reason_against_plan",
+    "reason_against_simulation",
+    "simulated_subject_count",
+]
 
 _MOST_KINDS = 4_096
+_MOST_CELLS = 256
+"""The largest number of unknowns of an estimate by likelihood, in values or in outcomes."""
 # Of subjects who are simulated one by one, with all that they are asked: on a box, where each
 # decision is a search, and elsewhere.
-_MOST_ANSWERS = {True: 150_000, False: 1_500_000}
-_FEWEST_SUBJECTS = {True: 4_000, False: 20_000}
+_MOST_ANSWERS = {True: 150_000, False: 1_000_000}
+_FEWEST_SUBJECTS = {True: 4_000, False: 10_000}
+
+
+def reason_against_simulation(model: StudyModel) -> str | None:
+    """Return why no strategy with many kinds of outcomes is predicted, or None."""
+    if model.cell_count <= _MOST_CELLS:
+        return None
+    return (
+        f"the answers tell {model.cell_count:,} groups of values apart; a likelihood of so many "
+        f"outcomes is predicted for at most {_MOST_CELLS}"
+    )
+
+
+def reason_against_plan(model: StudyModel, sampled: int) -> str | None:
+    """Return why a fixed plan is not predicted, or None."""
+    responses = sum(max(2, int(question.answers.max()) + 1) for question in model.questions)
+    is_short = sampled == 1 and min(responses, model.cell_count) <= _MOST_CELLS
+    return None if is_short else reason_against_simulation(model)
 
 
 def fixed_plan(
-    model: StudyModel, query_epsilon: Fraction, sampled: int, simulation: Simulation
+    model: StudyModel, epsilons: Sequence[Fraction], sampled: int, simulation: Simulation
 ) -> Outcomes:
     """Return the outcomes if each subject is asked so many sampled questions, in a fixed plan.
 
     Where there are few kinds of outcomes their probabilities are exact; else subjects are drawn.
+
+    Args:
+        model: The study.
+        epsilons: The epsilon of each question; if there are fewer, the other questions are not
+            asked.
+        sampled: The number of these questions that each subject is asked.
+        simulation: Its size and seed.
     """
-    tables = [question.best_table(model.support, query_epsilon) for question in model.questions]
+    tables = [
+        question.best_table(model.support, epsilon)
+        for question, epsilon in zip(model.questions, epsilons, strict=False)
+    ]
     count = len(tables)
-    answering = (sampled / count,) * count
+    answering = (sampled / count,) * count + (0.0,) * (len(model.questions) - count)
     sizes = [len(table) for table in tables]
     plan_count = comb(count, sampled)
     if plan_count * prod(sorted(sizes)[-sampled:]) <= _MOST_KINDS:

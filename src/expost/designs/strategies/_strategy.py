@@ -9,7 +9,20 @@ from typing import Protocol
 from expost.designs._accuracy import Outcomes
 from expost.designs.study import Arrival, StudyModel
 
-__all__ = ["Simulation", "Strategy", "equal_steps", "questions_text"]
+__all__ = [
+    "LEAST_LEFT",
+    "NEEDS_STATEMENTS",
+    "NOT_REPORTABLE",
+    "Simulation",
+    "Strategy",
+    "equal_steps",
+    "questions_text",
+]
+
+LEAST_LEFT = Fraction(1, 1 << 20)
+"""If the number of questions is unknown, none is asked when less of the budget remains."""
+NEEDS_STATEMENTS = "it is predicted for statements only; a goal is a mean or a distribution"
+NOT_REPORTABLE = "one query cannot report the full value on a box, nor at several steps"
 
 
 @dataclass(frozen=True)
@@ -53,8 +66,8 @@ class Strategy(Protocol):
     def description(self) -> str:
         """An instruction for carrying it out, in a sentence or two."""
 
-    def fits(self, model: StudyModel) -> bool:
-        """Return whether it makes sense for the questions of a study."""
+    def reason_against(self, model: StudyModel) -> str | None:
+        """Return why it makes no sense for the questions of a study; None if it makes sense."""
 
     def outcomes(self, model: StudyModel, epsilon: Fraction, simulation: Simulation) -> Outcomes:
         """Compute or simulate the outcomes of subjects."""

@@ -7,7 +7,8 @@ from fractions import Fraction
 from typing import ClassVar
 
 from expost.designs._accuracy import Outcomes
-from expost.designs.strategies._fixed_plan import fixed_plan
+from expost.designs._goals import GroupQuestion
+from expost.designs.strategies._fixed_plan import fixed_plan, reason_against_plan
 from expost.designs.strategies._strategy import Simulation, questions_text
 from expost.designs.study import Arrival, StudyModel
 
@@ -54,8 +55,12 @@ class BasicComposition:
         questions = questions_text(self.sampled, self.total)
         return f"Ask each subject {questions}, each with 1/{self.sampled} of the budget."
 
-    def fits(self, model: StudyModel) -> bool:
-        return True
+    def reason_against(self, model: StudyModel) -> str | None:
+        is_report = isinstance(model.questions[0], GroupQuestion) and model.support.reportable
+        if self.total == 1 and is_report and model.cell_count == len(model.support):
+            return "it is the full-value report"
+        return reason_against_plan(model, self.sampled)
 
     def outcomes(self, model: StudyModel, epsilon: Fraction, simulation: Simulation) -> Outcomes:
-        return fixed_plan(model, epsilon / self.sampled, self.sampled, simulation)
+        epsilons = [epsilon / self.sampled] * self.total
+        return fixed_plan(model, epsilons, self.sampled, simulation)

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from expost.designs._accuracy import Outcomes
-from expost.designs.strategies._fixed_plan import fixed_plan
+from expost.designs.strategies._fixed_plan import fixed_plan, reason_against_plan
 from expost.designs.strategies._strategy import Simulation, questions_text
 from expost.designs.study import Arrival, StudyModel
 from expost.errors import InvalidInput
@@ -43,12 +43,14 @@ class DeclaredPlan:
             "largest epsilon that the plan allows. With a delta the guarantee is weaker."
         )
 
-    def fits(self, model: StudyModel) -> bool:
-        return True
+    def reason_against(self, model: StudyModel) -> str | None:
+        if not self.delta:
+            return "the study has no delta"
+        return reason_against_plan(model, self.sampled)
 
     def outcomes(self, model: StudyModel, epsilon: Fraction, simulation: Simulation) -> Outcomes:
         query_epsilon = largest_of_plan(epsilon, self.delta, self.sampled)
-        return fixed_plan(model, query_epsilon, self.sampled, simulation)
+        return fixed_plan(model, [query_epsilon] * self.total, self.sampled, simulation)
 
 
 def largest_of_plan(epsilon: Fraction, delta: Fraction, times: int) -> Fraction:

@@ -11,7 +11,11 @@ import numpy as np
 from expost.answers import Answers
 from expost.designs._accuracy import Outcomes, SimulatedOutcomes
 from expost.designs._goals import response_table
-from expost.designs.strategies._fixed_plan import outcomes_from_tallies, simulated_subject_count
+from expost.designs.strategies._fixed_plan import (
+    outcomes_from_tallies,
+    reason_against_simulation,
+    simulated_subject_count,
+)
 from expost.designs.strategies._strategy import Simulation
 from expost.designs.study import Arrival, StudyModel
 from expost.filters import BayesianFilter
@@ -55,13 +59,13 @@ class FixedEpsilon:
     def _part(self) -> str:
         return "all" if self.share == 1 else str(self.share)
 
-    def fits(self, model: StudyModel) -> bool:
-        return True
+    def reason_against(self, model: StudyModel) -> str | None:
+        return reason_against_simulation(model)
 
     def outcomes(self, model: StudyModel, epsilon: Fraction, simulation: Simulation) -> Outcomes:
         if model.all_statements and not model.support.domain.sides:
             combined = self._outcomes(model.combined, epsilon, simulation)
-            return replace(combined, cells=combined.cells[model.combinations])
+            return replace(combined, cells=combined.cells[model.cells])
         return self._outcomes(model, epsilon, simulation)
 
     def _outcomes(

@@ -9,45 +9,63 @@ from typing import ClassVar
 import numpy as np
 
 from expost.designs._accuracy import Outcomes
-from expost.designs._goals import one_shot_outcomes
-from expost.designs.strategies._strategy import Simulation
+from expost.designs._reports import Mechanism, Report
+from expost.designs.strategies._strategy import NOT_REPORTABLE, Simulation
 from expost.designs.study import Arrival, StudyModel
 
 __all__ = ["FullValueReport"]
 
-# Beyond this number of values, subset selection would take long to simulate.
-_MOST_BY_SUBSETS = 256
+_QUERIES = {
+    Mechanism.RANDOMIZED_RESPONSE: "randomized_response",
+    Mechanism.SUBSET_SELECTION: "subset_selection",
+    Mechanism.HADAMARD_RESPONSE: "hadamard_response",
+    Mechanism.UNARY_ENCODING: "unary_encoding, variant optimized; local_hashing with about "
+    "e^epsilon + 1 buckets is as accurate",
+}
 
 
 @dataclass(frozen=True)
 class FullValueReport:
-    """Ask for the value once, by subset selection or by Hadamard response.
+    """Ask for the value once, by one of the mechanisms that report it.
 
-    All goals are estimated from it. Subsets of one value are randomized response.
+    All goals are estimated from it.
     """
 
-    hadamard: bool = False
+    mechanism: Mechanism
+    epsilon: Fraction
+    """The budget of the study."""
     latest_arrival: ClassVar[Arrival] = Arrival.OPEN_ENDED
     family: ClassVar[str] = "full-value report"
 
     @property
     def name(self) -> str:
-        return f"full-value report, {'Hadamard response' if self.hadamard else 'subset selection'}"
+        return f"full-value report, {self.mechanism.value}"
 
     @property
     def description(self) -> str:
         return (
             "Ask each subject for the full value once, at the full budget "
-            f"({'hadamard_response' if self.hadamard else 'subset_selection'}), and estimate "
-            "everything from that, even goals that come up later."
+            f"({_QUERIES[self.mechanism]}), and estimate everything from that, even goals that "
+            "come up later."
         )
 
-    def fits(self, model: StudyModel) -> bool:
-        size = len(model.support)
-        return model.support.reportable and (
-            size > 2 if self.hadamard else size <= _MOST_BY_SUBSETS
-        )
+    def reason_against(self, model: StudyModel) -> str | None:
+        if not model.support.reportable:
+            return NOT_REPORTABLE
+        report = Report.of(self.mechanism, len(model.support), self.epsilon)
+        match self.mechanism:
+            case Mechanism.SUBSET_SELECTION if report.size == 1:
+                return "the best sets have one value, which is randomized response"
+            case Mechanism.HADAMARD_RESPONSE if report.count == 2:
+                return "on two values it is randomized response"
+            case Mechanism.HADAMARD_RESPONSE if not report.is_likelihood_affordable(model.subjects):
+                return (
+                    "with so many values and subjects only unary encoding is predicted, which "
+                    "is at least as accurate"
+                )
+        return None
 
     def outcomes(self, model: StudyModel, epsilon: Fraction, simulation: Simulation) -> Outcomes:
-        cells = np.arange(len(model.support), dtype=np.intp)
-        return one_shot_outcomes(cells, model.weights, epsilon)[self.hadamard]
+        values = np.arange(len(model.support), dtype=np.intp)
+        report = Report.of(self.mechanism, len(values), epsilon)
+        return report.outcomes(values, model.weights, model.subjects)

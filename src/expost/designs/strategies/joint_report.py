@@ -7,8 +7,8 @@ from fractions import Fraction
 from typing import ClassVar
 
 from expost.designs._accuracy import Outcomes
-from expost.designs._goals import one_shot_outcomes
-from expost.designs.strategies._strategy import Simulation
+from expost.designs._reports import Mechanism, Report
+from expost.designs.strategies._strategy import NEEDS_STATEMENTS, NOT_REPORTABLE, Simulation
 from expost.designs.study import Arrival, StudyModel
 
 __all__ = ["JointReport"]
@@ -26,10 +26,18 @@ class JointReport:
         "questions is theirs (subset selection over the combinations)."
     )
 
-    def fits(self, model: StudyModel) -> bool:
-        if not model.all_statements or not model.support.reportable:
-            return False
-        return 2 < int(model.combinations.max()) + 1 < len(model.support)
+    def reason_against(self, model: StudyModel) -> str | None:
+        if not model.all_statements:
+            return NEEDS_STATEMENTS
+        if not model.support.reportable:
+            return NOT_REPORTABLE
+        match model.cell_count:
+            case 2:
+                return "all questions are the same"
+            case count if count == len(model.support):
+                return "the answers tell all values apart, so it is the full-value report"
+        return None
 
     def outcomes(self, model: StudyModel, epsilon: Fraction, simulation: Simulation) -> Outcomes:
-        return one_shot_outcomes(model.combinations, model.weights, epsilon)[0]
+        report = Report.of(Mechanism.SUBSET_SELECTION, model.cell_count, epsilon)
+        return report.outcomes(model.cells, model.weights, model.subjects)

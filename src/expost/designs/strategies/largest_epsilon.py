@@ -12,7 +12,7 @@ import numpy as np
 from expost._types import Floats
 from expost.designs._accuracy import ExactOutcomes, Outcomes
 from expost.designs._goals import response_table
-from expost.designs.strategies._strategy import Simulation, equal_steps
+from expost.designs.strategies._strategy import NEEDS_STATEMENTS, Simulation, equal_steps
 from expost.designs.study import Arrival, StudyModel
 from expost.filters import BayesianFilter
 from expost.loss import Odometer
@@ -43,12 +43,16 @@ class LargestEpsilon:
             f"while {equal_steps(self.total)} are released."
         )
 
-    def fits(self, model: StudyModel) -> bool:
-        return (
-            model.all_statements
-            and not model.support.domain.sides
-            and 1 < len(model.questions) <= _MOST_QUESTIONS
-        )
+    def reason_against(self, model: StudyModel) -> str | None:
+        if not model.all_statements:
+            return NEEDS_STATEMENTS
+        if model.support.domain.sides:
+            return "it is not predicted on a box"
+        if self.total == 1:
+            return "one question takes the full budget"
+        if self.total > _MOST_QUESTIONS:
+            return f"its sequences of answers are listed for at most {_MOST_QUESTIONS} questions"
+        return None
 
     def outcomes(self, model: StudyModel, epsilon: Fraction, simulation: Simulation) -> Outcomes:
         states = [(Odometer(Transcript(model.support.domain)), np.ones(len(model.support)))]
