@@ -29,6 +29,7 @@ from benchmarks.simulated_studies import DELTA, SURVEYED, Survey
 from benchmarks.strategy_tables import Measured, print_lines, print_tables
 from expost.designs import Arrival
 from expost.designs._accuracy import predict_accuracy
+from expost.designs._reports import Mechanism
 from expost.designs.strategies import (
     BasicComposition,
     DeclaredPlan,
@@ -63,8 +64,12 @@ STRATEGIES: dict[str, Callable[[int], Strategy]] = {
     "one sampled question": lambda count: BasicComposition(1, count),
     "declared plan with a delta, all": lambda count: DeclaredPlan(count, count, DELTA),
     "joint report": lambda count: JointReport(),
-    "full-value report, subset selection": lambda count: FullValueReport(),
-    "full-value report, Hadamard response": lambda count: FullValueReport(hadamard=True),
+    "full-value report, subset selection": lambda count: FullValueReport(
+        Mechanism.SUBSET_SELECTION
+    ),
+    "full-value report, Hadamard response": lambda count: FullValueReport(
+        Mechanism.HADAMARD_RESPONSE
+    ),
     "filter, 1/20 of the budget each": lambda count: FixedEpsilon(
         Fraction(1, 20), 40, Arrival.UP_FRONT
     ),

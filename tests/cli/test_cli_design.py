@@ -35,7 +35,9 @@ def test_people_get_a_table_a_recommendation_and_why(run: Run, study: Path) -> N
     code, out, _ = run("design", study, "--repetitions", 8)
     assert code == 0
     lines = out.splitlines()
-    assert lines[0].split() == ["standard", "error", "answers", "possible"]
+    assert lines[0].split() == ["standard", "error", "method", "answers", "possible"]
+    assert any(line.startswith("left out  ") for line in lines)
+    assert "A budget with a delta: the study has no delta." in out
     assert sum(line.endswith("recommended") for line in lines) == 1
     assert any(line.startswith("recommended  ") for line in lines)
     assert 'value == "daily": standard error 0.0' in out
@@ -52,6 +54,8 @@ def test_programs_get_all_numbers(run: Run, study: Path) -> None:
     assert first["error"] <= min(row["error"] or 1 for row in result["strategies"])
     assert len(first["standard_errors"]) == len(first["asymptotic"]) == 2
     assert result["by_budget"] == []
+    assert {row["outcomes"] for row in result["strategies"]} >= {"exact", "frequencies"}
+    assert result["left_out"]["a budget with a delta"] == "the study has no delta"
 
 
 def test_a_meeting_gets_a_page(run: Run, study: Path, tmp_path: Path) -> None:
@@ -64,6 +68,7 @@ def test_a_meeting_gets_a_page(run: Run, study: Path, tmp_path: Path) -> None:
     assert len(result.alts) == 2
     titles = [title.text for title in result.all("h2")]
     assert titles[:2] == ["Why", "Accuracy and budget"]
+    assert "A budget with a delta: the study has no delta." in result.text
     # What cannot be carried out is in both tables of all designs, not in the one by budgets.
     assert [cell.text for cell in result.all("td")].count("joint report") == 2
     # The same study gives the same page.

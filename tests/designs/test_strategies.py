@@ -294,8 +294,8 @@ def test_an_open_ended_study_can_split_its_budget() -> None:
         xp.FiniteSet(range(6)), subjects=300, epsilon=1, goals=[*GOALS, "value < 3", "value < 4"],
         arrival="open-ended",
     )  # fmt: skip
-    assert OpenSplit(Fraction(1, 4)).reason_against(many.model) is not None
-    assert OpenSplit(Fraction(1, 8)).reason_against(many.model) is None
+    assert OpenSplit(Fraction(1, 4)).reason_against(many.model, many.epsilon) is not None
+    assert OpenSplit(Fraction(1, 8)).reason_against(many.model, many.epsilon) is None
 
 
 def test_states_that_are_simulated_are_those_that_are_listed(

@@ -42,22 +42,23 @@ _WHATEVER_COMES = (Fraction(1, 16), Fraction(1, 8), Fraction(1, 4))
 
 def strategies_for(study: Study) -> list[Strategy]:
     """Return all strategies that make sense for a study, whether or not it can use them."""
-    model = study.model
-    strategies = _all(study, len(model.questions))
-    return [strategy for strategy in strategies if strategy.reason_against(model) is None]
+    return [strategy for strategy, reason in _with_reasons(study) if reason is None]
 
 
 def reasons_against(study: Study) -> dict[str, str]:
     """Return why other strategies make no sense, by their names or that of a whole family."""
-    model = study.model
-    strategies = list(_all(study, len(model.questions)))
     kept_families = {strategy.family for strategy in strategies_for(study)}
     reasons: dict[str, str] = {}
-    for strategy in strategies:
-        if reason := strategy.reason_against(model):
+    for strategy, reason in _with_reasons(study):
+        if reason is not None:
             is_family = strategy.family not in kept_families
             reasons.setdefault(strategy.family if is_family else strategy.name, reason)
     return reasons
+
+
+def _with_reasons(study: Study) -> list[tuple[Strategy, str | None]]:
+    strategies = _all(study, len(study.model.questions))
+    return [(s, s.reason_against(study.model, study.epsilon)) for s in strategies]
 
 
 def _all(study: Study, questions: int) -> Iterator[Strategy]:
@@ -68,7 +69,7 @@ def _all(study: Study, questions: int) -> Iterator[Strategy]:
     if study.arrival is Arrival.OPEN_ENDED:
         yield from (OpenSplit(share) for share in (*_WHATEVER_COMES, None))
     yield JointReport()
-    yield from (FullValueReport(mechanism, study.epsilon) for mechanism in Mechanism)
+    yield from (FullValueReport(mechanism) for mechanism in Mechanism)
     yield from _filtered(study, questions)
     yield LargestEpsilon(questions)
     if questions > 1:

@@ -66,7 +66,7 @@ class SaturatingStates:
 
     @cached_property
     def _answers(self) -> _States:
-        return np.array([question.answers for question in self.model.questions]) == 1
+        return np.array([question.answers == 1 for question in self.model.questions])
 
     def _after(self, plan: tuple[int, ...]) -> tuple[_States, Floats]:
         """List the states after these questions, and Pr(state | value): a row for each state."""

@@ -66,7 +66,7 @@ class Strategy(Protocol):
     def description(self) -> str:
         """An instruction for carrying it out, in a sentence or two."""
 
-    def reason_against(self, model: StudyModel) -> str | None:
+    def reason_against(self, model: StudyModel, epsilon: Fraction) -> str | None:
         """Return why it makes no sense for the questions of a study; None if it makes sense."""
 
     def outcomes(self, model: StudyModel, epsilon: Fraction, simulation: Simulation) -> Outcomes:

@@ -55,7 +55,7 @@ class BasicComposition:
         questions = questions_text(self.sampled, self.total)
         return f"Ask each subject {questions}, each with 1/{self.sampled} of the budget."
 
-    def reason_against(self, model: StudyModel) -> str | None:
+    def reason_against(self, model: StudyModel, epsilon: Fraction) -> str | None:
         is_report = isinstance(model.questions[0], GroupQuestion) and model.support.reportable
         if self.total == 1 and is_report and model.cell_count == len(model.support):
             return "it is the full-value report"

@@ -43,7 +43,7 @@ class DeclaredPlan:
             "largest epsilon that the plan allows. With a delta the guarantee is weaker."
         )
 
-    def reason_against(self, model: StudyModel) -> str | None:
+    def reason_against(self, model: StudyModel, epsilon: Fraction) -> str | None:
         if not self.delta:
             return "the study has no delta"
         return reason_against_plan(model, self.sampled)

@@ -59,7 +59,7 @@ class FixedEpsilon:
     def _part(self) -> str:
         return "all" if self.share == 1 else str(self.share)
 
-    def reason_against(self, model: StudyModel) -> str | None:
+    def reason_against(self, model: StudyModel, epsilon: Fraction) -> str | None:
         return reason_against_simulation(model)
 
     def outcomes(self, model: StudyModel, epsilon: Fraction, simulation: Simulation) -> Outcomes:

@@ -32,8 +32,6 @@ class FullValueReport:
     """
 
     mechanism: Mechanism
-    epsilon: Fraction
-    """The budget of the study."""
     latest_arrival: ClassVar[Arrival] = Arrival.OPEN_ENDED
     family: ClassVar[str] = "full-value report"
 
@@ -49,10 +47,10 @@ class FullValueReport:
             "come up later."
         )
 
-    def reason_against(self, model: StudyModel) -> str | None:
+    def reason_against(self, model: StudyModel, epsilon: Fraction) -> str | None:
         if not model.support.reportable:
             return NOT_REPORTABLE
-        report = Report.of(self.mechanism, len(model.support), self.epsilon)
+        report = Report.of(self.mechanism, len(model.support), epsilon)
         match self.mechanism:
             case Mechanism.SUBSET_SELECTION if report.size == 1:
                 return "the best sets have one value, which is randomized response"

@@ -26,7 +26,7 @@ class JointReport:
         "questions is theirs (subset selection over the combinations)."
     )
 
-    def reason_against(self, model: StudyModel) -> str | None:
+    def reason_against(self, model: StudyModel, epsilon: Fraction) -> str | None:
         if not model.all_statements:
             return NEEDS_STATEMENTS
         if not model.support.reportable:

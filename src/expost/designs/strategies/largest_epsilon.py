@@ -43,7 +43,7 @@ class LargestEpsilon:
             f"while {equal_steps(self.total)} are released."
         )
 
-    def reason_against(self, model: StudyModel) -> str | None:
+    def reason_against(self, model: StudyModel, epsilon: Fraction) -> str | None:
         if not model.all_statements:
             return NEEDS_STATEMENTS
         if model.support.domain.sides:

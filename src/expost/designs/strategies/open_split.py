@@ -42,7 +42,7 @@ class OpenSplit:
             f"there can be {int(1 / self.share)}."
         )
 
-    def reason_against(self, model: StudyModel) -> str | None:
+    def reason_against(self, model: StudyModel, epsilon: Fraction) -> str | None:
         if self.share is not None and self.share * len(model.questions) > 1:
             return f"the budget is spent after {int(1 / self.share)} questions"
         return reason_against_plan(model, len(model.questions))

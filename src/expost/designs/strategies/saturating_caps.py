@@ -67,7 +67,7 @@ class SaturatingCaps:
             f"whose caps are {equal_steps(self.sampled)}."
         )
 
-    def reason_against(self, model: StudyModel) -> str | None:
+    def reason_against(self, model: StudyModel, epsilon: Fraction) -> str | None:
         if not model.all_statements:
             return NEEDS_STATEMENTS
         if not model.support.reportable:
