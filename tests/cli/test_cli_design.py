@@ -54,7 +54,7 @@ def test_programs_get_all_numbers(run: Run, study: Path) -> None:
     assert first["error"] <= min(row["error"] or 1 for row in result["strategies"])
     assert len(first["standard_errors"]) == len(first["asymptotic"]) == 2
     assert result["by_budget"] == []
-    assert {row["outcomes"] for row in result["strategies"]} >= {"exact", "frequencies"}
+    assert {row["method"] for row in result["strategies"]} >= {"exact", "frequencies"}
     assert result["left_out"]["a budget with a delta"] == "the study has no delta"
 
 

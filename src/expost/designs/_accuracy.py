@@ -44,7 +44,7 @@ ObservedGroup = tuple[Floats, Floats]
 _DIGITS = 12
 
 # All estimates of a simulation take about so many products for each of a dozen steps.
-_PRODUCTS = 300_000_000
+_PRODUCTS = 100_000_000
 
 
 def affordable_groups(rows: int, cells: int) -> int:

@@ -45,10 +45,11 @@ class Prediction:
     """Whether the study can carry it out, given when its questions are known."""
     accuracy: Accuracy
     method: str
-    """How the outcomes of a subject were computed.
+    """How it was computed.
 
-    ``"exact"`` probabilities, ``"simulated"`` subjects, or unbiased ``"frequencies"`` in closed
-    form, from a report of too many values for an estimate by likelihood.
+    From ``"exact"`` probabilities of all outcomes, from ``"simulated"`` subjects, or from unbiased
+    ``"frequencies"`` in closed form, if values are too many for a likelihood. It is
+    ``"asymptotic"``, and too large for few subjects, if no groups could be estimated.
     """
     answers: float
     """The mean number of answers of a subject."""
@@ -92,7 +93,7 @@ class Prediction:
             "family": self.strategy.family,
             "how": self.strategy.description,
             "possible": self.possible,
-            "outcomes": self.method,
+            "method": self.method,
             "delta": float(self.delta),
             "error": _finite_or_none(self.error),
             "simulation_error": _finite_or_none(accuracy.simulation_error),
@@ -157,7 +158,7 @@ class Design(ResultTable):
         columns: dict[str, Any] = {
             "strategy": [prediction.name for prediction in rows],
             "possible": [prediction.possible for prediction in rows],
-            "outcomes": [prediction.method for prediction in rows],
+            "method": [prediction.method for prediction in rows],
             "delta": [float(prediction.delta) for prediction in rows],
             "error": [prediction.error for prediction in rows],
             "simulation_error": [prediction.accuracy.simulation_error for prediction in rows],
@@ -340,8 +341,9 @@ class _Trial:
             generator=np.random.default_rng(self.simulation.seed),
         )
         possible = study.arrival.rank <= strategy.latest_arrival.rank
+        method = outcomes.method if accuracy.groups else "asymptotic"
         answers, answering = outcomes.answers, outcomes.answering
-        return Prediction(strategy, possible, accuracy, outcomes.method, answers, answering)
+        return Prediction(strategy, possible, accuracy, method, answers, answering)
 
 
 def _refined(trials: Sequence[tuple[_Trial, Prediction]]) -> list[Prediction]:

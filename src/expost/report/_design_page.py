@@ -165,7 +165,8 @@ _METHOD = (
     "Method “exact”: a subject has few kinds of outcomes, with exact probabilities. Method "
     "“simulated”: subjects were simulated from a seed, and a second run gives the same numbers.",
     "Method “frequencies”: the estimate is the distribution nearest to unbiased frequencies, whose "
-    "variances are in closed form.",
+    "variances are in closed form. Method “asymptotic”: there are too many values to simulate "
+    "groups, and the error is too large for few subjects.",
 )
 
 _LOOKS = (

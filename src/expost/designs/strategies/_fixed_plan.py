@@ -28,7 +28,9 @@ _MOST_CELLS = 256
 # Of subjects who are simulated one by one, with all that they are asked: on a box, where each
 # decision is a search, and elsewhere.
 _MOST_ANSWERS = {True: 150_000, False: 1_000_000}
-_FEWEST_SUBJECTS = {True: 4_000, False: 10_000}
+_MOST_ENTRIES = 100_000_000
+"""The largest number of simulated subjects × questions × values."""
+_FEWEST_SUBJECTS = 10_000
 
 
 def reason_against_simulation(model: StudyModel) -> str | None:
@@ -112,8 +114,9 @@ def _drawn(
 def simulated_subject_count(model: StudyModel, questions: int, simulation: Simulation) -> int:
     """Count the subjects to simulate one by one: full groups, or enough for asymptotics."""
     on_box = bool(model.support.domain.sides)
-    fewest = _FEWEST_SUBJECTS[on_box]
-    most = max(fewest, _MOST_ANSWERS[on_box] // questions)
+    affordable = _MOST_ENTRIES // (questions * len(model.support))
+    fewest = min(_FEWEST_SUBJECTS, max(_FEWEST_SUBJECTS // 4, affordable))
+    most = max(fewest, min(affordable, _MOST_ANSWERS[on_box] // questions))
     groups = min(simulation.repetitions, most // model.subjects)
     return max(groups * model.subjects, fewest)
 

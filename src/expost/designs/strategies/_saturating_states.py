@@ -23,10 +23,8 @@ from expost.designs.study import StudyModel
 
 __all__ = ["SaturatingStates", "binary_channels"]
 
-_MOST_STATES = 4_000
+_MOST_STATES = 2_000
 """With more states, subjects are simulated."""
-_MOST_ENTRIES = 100_000_000
-"""The largest number of simulated subjects × values × questions."""
 _LEAST_CHANCE = 1e-12
 
 # The classes: yes inside of the set, no inside, yes outside, no outside.
@@ -57,6 +55,8 @@ class SaturatingStates:
 
     def outcomes(self, simulation: Simulation) -> Outcomes:
         """Return the exact outcomes where states are few; otherwise simulate subjects."""
+        if len(self.plans) > _MOST_STATES:
+            return self._simulate(simulation)
         try:
             tables = [self._after(plan)[1] / len(self.plans) for plan in self.plans]
         except _TooManyStates:
@@ -92,7 +92,6 @@ class SaturatingStates:
     def _simulate(self, simulation: Simulation) -> SimulatedOutcomes:
         count, steps = len(self.masses), len(self.caps)
         size = simulated_subject_count(self.model, steps, simulation)
-        size = max(1_000, min(size, _MOST_ENTRIES // (count * steps)))
         generator = np.random.default_rng(simulation.seed)
         values = generator.choice(count, size=size, p=self.model.weights)
         plans = np.array(self.plans)[generator.integers(len(self.plans), size=size)]
