@@ -473,7 +473,7 @@ def test_a_refusal_says_which_cap_fits() -> None:
         session.ask(early)
     assert refusal.value.fits == 2
     session.ask(xp.saturating(session, [2, 3], cap=2))
-    with pytest.raises(xp.BudgetExceeded, match=r"budget 2\.$") as refusal:
+    with pytest.raises(xp.BudgetExceeded, match=r"budget of 2\.$") as refusal:
         session.ask(early)
     assert refusal.value.fits is None
     for cap in (1, 2, 3):

@@ -373,7 +373,7 @@ def test_files_keep_it() -> None:
         ({"sigma": None, "epsilon": 0, "delta": "1e-6"}, "epsilon: must be greater than 0"),
         ({"delta": 0}, "delta: must be between 0 and 1"),
         ({"delta": 1}, "delta: must be between 0 and 1"),
-        ({"delta": "x"}, "delta: must be a decimal"),
+        ({"delta": "x"}, "delta: 'x' is not a number"),
     ],
 )
 def test_bad_parameters_are_refused_with_their_place(
