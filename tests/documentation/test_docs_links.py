@@ -212,3 +212,11 @@ def test_the_words_of_the_literature_and_of_readers_lead_to_pages(built: dict[Pa
     missed = [query for query, page in SEARCHES.items() if page not in search(index, query)]
     assert not missed
     assert search(index, "blockchain") == set()
+
+
+@pytest.mark.slow
+def test_signatures_name_their_types_and_examples_can_be_copied(built: dict[Path, Page]) -> None:
+    for path in built:
+        text = path.read_text(encoding="utf-8")
+        assert "ForwardRef" not in text, path.name
+        assert 'class="highlight' not in text or "copybutton.js" in text, path.name
