@@ -30,6 +30,7 @@ __all__ = [
     "as_integers",
     "as_weights",
     "logs_of",
+    "multiply",
 ]
 
 
@@ -60,6 +61,12 @@ def as_integers(doubles: NDArray[np.float64], total: int) -> Weights:
     if total < _FITS:
         return doubles.astype(np.int64)
     return np.array([int(x) for x in doubles.ravel()], dtype=object).reshape(doubles.shape)
+
+
+def multiply(product: Counter[int], powers: Powers, times: int) -> None:
+    """Multiply a product of powers, in place, by other powers that often."""
+    for base, power in powers:
+        product[base] += power * times
 
 
 def logs_of(weights: Weights) -> NDArray[np.float64]:

@@ -209,7 +209,7 @@ def test_responses_that_say_the_same_are_looked_at_once() -> None:
         (lambda: knowledge.GainMatrix([]), "rows: must be rows of numbers, one row per guess"),
         (lambda: knowledge.GainMatrix([[1, 2]]), r"rows\[0\]\[1\]: must be between 0 and 1"),
         (lambda: knowledge.GainMatrix([[1, 0], [1]]), r"rows\[1\]: has 1 entries, the first row 2"),
-        (lambda: knowledge.Property([[1], [2]]), "labels: must be texts, numbers"),  # type: ignore[list-item]
+        (lambda: knowledge.Property([[1], [2]]), "labels: must be strings, numbers"),  # type: ignore[list-item]
         (lambda: knowledge.Property("abc"), "labels: must be a list"),
     ],
 )

@@ -23,7 +23,7 @@ from expost.knowledge._capacity_search import Limits
 from expost.knowledge._gain import nats_of
 from expost.knowledge._gain_functions import GainFunction, Guesses
 from expost.numbers import Enclosure
-from expost.queries import LazyResponses, Query, check_query, common_part
+from expost.queries import Query, check_query, common_part, count_responses
 from expost.transcript import Transcript
 
 __all__ = [
@@ -366,9 +366,7 @@ def queries_on_part(
 
 def _query_columns(query: Query, domain: FiniteSet) -> ChannelColumns:
     likelihood = query.on(domain)
-    responses = likelihood.responses
-    # There can be more responses than len() can return.
-    count = responses.size if isinstance(responses, LazyResponses) else len(responses)
+    count = count_responses(likelihood.responses)
     if count * len(domain) > _MOST_ENTRIES:
         raise InvalidInput(_too_many(count, len(domain)))
     result: ChannelColumns = defaultdict(Fraction)

@@ -358,8 +358,7 @@ def _spreads(components: Iterable[Component]) -> Counter[int]:
     """Return the powers whose product has the logarithm max ℓ - min ℓ of these components."""
     total: Counter[int] = Counter()
     for part in components:
-        for base, power in part.exact_spread.items():
-            total[base] += power
+        total.update(part.exact_spread)
     return total
 
 

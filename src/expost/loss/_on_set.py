@@ -34,7 +34,7 @@ from expost.numbers import INFINITE, Enclosure, ExactSum, Nats, RunningSum, down
 from expost.queries import FiniteLikelihood, Query
 from expost.solver import Effort
 from expost.tally import Summand, Tally
-from expost.terms import Powers, Term
+from expost.terms import Powers, Term, multiply
 from expost.transcript import Exchange
 
 __all__ = ["ExactSums", "SetLogLikelihood", "finite"]
@@ -92,8 +92,8 @@ class ExactSums:
         for summand in self.summands:
             likelihood, indices = summand.query.on(self.domain), [first.value, second.value]
             above, below = likelihood.powers(summand.position, indices)
-            _multiply(powers, above, summand.times)
-            _multiply(powers, below, -summand.times)
+            multiply(powers, above, summand.times)
+            multiply(powers, below, -summand.times)
         return Nats.of(ExactSum.product(powers))
 
     def _classes(self, values: NDArray[np.intp]) -> list[Candidate]:
@@ -151,15 +151,10 @@ class ExactSums:
                     powers: Counter[int] = Counter()
                     for kind_index in kind[start:end].tolist():
                         powers_here, first, times = kinds[kind_index]
-                        _multiply(powers, powers_here, times)
-                        _multiply(powers, first, -times)
+                        multiply(powers, powers_here, times)
+                        multiply(powers, first, -times)
                     result[key] = Candidate(int(values[index[start]]), powers)
         return list(result.values())
-
-
-def _multiply(product: Counter[int], powers: Powers, times: int) -> None:
-    for base, power in powers:
-        product[base] += power * times
 
 
 @dataclass(frozen=True, eq=False)

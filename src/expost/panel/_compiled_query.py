@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 import threading
 from bisect import bisect_right
-from collections.abc import Sequence
 from functools import cached_property
 from itertools import accumulate
 from typing import Any, assert_never
@@ -24,7 +23,14 @@ from expost.domains import Attributes, Box, Domain, FiniteSet
 from expost.numbers import UNIT
 from expost.panel._differences import Differences, differences, fixed_logs, wrapped
 from expost.panel._query_costs import Charge, Grid
-from expost.queries import FiniteLikelihood, LiftedLikelihood, Likelihood, Query, check_query
+from expost.queries import (
+    FiniteLikelihood,
+    LiftedLikelihood,
+    Likelihood,
+    Query,
+    check_query,
+    count_responses,
+)
 from expost.sampling import Source, draw, uniform_bytes
 from expost.tally import unpack_counts
 from expost.transcript import Transcript
@@ -81,7 +87,7 @@ class CompiledQuery:
         self.responses = likelihood.responses
         self.positions: list[int] = []
         self._codes: dict[int, int] = {}
-        count = _count_responses(likelihood.responses)
+        count = count_responses(likelihood.responses)
         listed = count if count <= _LISTED else 0
         self._lookup = np.full(listed, -1, dtype=np.intp)
 
@@ -203,12 +209,6 @@ def as_finite(compiled: CompiledQuery) -> CompiledFiniteQuery:
     return compiled
 
 
-def _count_responses(responses: Sequence[Any]) -> int:
-    """Count responses, even if there are more than fit into a word."""
-    size: int = getattr(responses, "size", None) or len(responses)
-    return size
-
-
 class QueryRegistry:
     """Queries on one domain, numbered as they come."""
 
@@ -323,7 +323,7 @@ class Drawing:
 
     def _write(self) -> bool:
         """Write all weights out, unless they are too many."""
-        values, count = len(self._likelihood.domain), _count_responses(self._likelihood.responses)
+        values, count = len(self._likelihood.domain), count_responses(self._likelihood.responses)
         if values * count > _LARGEST_TABLE:
             return False
         pmfs = [self._likelihood.pmf(value_index) for value_index in range(values)]

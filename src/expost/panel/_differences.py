@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from expost._types import Floats
 from expost.numbers import ExactSum, Nats
 from expost.queries import BySufficientTerms, FiniteLikelihood, Pairwise
-from expost.terms import Powers
+from expost.terms import Powers, multiply
 
 __all__ = ["FIXED_BITS", "NEAR", "Differences", "differences", "fixed_logs", "ratio", "wrapped"]
 
@@ -192,10 +192,8 @@ def fixed_logs(likelihood: FiniteLikelihood, position: int) -> NDArray[Any]:
 def ratio(above: Powers, below: Powers) -> Counter[int]:
     """One weight over another, as exponents by their bases."""
     net: Counter[int] = Counter()
-    for base, power in above:
-        net[base] += power
-    for base, power in below:
-        net[base] -= power
+    multiply(net, above, 1)
+    multiply(net, below, -1)
     return net
 
 
@@ -203,6 +201,5 @@ def ratio(above: Powers, below: Powers) -> Counter[int]:
 def _scaled(powers: Powers) -> int:
     """Different queries often have some of their weights in common."""
     product: Counter[int] = Counter()
-    for base, exponent in powers:
-        product[base] += exponent
+    multiply(product, powers, 1)
     return Nats.of(ExactSum.product(product)).scaled(FIXED_BITS)

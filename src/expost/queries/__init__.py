@@ -22,6 +22,7 @@ from expost.queries._likelihood import (
     LazyResponses,
     Likelihood,
     Pairwise,
+    count_responses,
     two_weights,
 )
 from expost.queries._query import (
@@ -104,6 +105,7 @@ __all__ = [
     "channel",
     "check_query",
     "common_part",
+    "count_responses",
     "crosswise",
     "delta_at",
     "duchi",

@@ -29,6 +29,7 @@ __all__ = [
     "Likelihood",
     "Location",
     "Pairwise",
+    "count_responses",
     "two_weights",
 ]
 
@@ -228,7 +229,7 @@ class FiniteLikelihood(Likelihood[int]):
         """The smallest loss that a single response can realize."""
 
     def delta(self, ratio: Fraction) -> Fraction:
-        if len(self.domain) * _size(self.responses) > _MOST_CELLS:
+        if len(self.domain) * count_responses(self.responses) > _MOST_CELLS:
             raise InvalidInput("this query has too many responses here to compute its delta")
         pmfs = [self.pmf(index) for index in range(len(self.domain))]
         positions = range(len(self.responses))
@@ -249,7 +250,8 @@ class BySufficientTerms(FiniteLikelihood):
         return max(self.term(position).loss for position in self.sufficient)
 
 
-def _size(responses: Sequence[Value]) -> int:
+def count_responses(responses: Sequence[Value]) -> int:
+    """Count responses, even if there are more than fit into a word."""
     return responses.size if isinstance(responses, LazyResponses) else len(responses)
 
 

@@ -27,6 +27,7 @@ from expost.numbers import decimal_context
 from expost.queries import FiniteLikelihood, LiftedLikelihood, Query
 from expost.saturation._question import AnswerPartition
 from expost.tally import Summand
+from expost.terms import multiply
 from expost.transcript import Exchange
 
 __all__ = [
@@ -280,8 +281,7 @@ def _powers(
     for summand in summands:
         powers = summand.query.on(domain).powers(summand.position, indices)
         for product, factors in zip(products, powers, strict=True):
-            for base, power in factors:
-                product[base] += power * summand.times
+            multiply(product, factors, summand.times)
     return products
 
 
