@@ -55,7 +55,7 @@ ENFORCED = {
     ),
     "`Mixture`: lambdas": "filters.rules.mixture._MOST",
     "`Declared`: queries of a plan": "filters.rules.declared._MOST_QUERIES",
-    "`more`: where counting stops": "filters._acceptance_limits.MOST_REPEATS",
+    "`count_repeats`: where counting stops": "filters._acceptance_limits.MOST_REPEATS",
     "transcript: steps to set up its queries, for each megabyte": (
         "queries.query_table._PER_MEGABYTE"
     ),
