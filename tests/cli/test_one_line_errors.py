@@ -569,7 +569,7 @@ ERRORS = [
     ),
     (
         "estimate record.csv --queries record_queries.json --about smokes --at 2",
-        "--at: smokes does not change, so there are no steps",
+        "--at: smokes does not change; leave it out",
     ),
     (
         "estimate record.csv --queries record_queries.json --about smokes,region --frequencies",
@@ -707,7 +707,7 @@ ERRORS = [
     ("ledger record study.db blank.csv --query smokes --key a", "blank.csv: is empty"),
     (
         "ledger record study.db strangers.csv --query smokes --key a",
-        'strangers.csv: row 1: no subject "zed" in this ledger',
+        'strangers.csv: row 1 below the header: no subject "zed" in this ledger',
     ),
     (
         "ledger create new.db --domain domain.json --budget 1 --checkpoint study.db.checkpoint",

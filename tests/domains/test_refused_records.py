@@ -39,7 +39,7 @@ LINES: list[tuple[Any, Any, Any, str, str]] = [
     (["region", "region"], None, "n", "about", "an attribute appears twice"),
     ([3], None, "n", "about[0]", "must be a string"),
     (["smokes"], None, "no", "at", "smokes changes from step to step; name the step"),
-    (["region"], 3, "n", "at", "region does not change, so there are no steps"),
+    (["region"], 3, "n", "at", "region does not change; leave it out"),
     (["smokes"], "3", "no", "at", "must be an integer"),
     (["smokes"], 2.5, "no", "at", "must be an integer"),
     (["smokes"], True, "no", "at", "must be an integer"),
@@ -144,11 +144,11 @@ def test_in_the_file_of_a_query(
             {},
             "about: the domain has attributes; call query.about(…) with some of region",
         ),
-        ({"at": 3}, "at: a step needs the attributes that the query is about"),
+        ({"at": 3}, "at: requires about"),
         ({"about": "region"}, "about: must be a list"),
         (
             {"about": ["region"], "at": None},
-            "at: must be an integer; leave it out where there is none",
+            "at: must be an integer; leave it out if no attribute changes",
         ),
         ({"about": ["region"], "step": 3}, "step: unknown field; known here: epsilon"),
     ],
@@ -169,16 +169,16 @@ def test_too_much_that_questions_tie_together_is_one_line(run: Run, tmp_path: Pa
         transcript = transcript.add(query.about(*names), (1, 1))
     transcript.save(path)
     reason = (
-        "questions tie a0, a1 and a2 together, which have 8,000,000 combinations; at most "
-        "1,048,576 can be looked at together"
+        "the questions connect a0, a1 and a2, which have 8,000,000 combinations; at most "
+        "1,048,576 are supported"
     )
     assert run("loss", path) == (2, "", f"expost: {reason}\n")
     followed = xp.Attributes(a=xp.changing(xp.integers(1, 400), times=9), b=xp.integers(1, 200))
     chained = xp.Transcript(followed).add(query.about("a", "b", at=1), (1, 1))
     xp.Transcript.save(chained, path, overwrite=True)
     reason = (
-        "questions tie a and b together, which have 800,000 combinations with their changes; at "
-        "most 100,000 can be followed from step to step"
+        "the questions connect a and b, which have 800,000 combinations with their changes; at "
+        "most 100,000 are supported"
     )
     assert run("loss", path) == (2, "", f"expost: {reason}\n")
 
@@ -195,7 +195,7 @@ def test_too_much_that_questions_tie_together_is_one_line(run: Run, tmp_path: Pa
         (lambda: xp.Attributes(a=xp.changing(xp.changing([1, 2]))), "a: changes already"),
         (
             lambda: xp.Attributes(a=xp.changing(["n"], max_step=1)),
-            "a.max_step: a largest step needs numbers",
+            "a.max_step: requires numbers",
         ),
         (
             lambda: xp.changing([1, 2], max_step=1, times=1),

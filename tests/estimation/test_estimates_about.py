@@ -230,9 +230,9 @@ def test_the_joint_distribution_is_right_where_questions_depend_on_responses() -
         (("height",), {}, "about: unknown attribute 'height'; known: region, smokes, age"),
         (("minutes",), {}, "at: minutes changes from step to step; name the step"),
         (("minutes",), {"at": 2.5}, "at: must be an integer"),
-        (("region",), {"at": 2}, "at: region does not change, so there are no steps"),
+        (("region",), {"at": 2}, "at: region does not change; leave it out"),
         (("minutes",), {"at": 7}, "about: no subject answered about minutes"),
-        (("region",), {}, "queries.both: is also about age; name that too, or say planned=True"),
+        (("region",), {}, "queries.both: is also about age; name it as well, or pass planned=True"),
     ],
 )
 def test_what_no_answers_are_about_is_one_line(

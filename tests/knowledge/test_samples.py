@@ -147,7 +147,7 @@ def test_plain_boxes_and_frames() -> None:
             lambda: xp.knowledge.estimated_gain(
                 xp.knowledge.Samples(BOX, people(9)), lambda person: 1, xp.Transcript(BOX)
             ),
-            "statement: must give True or False",
+            "statement: must return True or False",
         ),
         (
             lambda: xp.knowledge.estimated_gain(

@@ -154,7 +154,7 @@ BAD: list[tuple[Callable[[xp.Session], object], str]] = [
     ),
     (lambda s: s.ask(LOUD.about("smokes", at=0)), "at: steps are numbered from 1"),
     (lambda s: s.ask(LOUD.about("smokes")), "at: smokes changes from step to step; name"),
-    (lambda s: s.ask(LOUD.about("region", at=9)), "at: region does not change, so there"),
+    (lambda s: s.ask(LOUD.about("region", at=9)), "at: region does not change; leave"),
 ]
 
 

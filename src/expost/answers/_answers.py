@@ -442,7 +442,7 @@ def _pairs(rows: Any) -> list[tuple[Query, Any]]:
             message = "must be Answers(domain, queries, table), or pairs of a query and a response"
             raise InvalidInput(message) from None
         if not pairs:
-            raise InvalidInput("there are none")
+            raise InvalidInput("must not be empty")
         return pairs
 
 
@@ -486,8 +486,8 @@ def _part_of(answers: Answers, about: Any, step: Any, *, planned: bool) -> tuple
     for key, other_parts in touched.items():
         if other_parts and not planned:
             raise InvalidInput(
-                f"is also about {other_parts}say planned=True (--planned) to leave it out if who "
-                "was asked what did not depend on responses",
+                f"is also about {other_parts}pass planned=True (--planned) to leave it out, if the "
+                "choice of questions did not depend on responses",
                 f"queries.{key}",
             )
     return part, {key for key, other_parts in touched.items() if not other_parts}
@@ -506,7 +506,7 @@ def _touched_on_attributes(
         variables = set(answers.queries[key].on(domain).variables)
         if variables & wanted:
             other_names = [name for name, _ in sorted(variables - wanted)]
-            touched[key] = f"{join_names(other_names)}; name that too, or " if other_names else ""
+            touched[key] = f"{join_names(other_names)}; name it as well, or " if other_names else ""
     return touched
 
 
@@ -514,7 +514,7 @@ def _touched_on_box(
     domain: Box, names: tuple[str, ...], step: int | None, answers: Answers
 ) -> _Touched:
     if step is not None:
-        raise InvalidInput("the coordinates of a box do not change: there are no steps", "at")
+        raise InvalidInput("the coordinates of a box do not change; leave it out", "at")
     assert domain.names is not None, "a part has a name"
     columns = domain.column_slices[domain.names.index(names[0])]
     touched = {}

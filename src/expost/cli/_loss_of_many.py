@@ -118,7 +118,7 @@ def _compare_with_budget(against: AgainstBudget) -> Iterator[tuple[str, str]]:
     yield "budget", budget_text(against.filter)
     yield "over it at the end", format_count(against.over_budget, "subject")
     if against.undecided:
-        yield "undecided", f"{against.undecided:,} subjects; more nodes (--nodes) may tell"
+        yield "undecided", f"{against.undecided:,} subjects; raise --nodes to decide them"
     yield "budget respected", "not looked at here; for each transcript, expost loss FILE says it"
 
 

@@ -216,7 +216,7 @@ def audit_lines(result: Audit) -> Iterator[tuple[str, str]]:
     if result.undecided:
         yield (
             "undecided",
-            f"{_count_subjects(result.undecided)}; more nodes (--nodes) may decide them",
+            f"{_count_subjects(result.undecided)}; raise --nodes to decide them",
         )
     used = f"{_count_subjects(result.used_up)}, with less than a thousandth of it remaining"
     yield "used up", used if result.used_up else "none"

@@ -100,7 +100,7 @@ def ratio_of(odometer: Odometer) -> Fraction:
 
 @click.command("demo")
 @file_option("--out", "PICTURE", "File for a picture (.png, .svg or .pdf). Default: no picture.")
-@click.option("--seed", type=int, default=3, help="Seed of the simulated people, an integer.")
+@click.option("--seed", type=int, default=3, help="Seed of the simulated subjects, an integer.")
 @prints_result
 def command(out: Path | None, seed: int) -> Result:
     """Show the idea in a minute.
@@ -115,11 +115,11 @@ def command(out: Path | None, seed: int) -> Result:
     lines = [*_describe_example(steps), *_describe_designs(measured, guarded)]
     if out is not None:
         chart = odometer_chart(guarded, guarded.history)
-        save_chart(chart, out, alt="The loss of one person after each response.")
+        save_chart(chart, out, alt="The loss of one subject after each response.")
         lines += ["", f"The picture is in {out}."]
     tree = {
         "example": [step.accepted for step in steps],
-        "people": SUBJECTS,
+        "subjects": SUBJECTS,
         **measured,
         "picture": None if out is None else str(out),
     }
@@ -201,7 +201,7 @@ def _describe_designs(measured: dict[str, dict[str, float]], odometer: Odometer)
     yield f"Basic composition stops after {basic} responses."
     yield f"The Bayesian filter stops after {len(odometer)} responses."
     yield ""
-    yield f"And these are {SUBJECTS} people, with the same guarantee in each row:"
+    yield f"And these are {SUBJECTS} subjects, with the same guarantee in each row:"
     yield ""
     yield f"{'':<37}  answered  right about a fact"
     for name, label in LABELS.items():

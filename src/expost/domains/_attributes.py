@@ -107,7 +107,7 @@ def _no_attribute(name: str, names: Sequence[str]) -> InvalidInput:
 def _check_size(size: int) -> None:
     if size > MOST_COMBINATIONS:
         reason = f"{size:,} values are too many for an attribute"
-        raise InvalidInput(f"{reason}; at most {MOST_COMBINATIONS:,} are taken")
+        raise InvalidInput(f"{reason}; at most {MOST_COMBINATIONS:,} are supported")
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -144,7 +144,9 @@ class Attributes:
         named = {**(definitions or {}), **named}
         names = read_names(list(named))
         if len(names) > _MOST_ATTRIBUTES:
-            raise InvalidInput(f"{len(names):,} attributes; at most {_MOST_ATTRIBUTES:,} are taken")
+            raise InvalidInput(
+                f"{len(names):,} attributes; at most {_MOST_ATTRIBUTES:,} are supported"
+            )
         kinds = []
         for name in names:
             with at(name):
@@ -214,7 +216,7 @@ class Attributes:
         if changing and step is None:
             raise InvalidInput(f"{changing[0]} changes from step to step; name the step", "at")
         if not changing and step is not None:
-            raise InvalidInput(f"{join_names(about)} does not change, so there are no steps", "at")
+            raise InvalidInput(f"{join_names(about)} does not change; leave it out", "at")
         return tuple((name, step if name in changing else None) for name in about)
 
     def indices(self, about: Sequence[str]) -> list[int]:
@@ -397,7 +399,7 @@ class Change:
     def check(self, values: Sequence[Any]) -> None:
         """Refuse a largest step for values that are not ordered."""
         if self.max_step is not None and any(isinstance(value, str) for value in values):
-            raise InvalidInput("a largest step needs numbers, and there are labels", "max_step")
+            raise InvalidInput("requires numbers; the values have labels", "max_step")
 
     @property
     def limited(self) -> bool:

@@ -196,7 +196,7 @@ class Box:
         side = self.sides[self.names.index(name)]
         if not isinstance(side, Categories):
             raise InvalidInput(
-                f"{name} has no categories; ask about numbers with linear, logistic and the like"
+                f"{name} has no categories; ask about numbers with linear or logistic"
             )
         if name not in self._parts:
             self._parts[name] = Part(about, [FiniteSet(side.labels)])

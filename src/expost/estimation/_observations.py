@@ -80,7 +80,7 @@ def check_values(size: int) -> None:
     """Refuse more values than can be estimated together."""
     if size > MOST_VALUES:
         raise InvalidInput(
-            f"there are {size:,} values; at most {MOST_VALUES:,} can be estimated together",
+            f"has {size:,} values; at most {MOST_VALUES:,} can be estimated together",
             "domain",
         )
 
@@ -98,7 +98,7 @@ def merge_equal_columns(logs: Floats, patterns: int) -> tuple[Floats, Indices]:
     if patterns * (len(columns) + 20) ** 2 > _MOST_STEP_PRODUCTS:
         raise InvalidInput(
             f"{patterns:,} kinds of responses for {len(columns):,} values are too many to "
-            "estimate by likelihood; fewer values, or frequencies, take less"
+            "estimate by likelihood; estimate fewer values, or frequencies"
         )
     return logs[:, np.unique(groups, return_index=True)[1]], groups
 

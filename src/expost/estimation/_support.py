@@ -179,8 +179,8 @@ def record_support(domain: Attributes, variables: Iterable[Variable]) -> RecordS
                 names = _variables_text(domain, chain.from_iterable(by_name.values()))
                 raise InvalidInput(
                     f"{names} were asked about and have more than {MOST_VALUES:,} combinations, "
-                    "which is too many to estimate together; where who was asked what did not "
-                    "depend on responses, call answers.about(…, planned=True) first",
+                    "too many to estimate together; if the choice of questions did not depend on "
+                    "responses, call answers.about(…, planned=True) first",
                     "domain",
                 )
             positions = {v: np.repeat(earlier, len(rows)) for v, earlier in positions.items()}
@@ -202,7 +202,7 @@ def _values_or_histories(
         if len(rows) > MOST_VALUES:
             raise InvalidInput(
                 f"{name} has more than {MOST_VALUES:,} histories over the {len(steps)} steps that "
-                "were asked about, which is too many to estimate together",
+                "were asked about, too many to estimate together",
                 "domain",
             )
     return [([(name, step) for step in steps], rows)]

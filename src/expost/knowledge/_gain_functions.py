@@ -194,7 +194,7 @@ class Nearness(GainFunction):
             raise InvalidInput(f"{reason}: of at most {_MOST_VALUES}")
         values = [value if isinstance(value, tuple) else (value,) for value in domain.values]
         if any(isinstance(x, str) for value in values for x in value):
-            raise InvalidInput("labels have no distance; a GainMatrix can say what is near")
+            raise InvalidInput("labels have no distance; use a GainMatrix")
         points = [tuple(exact(x) for x in value) for value in values]
         return _GuessTable.of([[self._gain(w, x) for x in points] for w in points])
 

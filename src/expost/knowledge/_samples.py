@@ -166,7 +166,7 @@ def _holds(samples: Samples, statement: Any) -> NDArray[np.bool_]:
                 arguments = samples.points
         results = [test(argument) for argument in arguments]
         if not all(isinstance(result, (bool, np.bool_)) for result in results):
-            raise InvalidInput("must give True or False")
+            raise InvalidInput("must return True or False")
     return np.array(results, dtype=np.bool_)
 
 

@@ -50,7 +50,7 @@ class SimulationJob(ReserveJob):
             subject = self.subject(batch, row)
             query = batch.catalog.query_number(self.query(row).content_id)
             if subject_state(subject, batch.generation) != ACTIVE:
-                raise InvalidInput(f"{subject.name} was suspended or has to be confirmed")
+                raise InvalidInput(f"{subject.name} is suspended or unconfirmed")
             if (subject.reserved, subject.query) != (self.key, query):
                 raise InvalidInput("another thread has asked the same subjects; repeat the call")
             responses.append(batch.catalog.add_response(query, position))

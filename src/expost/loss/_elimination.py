@@ -211,8 +211,8 @@ def _check(tied: set[Variable], combinations: int) -> None:
     if combinations > MOST_TIED:
         names = sorted({name for name, _ in tied})
         raise InvalidInput(
-            f"questions tie {format_list(names)} together, which have {combinations:,} "
-            f"combinations; at most {MOST_TIED:,} can be looked at together"
+            f"the questions connect {format_list(names)}, which have {combinations:,} "
+            f"combinations; at most {MOST_TIED:,} are supported"
         )
 
 

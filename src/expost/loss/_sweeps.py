@@ -169,9 +169,8 @@ class StepState:
         """Refuse a state that is too large."""
         if (size := math.prod(self.shape)) > MOST_STATES:
             raise InvalidInput(
-                f"questions tie {format_list(self.names)} together, which have {size:,} "
-                f"combinations with their changes; at most {MOST_STATES:,} can be followed from "
-                "step to step"
+                f"the questions connect {format_list(self.names)}, which have {size:,} "
+                f"combinations with their changes; at most {MOST_STATES:,} are supported"
             )
 
     def front(self, step: int) -> tuple[Variable, ...]:

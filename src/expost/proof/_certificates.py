@@ -133,7 +133,7 @@ def certified(
             draft = _Draft.of(transcript, progress)
             best = draft.proof(effort)
         except verify.Failed as problem:
-            raise InvalidInput(f"there is no certificate that can be checked: {problem}") from None
+            raise InvalidInput(f"no certificate can be checked: {problem}") from None
         while finer := _finer(draft, best.verdict, effort):
             try:
                 effort, better = finer, draft.proof(finer)

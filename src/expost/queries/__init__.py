@@ -210,11 +210,11 @@ def query_from_json(value: Any) -> Query:
     kind, fields = split_kind(value, FAMILIES, "query")
     if "about" not in fields:
         if "at" in fields:
-            raise InvalidInput("a step needs the attributes that the query is about", "at")
+            raise InvalidInput("requires about", "at")
         return kind.from_fields(fields)
     with at("about"):
         names = tuple(array(fields.pop("about")))
     if fields.get("at", 0) is None:
-        raise InvalidInput("must be an integer; leave it out where there is none", "at")
+        raise InvalidInput("must be an integer; leave it out if no attribute changes", "at")
     step = fields.pop("at", None)
     return About(kind.from_fields(fields), names, step)

@@ -148,9 +148,7 @@ class About(Query):
     def on_box(self, domain: Box) -> BoxLikelihood:
         part = self.part_of(domain)
         if self.step is not None:
-            raise InvalidInput(
-                "the coordinates of a box do not change, so there are no steps", "at"
-            )
+            raise InvalidInput("the coordinates of a box do not change; leave it out", "at")
         assert domain.names is not None, "a part has a name"
         columns = domain.column_slices[domain.names.index(self.names[0])]
         return CategoryLikelihood(domain, columns, self.query.on(part))

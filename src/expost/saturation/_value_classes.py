@@ -186,8 +186,8 @@ def _likelihoods_on_set(domain: FiniteSet, summands: Sequence[Summand]) -> Value
     listed = _list_likelihoods(domain, summands)
     if listed is None:
         raise InvalidInput(
-            f"the answers so far tell more than {_MOST_PATTERNS:,} classes of values apart, "
-            "which is too many for a saturating query"
+            f"the answers so far distinguish more than {_MOST_PATTERNS:,} classes of values, too "
+            "many for a saturating query"
         )
     return ValueLikelihoods((), summands, listed)
 

@@ -231,7 +231,7 @@ FRAME_MODEL = Ridge().fit(pd.DataFrame(POINTS, columns=NAMES), HOURS)
         (ARRAY_MODEL, PLAIN, {"clip": True}, "clip: is for linear queries, and a LogisticReg"),
         (ARRAY_MODEL, 5, {}, "must be a FiniteSet, Attributes or a Box, not int"),
         (FRAME_MODEL, PLAIN, {}, "features: the model has names for them, and this box has none"),
-        (FRAME_MODEL, NAMED, {"features": NAMES}, "features: the model knows its own: age, sex, p"),
+        (FRAME_MODEL, NAMED, {"features": NAMES}, "features: the model has names: age, sex, p"),
         (FRAME_MODEL, xp.Box(age=(1, 2)), {}, "weights.sex: the domain has no such coordinate"),
         (FRAME_MODEL, NAMED, {"clip": True}, "range: a clipped score needs one"),
     ],

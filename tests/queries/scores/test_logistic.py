@@ -32,7 +32,7 @@ def test_defaults_are_written_out() -> None:
         ({"weights": {}}, "weights: must not be empty"),
         ({"weights": {"age": float("-inf")}}, "weights.age: must be a finite number"),
         ({"intercept": float("nan")}, "intercept: must be a finite number"),
-        ({"epsilon": 501}, "epsilon: must be at most 500"),
+        ({"epsilon": 501}, "epsilon: must be at most 500, not 501"),
         ({"weights": {"bmi": 1}}, "weights.bmi: the domain has no such coordinate; it has .*"),
         ({"weights": [1, 1]}, "weights: must name the coordinates: age, sex"),
         ({"weights": {"age": 1e308}}, "weights: the score is too large for a double"),

@@ -87,7 +87,7 @@ def test_repaired_floats_sum_to_one_and_change_by_no_more_than_they_missed(
         ([[float("nan"), 1.0]], r"probabilities\[0\]\[0\]"),
         ([[0.5, 0.5], [1.0]], r"probabilities\[1\]: has 1 entries, the first row 2"),
         ([[0.5, "1/2"]], "mixes floats with exact numbers"),
-        ([["1/2", "x"]], r"probabilities\[0\]\[1\]: must be a decimal or"),
+        ([["1/2", "x"]], r"probabilities\[0\]\[1\]: 'x' is not a number"),
         ([[True, False]], r"probabilities\[0\]\[0\]"),
         ([], "rows of numbers"),
         ([[]], "rows of numbers"),

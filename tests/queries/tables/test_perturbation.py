@@ -67,7 +67,7 @@ def test_weights_are_monotone_and_share_one_total(values: list[float], epsilon: 
         ({"scores": ["0.5"], "epsilon": 1}, r"scores\[0\]: must be a number"),
         ({"scores": [], "epsilon": 1}, "scores: must not be empty"),
         ({"scores": [0], "epsilon": 0}, "epsilon: must be greater than 0"),
-        ({"scores": [0], "epsilon": 501}, "epsilon: must be at most 500"),
+        ({"scores": [0], "epsilon": 501}, "epsilon: must be at most 500, not 501"),
         ({"scores": [0], "epsilon": float("inf")}, "epsilon: must be a finite number"),
         ({"scores": [0], "range": (1, 0), "epsilon": 1}, "range: must be two ends"),
         ({"scores": [0], "range": (-1e308, 1e308), "epsilon": 1}, "range: must be two ends"),

@@ -100,7 +100,7 @@ def coordinate_names(
         if features is None:
             names = None if fitted_names is None else list(fitted_names)
         elif fitted_names is not None:
-            raise InvalidInput(f"the model knows its own: {', '.join(fitted_names)}")
+            raise InvalidInput(f"the model has names: {', '.join(fitted_names)}; leave it out")
         else:
             names = read_list(features, text)
         if names is None and not plain:

@@ -76,8 +76,8 @@ class Geometric(QueryWithEpsilon):
         bits = reach * heavy.bit_length()
         if bits > _MOST_BITS:
             raise InvalidInput(
-                f"exact weights would have {bits:,} bits, and at most {_MOST_BITS:,} are held: a "
-                "narrower range, or an epsilon nearer to the sensitivity, takes fewer",
+                f"exact weights would have {bits:,} bits; at most {_MOST_BITS:,} are supported. "
+                "Use a narrower range, or an epsilon nearer to the sensitivity",
                 "range",
             )
         return NoisyLikelihood(domain, values, ClampedNoise(low, high, reach, heavy, light))
@@ -95,7 +95,7 @@ class Geometric(QueryWithEpsilon):
         reach = max(high - smallest, largest - low)
         if reach > _MOST_STEPS:
             raise InvalidInput(
-                f"a value and an end are {reach} steps apart, and exact weights are held for at "
+                f"a value and an end are {reach} steps apart; exact weights are supported for at "
                 f"most {_MOST_STEPS}",
                 "range",
             )

@@ -61,7 +61,7 @@ class AffineScore:
             weights = self._aligned(domain.names, len(domain.sides))
             effects = list(map(_effect, weights, domain.sides))
         else:
-            values = require_finite(domain, "a score of attributes has to say which it is about")
+            values = require_finite(domain, "a score of attributes must name them with about")
             names = values.called("value")
             weights = self._aligned(names, len(names))
             widths = np.ptp(values.columns, axis=1).tolist()
@@ -83,7 +83,7 @@ class AffineScore:
             case FiniteSet():
                 return self.on_set(domain)
             case Attributes():
-                raise InvalidInput("a score of attributes has to say which it is about")
+                raise InvalidInput("a score of attributes must name them with about")
             case Box():
                 return self.on_box(domain)
             case _:
