@@ -241,7 +241,7 @@ def _list_goals(design: Design) -> str:
         within = f"± {error_text(1.96 * factor * error)}"
         rows.append((goal.name, error_text(factor * error), within, unit))
     return table(
-        ["goal", "standard error", "95 % of the time within", "unit"],
+        ["goal", "standard error", "95 % within", "unit"],
         rows,
         caption=f"With the recommended design: {best.name}.",
     )

@@ -79,6 +79,7 @@ table {{ border-collapse: collapse; margin: .4rem 0; font-variant-numeric: tabul
 th, td {{ padding: .15rem .9rem .15rem 0; text-align: right; vertical-align: top; }}
 th {{ border-bottom: 1px solid var(--faint); font-weight: 600; vertical-align: bottom; }}
 th:first-child, td:first-child, .words th, .words td, .facts th, .facts td {{ text-align: left; }}
+table:not(.words, .facts) td:first-child {{ min-width: 6.5rem; }}
 .words td:nth-child(2) {{ min-width: 12rem; }}
 .words td:nth-child(4) {{ white-space: nowrap; }}
 .facts th {{ border: 0; white-space: nowrap; vertical-align: top; color: var(--faint);

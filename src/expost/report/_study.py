@@ -186,8 +186,8 @@ def budgets_figure(shares: BudgetShares) -> str:
         chart,
         alt=", ".join(f"{label}: {format_count(count, 'subject')}" for _, label, count, _ in counts)
         + f". {used}.",
-        caption="Above: subjects by what remains of their budgets; used up means less than a "
-        f"thousandth. Below: all budgets together. {used}{rest_note}.",
+        caption="Above: subjects by what remains of their budgets; used up: less than a thousandth "
+        f"remains. Below: all budgets together. {used}{rest_note}.",
         data_table=table(["", "subjects", "share"], rows),
     )
 
