@@ -9,6 +9,7 @@ from typing import Any
 from examples.paper.figures import Drawn, above, median
 from expost._format import format_percent
 from expost.report._page import (
+    DIGEST_OF_FILE,
     bullets,
     figure,
     note,
@@ -50,13 +51,7 @@ def report(results: Tree, drawn: Mapping[str, Drawn], *, content_id: str, date: 
         ],
         file="results.json",
         date=date,
-        ids=[
-            (
-                "content id",
-                content_id,
-                "SHA-256 of results.json; sha256sum results.json prints the same digits.",
-            )
-        ],
+        ids=[("content id", content_id, f"{DIGEST_OF_FILE} results.json.")],
         budget=_budgets(results),
     )
 

@@ -78,7 +78,7 @@ _COLUMNS = {
     ANSWERS: {"subject", "order", "query", "response"},
     LOSSES: {"subject", "lower", "upper", "exchanges", "basic"},
     RUNS: {"experiment", "run", "account"},
-    AUDIT_TABLE: {"subject", "answers", "loss now", "budget respected"},
+    AUDIT_TABLE: {"subject", "respected", "loss now", "answers"},
 }
 _LINES = {kind: _FIELDS[kind] for kind in (SYNC_ANSWERS, RECEIPTS, CHECKPOINT)} | _COLUMNS
 """The kinds that are written as JSON Lines or as tables, by the names on the first line."""

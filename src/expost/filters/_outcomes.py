@@ -71,13 +71,11 @@ def respected_text(respected: bool | None, first_refused: int | None) -> str:
     return "yes, at every exchange" if respected else f"no: {breach_reason(first_refused)}"
 
 
-def respected_cell(
-    respected: bool | None, first_refused: int | None, *, noun: str = "exchange"
-) -> str:
+def respected_cell(respected: bool | None, first_refused: int | None) -> str:
     """Say for a cell of a table whether a budget was respected, or from which exchange on not."""
     if respected is None:
         return "undecided"
-    since = "" if first_refused is None else f", from {noun} {first_refused:,}"
+    since = "" if first_refused is None else f", from exchange {first_refused:,}"
     return "yes" if respected else f"no{since}"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from expost._format import format_count, format_factor, format_remaining, shorten
@@ -39,6 +39,7 @@ _MISSING = "Answers that are not in the log. It has to be complete."
 _IDENTIFIED = (
     "SHA-256 of all audited files: log, queries and filter. To compare it, audit the files again."
 )
+_WORST = "The subjects with the largest peaks. Amounts are in nats."
 _NAMED = 20
 """The longest list of subjects or questions."""
 
@@ -58,7 +59,7 @@ def audit_page(audit: Audit, *, name: str, date: str, content_id: str) -> str:
     return page(
         *_describe_breaches(audit),
         section("How much was revealed", _draw_losses(audit)),
-        section("Largest losses", _list_worst(audit)),
+        section("Largest losses", _table_of(audit.worst(), _WORST)),
         section("What the budget promises", *promise_paragraphs(audit.filter)),
         section("Questions", _list_queries(audit)),
         section("Checks of this audit", bullets(_list_checks(audit))),
@@ -264,49 +265,39 @@ def _describe_breaches(audit: Audit) -> list[str]:
     listed = audit.frame.filter(~audit.frame["budget_respected"]).head(_NAMED)
     unlisted = audit.broken - len(listed)
     caption = f"The first {len(listed):,}; {unlisted:,} more are in the table that --csv writes."
-    broken_rows = [_format_row(row) for row in listed.iter_rows(named=True)]
-    listing = table(_HEAD, broken_rows, caption=caption if unlisted else "")
+    listing = _table_of(listed.iter_rows(named=True), caption if unlisted else "")
     return [section("Budgets that were not respected", *parts, listing)]
 
 
-_HEAD = ["subject", "respected", "loss now", "peak", "basic", "remaining", "answers"]
-
-
-def _format_row(row: dict[str, Any]) -> tuple[str, ...]:
-    # The remaining budget is rounded down: 0 if negligible, a dash if it was broken.
-    return (
-        str(row["subject"]),
-        respected_cell(row["budget_respected"], row["first_refused"], noun="question"),
-        format_amount(Enclosure(row["lower"], row["upper"])),
-        format_amount(row["peak"]),
-        format_amount(row["basic"]),
-        "–" if row["budget_respected"] is False else format_remaining(row["remaining"]),
-        f"{row['exchanges']:,}",
-    )
-
-
 _COLUMNS = (
-    "subject", "answers", "loss now", "peak", "basic composition", "budget respected",
-    "first refused", "remaining",
+    "subject", "respected", "first refused", "loss now", "peak", "basic composition", "remaining",
+    "answers",
 )  # fmt: skip
 
 
 def audit_columns(audit: Audit) -> dict[str, Sequence[Any]]:
     """Return the table for spreadsheets: a row per subject, with amounts as the page shows them."""
-    rows = (
-        (
-            row["subject"],
-            row["exchanges"],
-            format_amount(Enclosure(row["lower"], row["upper"])),
-            format_amount(row["peak"]),
-            format_amount(row["basic"]),
-            respected_cell(row["budget_respected"], None),
-            row["first_refused"],
-            None if row["budget_respected"] is False else format_remaining(row["remaining"]),
-        )
-        for row in audit.frame.iter_rows(named=True)
-    )
+    rows = map(_format_row, audit.frame.iter_rows(named=True))
     return dict(zip(_COLUMNS, zip(*rows, strict=True), strict=True))
+
+
+def _format_row(row: dict[str, Any]) -> tuple[Any, ...]:
+    respected = row["budget_respected"]
+    return (
+        row["subject"],
+        respected_cell(respected, None),
+        row["first_refused"],
+        format_amount(Enclosure(row["lower"], row["upper"])),
+        format_amount(row["peak"]),
+        format_amount(row["basic"]),
+        None if respected is False else format_remaining(row["remaining"]),
+        row["exchanges"],
+    )
+
+
+def _table_of(rows: Iterable[dict[str, Any]], caption: str) -> str:
+    cells = [["–" if cell is None else cell for cell in _format_row(row)] for row in rows]
+    return table(_COLUMNS, cells, caption=caption)
 
 
 def _describe_files(read: FilesRead) -> Iterator[str]:
@@ -338,14 +329,6 @@ def other_filter(entry: tuple[str, Filter | None]) -> str:
 def _list_names(names: list[str]) -> str:
     unlisted = f", and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
     return ", ".join(names[:_NAMED]) + unlisted
-
-
-def _list_worst(audit: Audit) -> str:
-    rows = [_format_row(row) for row in audit.worst()]
-    subjects = with_count(
-        len(rows), "subject with the largest peak", "subjects with the largest peaks"
-    )
-    return table(_HEAD, rows, caption=f"The {subjects}. Amounts are in nats.")
 
 
 def _list_checks(audit: Audit) -> Iterator[str]:

@@ -9,7 +9,7 @@ from expost._format import shorten
 from expost.designs import Arrival, Design, Prediction
 from expost.report._chart import Axis, Chart, Dots, HorizontalBars, Mark, Polyline, VerticalLine
 from expost.report._formatting import domain_in_words, with_unit
-from expost.report._page import bullets, figure, page, paragraph, section, table
+from expost.report._page import DIGEST_OF_FILE, bullets, figure, page, paragraph, section, table
 
 __all__ = [
     "design_advice",
@@ -64,9 +64,9 @@ def design_reasons(design: Design) -> Iterator[str]:
     alike = design.alike
     if not _is_asymptotic(design, best):
         yield (
-            "So little is learned within this budget that errors are bounded by the range of what "
-            "is estimated, more than by the answers: which design is best says little before there "
-            "are more subjects or a larger budget."
+            "The answers within this budget carry so little information that the range of the "
+            "estimates bounds the errors. The ranking means little until there are more subjects "
+            "or a larger budget."
         )
     if best.delta:
         yield from _compare_without_delta(design, best)
@@ -76,7 +76,7 @@ def design_reasons(design: Design) -> Iterator[str]:
         weaker = any(prediction.delta for prediction in alike) and not best.delta
         yield (
             f"{names} {'is' if len(alike) == 1 else 'are'} as good within the error of "
-            "the simulation, or within one per cent"
+            "the simulation, or within 1 %"
             f"{'; with a delta the guarantee is weaker' if weaker else ''}."
         )
     for subject, families in _ALTERNATIVES.items():
@@ -213,13 +213,7 @@ def design_page(design: Design, *, name: str, date: str, content_id: str) -> str
         lead=lead,
         file=name,
         date=date,
-        ids=[
-            (
-                "content id",
-                content_id,
-                "SHA-256 of the study file; sha256sum FILE prints the same digits.",
-            )
-        ],
+        ids=[("content id", content_id, f"{DIGEST_OF_FILE} {name}.")],
         budget=f"{with_unit(f'{float(study.epsilon):g}')} for each subject{delta}",
         facts=[
             ("subjects", f"{study.subjects:,}"),
@@ -239,9 +233,9 @@ def _list_goals(design: Design) -> str:
         is_mean = goal.kind == "mean"
         factor, unit = (1, "units of the score") if is_mean else (100, "percentage points")
         within = f"± {error_text(1.96 * factor * error)}"
-        rows.append((goal.name, error_text(factor * error), within, unit))
+        rows.append((f"{goal.name}, in {unit}", error_text(factor * error), within))
     return table(
-        ["goal", "standard error", "95 % within", "unit"],
+        ["goal", "standard error", "95 % of the time within"],
         rows,
         caption=f"With the recommended design: {best.name}.",
     )
@@ -264,7 +258,7 @@ def _draw_errors(design: Design) -> str:
     most = max(prediction.error for prediction in shown)
     names = [(float(row), shorten(prediction.name)) for row, prediction in enumerate(shown)]
     chart = Chart(
-        Axis("standard error of all goals together", 0, 1.05 * most),
+        Axis("standard error (share of the range)", 0, 1.05 * most),
         Axis("", -0.5, len(shown) - 0.3, names),
         marks,
         height=_ROW * len(shown) + 10,
@@ -275,7 +269,7 @@ def _draw_errors(design: Design) -> str:
         chart,
         alt="The standard error of every design, the most accurate one at the top: from "
         f"{error_text(shown[-1].error)} to {error_text(most)}.",
-        caption="Standard errors of all designs; shorter is better.",
+        caption="Standard errors of all goals together; shorter is better.",
         data_table=table(["design", "standard error"], rows),
     )
 
@@ -283,17 +277,12 @@ def _draw_errors(design: Design) -> str:
 def _list_designs(design: Design) -> str:
     rows = []
     for prediction in design.predictions:
-        *cells, verdict = prediction_cells(design, prediction)
-        rows.append((*cells, _answering_text(prediction.answering), verdict))
+        name, error, method, answers, possible = prediction_cells(design, prediction)
+        answering = _answering_text(prediction.answering)
+        rows.append((name, error, possible, method, answers, answering))
+    head = ["design", "standard error", "possible", "method", "answers per subject"]
     return table(
-        [
-            "design",
-            "standard error",
-            "method",
-            "answers per subject",
-            "who answers, by round",
-            "possible",
-        ],
+        [*head, "who answers, by round"],
         rows,
         caption="Standard errors are of all goals together, ± the error of the simulation in the "
         "same unit: 0.01 is one percentage point of a share. Answers per subject are averages.",
@@ -336,7 +325,7 @@ def _draw_curve(design: Design) -> str:
     budget = float(design.study.epsilon)
     chart = Chart(
         Axis("budget ε", budgets[0], budgets[-1], ticks),
-        Axis("standard error", low, high, _round_errors(low, high)),
+        Axis("standard error (share of the range)", low, high, _round_errors(low, high)),
         [*marks, VerticalLine(budget, "ink", "the budget of this study", "2 3")],
     )
     error_at = {(point.family, point.epsilon): point.error for point in finite}

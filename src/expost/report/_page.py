@@ -19,6 +19,7 @@ from expost.report._chart import EDGES, Chart, chart_style
 from expost.report._palette import DARK, LIGHT
 
 __all__ = [
+    "DIGEST_OF_FILE",
     "STYLE",
     "bullets",
     "figure",
@@ -241,6 +242,7 @@ def _escape_plain(content: object) -> str:
     return escape(make_printable(str(content)))
 
 
+DIGEST_OF_FILE = "SHA-256 of the file. To compare it, run sha256sum"
 _SHOWN = 12
 """Digits of a digest that are always shown."""
 
