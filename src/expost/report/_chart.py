@@ -1,8 +1,10 @@
 """Charts as SVG whose lettering stays readable at every width.
 
-Marks are placed in percentages of the plot, and text has its own size: a narrow screen gets a narrow
-plot with the same letters. Colours are names of the palette, so that a chart follows the page that
-it is on. A legend is no part of the drawing: it is text, and breaks where the screen ends."""
+Marks are placed in percentages of the plot, and text has its own size: a narrow screen gets a
+narrow plot with the same letters. Colours are names of the palette, so that a chart follows the
+page that it is on. A legend is no part of the drawing: it is text, and breaks where the screen
+ends.
+"""
 
 from __future__ import annotations
 
