@@ -303,7 +303,7 @@ def no_such_response(likelihood: Likelihood[Any], query: str = "this query") -> 
 def check_version(version: Any) -> None:
     """Refuse a file of an unknown version."""
     if not isinstance(version, NumberText) or version != str(VERSION):
-        raise InvalidInput(f"version {shorten(str(version))} is not supported; expected {VERSION}")
+        raise InvalidInput(f"version {shorten(repr(version))} is not supported; expected {VERSION}")
 
 
 def transcript_of(source: object) -> Transcript:
