@@ -268,6 +268,14 @@ def test_the_map_of_designs_agrees_with_the_measured_errors() -> None:
                     assert float(error) == pytest.approx(min(measured), rel=0.15)
 
 
+def test_the_map_of_designs_predicts_full_value_reports_on_many_values(tmp_path: Path) -> None:
+    utility = figure_program("utility")
+    title = "Number unknown, after twelve"
+    predicted = utility.errors(tmp_path, 1_000, "4", *utility.PANELS[title])
+    row = json.loads(utility.NUMBERS.read_text(encoding="utf-8"))[title]["1000"]
+    assert row[-1] == f"V {100 * predicted['full-value report']:.1f}"
+
+
 @pytest.mark.parametrize("delta", ["1e-4", "1e-6"])
 def test_rules_get_ahead_of_sums_where_the_table_says(delta: str) -> None:
     compare = figure_program("compare")
