@@ -110,7 +110,7 @@ def test_a_budget_with_a_delta_is_shown_with_it() -> None:
     assert cells(transcript)[3] == "approximate, budget 4 at delta 1e-06"
     assert "approximate, budget 4 at delta 1e-06" in cells(xp.Session.resume(transcript, "<i>"))
     decision = guard.decide(xp.Odometer(transcript), xp.randomized_response(epsilon=1))
-    assert cells(decision)[2:4] == ["held at worst", "1"]
+    assert cells(decision)[2:4] == ["cost at worst", "1"]
 
 
 def test_an_odometer_and_a_decision_and_an_enclosure(session: xp.Session) -> None:
@@ -176,7 +176,7 @@ def test_what_cancels_out_is_shown_as_zero_everywhere() -> None:
     session = xp.Session.resume(transcript, "yes")
     assert session.loss == xp.numbers.Enclosure(0.0, 0.0)
     assert cells(session)[-5:-4] == ["0"]
-    assert "loss so far 0 and" in str(
+    assert "loss is 0 and" in str(
         xp.BudgetExceeded(session.decide(query.with_epsilon(Fraction(9))))
     )
     told = " ".join(explanation_sentences(xp.report.explain(transcript)))

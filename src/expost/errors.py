@@ -117,12 +117,12 @@ class BudgetExceeded(ExpostError):
 
     @property
     def loss(self) -> Enclosure:
-        """The amount held against the budget before the query."""
+        """The loss or cost that counts against the budget before the query."""
         return self.decision.loss
 
     @property
     def loss_at_worst(self) -> Enclosure:
-        """The amount that would be held against the budget after the query, at worst."""
+        """The loss or cost that would count against the budget after the query, at worst."""
         return self.decision.loss_at_worst
 
     @property

@@ -106,9 +106,9 @@ def test_what_is_no_loss_is_not_called_one(
         transcript = transcript.add(rr, "yes")
     transcript.save(path)
     _, out, _ = run("decide", path, "--query", query(RR))
-    assert "held now         5.06243\nheld at worst" in out
+    assert "cost now         5.06243\ncost at worst" in out
     assert "loss" not in out
-    with pytest.raises(xp.BudgetExceeded, match=r"^query refused: held is 5\.06"):
+    with pytest.raises(xp.BudgetExceeded, match=r"^query refused: cost is 5\.06"):
         xp.Session.resume(transcript, "yes").ask(rr)
 
 

@@ -56,8 +56,8 @@ def command(file: Path, query: Path, effort: Effort) -> Result:
         tree,
         [
             ("decision", outcome),
-            (f"{decision.held} now", format_amount(decision.loss)),
-            (f"{decision.held} at worst", worst),
+            (f"{decision.label} now", format_amount(decision.loss)),
+            (f"{decision.label} at worst", worst),
             ("budget", filter_.limit),
             ("remaining", format_remaining(decision.remaining, decision.budget.nearest)),
             ("largest epsilon", str(decision.largest_epsilon or "none")),

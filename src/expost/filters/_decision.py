@@ -57,7 +57,7 @@ class Decision:
             "Decision",
             {
                 "outcome": outcome_text(accepted=self.accepted, undecided=self.undecided),
-                f"{self.held} at worst": self.loss_at_worst.shown(),
+                f"{self.label} at worst": self.loss_at_worst.shown(),
                 "worst response": response,
                 "budget": self.limit,
             },
@@ -69,9 +69,9 @@ class Decision:
         return self._filter.loss(self._account)
 
     @property
-    def held(self) -> str:
+    def label(self) -> str:
         """The name of that amount in reports."""
-        return "loss" if self._filter.by_loss else "held"
+        return "loss" if self._filter.by_loss else "cost"
 
     @property
     def limit(self) -> str:

@@ -40,7 +40,7 @@ def refusal_message(decision: Decision) -> str:
     # A search for a message that no one may read is not worth it.
     before = "" if decision.searched else f"is {decision.loss.shown(10)} and "
     message = (
-        f"query refused: {decision.held} {before}could reach {decision.loss_at_worst.shown(10)}"
+        f"query refused: {decision.label} {before}could reach {decision.loss_at_worst.shown(10)}"
     )
     if decision.undecided:
         message += (
