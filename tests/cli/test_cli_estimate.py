@@ -76,7 +76,7 @@ def test_a_distribution_for_people(run: Run, habits: Path, queries: Path) -> Non
         "answers   60",
         "assumes   every response has the probabilities that its query states",
         "          subjects are drawn independently from the population that this is about",
-        "          these are all responses that who was asked may depend on: all that a filter "
+        "          all responses that decided who was asked are included: all that a filter "
         "looked at",
         "          no subject's value changed between responses, unless it is declared as changing",
     ]
@@ -115,7 +115,7 @@ def test_frequencies_of_those_who_were_asked_alike_need_no_warning(
     result = estimate_frequencies(xp.load_answers(habits, queries))
     assert [row["estimate"] for row in tree["estimates"]] == result.frequency.tolist()
     assert [row["upper"] for row in tree["estimates"]] == result.upper.tolist()
-    assert tree["assumes"][-1].startswith("who was asked, and how often, does not depend on")
+    assert tree["assumes"][-1].startswith("the choice of subjects, and how often each")
     assert tree["warning"] is None
     with habits.open("a", encoding="utf-8") as file:
         file.write("1,habit,never\n")
@@ -190,7 +190,7 @@ def test_an_estimate_from_a_part_of_the_responses_warns_and_points_to_nothing_be
     complete, part = (json.loads(run(*arguments, *extra)[1]) for extra in ([], ["--incomplete"]))
     assert part["warning"].startswith("Responses are missing. If who was asked depended on them")
     assert "is not, if all" not in part["warning"]
-    assert part["assumes"][-1].startswith("who was asked, and how often, does not depend on")
+    assert part["assumes"][-1].startswith("the choice of subjects, and how often each")
     assert {**part, "warning": 0, "assumes": 0} == {**complete, "warning": 0, "assumes": 0}
 
 

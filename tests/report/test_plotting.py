@@ -141,7 +141,7 @@ def test_an_estimate_is_drawn_with_its_interval_and_says_what_it_used() -> None:
 def test_what_the_responses_do_not_determine_is_hollow() -> None:
     axes = xp.plot(xp.estimation.estimate_distribution(BITS, domain=DOMAIN))
     assert len(np.asarray(axes.lines[1].get_xdata())) == 3
-    assert axes.get_xlabel().endswith("hollow: not determined by them")
+    assert axes.get_xlabel().endswith("hollow: not determined by the responses")
 
 
 def test_an_estimate_that_can_be_biased_says_so() -> None:

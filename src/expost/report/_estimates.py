@@ -57,9 +57,11 @@ _ALWAYS = (
     "every response has the probabilities that its query states",
     "subjects are drawn independently from the population that this is about",
 )
-_NAIVE = "who was asked, and how often, does not depend on earlier responses"
+_NAIVE = (
+    "the choice of subjects, and how often each was asked, does not depend on earlier responses"
+)
 _LIKELIHOOD = (
-    "these are all responses that who was asked may depend on: all that a filter looked at",
+    "all responses that decided who was asked are included: all that a filter looked at",
     "no subject's value changed between responses, unless it is declared as changing",
 )
 _MISSING = (

@@ -173,7 +173,7 @@ def estimates_chart(
     ]
     noun = "mean" if of_mean else "share"
     lines = [f"{noun}, {format_confidence(confidence)} interval{'' if of_mean else 's'}", *notes]
-    lines += ["hollow: not determined by them"] if undetermined else []
+    lines += ["hollow: not determined by the responses"] if undetermined else []
     ends = [end for interval in intervals for end in interval]
     if not of_mean:
         marks.append(VerticalLine(0, "ink", width=1))
