@@ -226,21 +226,24 @@ def test_shares_of_many_values_have_the_variance_of_every_response(mechanism: Me
 
 
 def test_reports_of_many_values_are_as_accurate_as_by_likelihood() -> None:
-    """Where a likelihood can be afforded, it is only a little better than frequencies."""
+    """Where a likelihood can be afforded, it is better than frequencies by some 10 %."""
     study = Study(xp.FiniteSet(range(60)), subjects=3000, epsilon=3, goals=["value < 20"])
     for mechanism in (Mechanism.RANDOMIZED_RESPONSE, Mechanism.SUBSET_SELECTION):
         report = Report.of(mechanism, 60, Fraction(3))
         by_likelihood = report.outcomes(np.arange(60), study.model.weights, 3000)
         by_frequencies = FrequencyOutcomes(np.arange(60), study.model.weights, (1.0,), 1.0, report)
         assert by_likelihood.method != "frequencies"
-        errors = [
+        likelihood, frequencies = (
             predict_accuracy(
                 outcomes, study.model.targets, 3000,
                 repetitions=40, generator=np.random.default_rng(2),
-            ).combined
+            )
             for outcomes in (by_likelihood, by_frequencies)
-        ]  # fmt: skip
-        assert errors[1] == pytest.approx(errors[0], rel=0.1)
+        )  # fmt: skip
+        noise = math.hypot(likelihood.simulation_error, frequencies.simulation_error)
+        assert noise < 0.15 * likelihood.combined
+        assert -2 * noise < frequencies.combined - likelihood.combined
+        assert frequencies.combined < 1.15 * likelihood.combined + 2 * noise
 
 
 def test_randomized_response_is_recommended_for_many_values_at_a_large_budget() -> None:
