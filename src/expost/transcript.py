@@ -287,7 +287,7 @@ def append_exchange(exchange: Exchange, growing: TranscriptText) -> None:
     query = exchange.query
     growing.add(
         query.content_id,
-        lambda: readable_tree(query.tagged_tree()),
+        lambda: readable_tree(query.labelled_tree()),
         readable_tree(value_tree(exchange.response)),
     )
 

@@ -218,4 +218,4 @@ def _rows_after(backend: Backend, row: Any, loaded: int) -> Sequence[Any]:
 
 def query_document(query: Query) -> str:
     """Return a query as JSON, as transcripts have it."""
-    return json_text(readable_tree(query.tagged_tree()))
+    return json_text(readable_tree(query.labelled_tree()))

@@ -103,6 +103,10 @@ class About(Query):
         return self.query.cap
 
     @property
+    def question(self) -> str | None:
+        return self.query.question
+
+    @property
     def asks(self) -> str:
         when = "" if self.step is None else f" at step {self.step}"
         return f"{self.query.asks}, about {format_list(self.names)}{when}"

@@ -96,7 +96,15 @@ class Query(ABC):
 
     @property
     def cap(self) -> Fraction | None:
-        """The cap on losses of a query from :func:`saturating`. It is not saved."""
+        """The cap on losses of a query from :func:`saturating`; a label, as ``question``."""
+        return None
+
+    @property
+    def question(self) -> str | None:
+        """The question of a query from :func:`saturating`.
+
+        It is a label: files have it, and the content id does not depend on it.
+        """
         return None
 
     @property
@@ -211,9 +219,16 @@ class Query(ABC):
         """Return the kind and the parameters, as in files."""
         return {"kind": self.kind, **self.tree()}
 
+    def labelled_tree(self) -> dict[str, Any]:
+        """Return the tree of a file: the kind, the parameters, and the labels."""
+        tree = self.tagged_tree()
+        if self.question is not None:
+            tree["question"] = self.question
+        return tree if self.cap is None else {**tree, "cap": self.cap}
+
     def to_json(self) -> str:
         """Write the content of a file with this query, as in a transcript."""
-        return json_text(readable_tree(self.tagged_tree()), indent=1) + "\n"
+        return json_text(readable_tree(self.labelled_tree()), indent=1) + "\n"
 
     def save(self, path: PathLike, *, overwrite: bool = False) -> None:
         """Write a query file, durably; :func:`load_query` reads it, as do ``decide`` and ``ask``.

@@ -17,7 +17,8 @@ from expost.report._formatting import (
     budget_text,
     domain_in_words,
     format_amount,
-    query_in_words,
+    queries_by_question,
+    queries_in_words,
     query_name,
     with_count,
 )
@@ -136,9 +137,12 @@ def _format_largest(audit: Audit, column: str) -> str:
 
 def _list_queries(audit: Audit) -> str:
     domain, queries = audit.plan.domain, audit.plan.queries
-    shown = itertools.islice(queries.items(), _NAMED)
-    rows = [(query_name(name), query_in_words(query, domain)) for name, query in shown]
-    unlisted = len(queries) - len(rows)
+    groups = queries_by_question(queries)
+    rows = [
+        (query_name(name), queries_in_words(group.values(), domain))
+        for name, group in itertools.islice(groups.items(), _NAMED)
+    ]
+    unlisted = len(groups) - len(rows)
     caption = "Every question that an answer of the log can belong to, with its epsilon."
     if unlisted:
         caption = f"The first {len(rows):,} questions with their epsilons; {unlisted:,} more exist."

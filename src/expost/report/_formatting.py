@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -32,6 +32,8 @@ __all__ = [
     "budget_text",
     "domain_in_words",
     "format_amount",
+    "queries_by_question",
+    "queries_in_words",
     "query_in_words",
     "query_name",
     "record_in_words",
@@ -78,11 +80,31 @@ def budget_text(filter_: Filter | None) -> str:
 
 
 def query_in_words(query: Query, domain: Domain) -> str:
-    """Describe a query and its epsilon."""
+    """Describe a query and its epsilon, or where a saturating query was made to end."""
+    if query.question is not None and query.cap is not None:
+        return f"{query.asks_on(domain)}, to a loss of {decimal_text(query.cap)} at most"
     epsilon = query.charge(domain)
     amount = str(epsilon) if epsilon.ratio == 1 else f"{epsilon.nearest:.6g}"
     delta = f" and delta {float(query.delta):.6g}" if query.delta else ""
     return f"{query.asks_on(domain)}, at epsilon {amount}{delta}"
+
+
+def queries_by_question(queries: Mapping[str, Query]) -> dict[str, dict[str, Query]]:
+    """Group saturating queries by their question; every other query is alone with its name."""
+    groups: dict[str, dict[str, Query]] = {}
+    for name, query in queries.items():
+        label = name if query.question is None else f"saturating: {query.question}"
+        groups.setdefault(label, {})[name] = query
+    return groups
+
+
+def queries_in_words(queries: Collection[Query], domain: Domain) -> str:
+    """Describe a query, or all saturating queries about one question."""
+    caps = [query.cap for query in queries if query.cap is not None]
+    if len(queries) == 1 or not caps:
+        return query_in_words(next(iter(queries)), domain)
+    steps = ", ".join(decimal_text(cap) for cap in sorted(set(caps)))
+    return f"{len(queries):,} saturating queries, to a loss of {steps} at most"
 
 
 _LONGEST_NAME = 24

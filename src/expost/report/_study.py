@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 import numpy as np
 
@@ -11,8 +11,9 @@ from expost._format import format_count, format_percent, shorten
 from expost.audits._audit import is_used_up
 from expost.filters import Filter
 from expost.ledger import Ledger, Round, StudyAudit
+from expost.queries import Query
 from expost.report._chart import PERCENT_TICKS, Axis, Chart, HorizontalBars, Mark, VerticalBars
-from expost.report._formatting import query_in_words, query_name
+from expost.report._formatting import queries_by_question, queries_in_words, query_name
 from expost.report._page import figure, table
 
 __all__ = [
@@ -64,7 +65,8 @@ class StudySummary:
 
 def summary_of(ledger: Ledger) -> StudySummary:
     """Summarize a ledger; every decision is made again for that."""
-    rounds, tip = ledger.rounds(), ledger.tip
+    groups = queries_by_question(ledger.queries)
+    rounds, tip = _merge_rounds(ledger.rounds(), groups), ledger.tip
     names = {round_.query for round_ in rounds}
     return StudySummary(
         title=ledger.policy.study,
@@ -77,11 +79,25 @@ def summary_of(ledger: Ledger) -> StudySummary:
         audit=ledger.audit(),
         rounds=rounds,
         query_texts={
-            name: query_in_words(query, ledger.domain)
-            for name, query in ledger.queries.items()
+            name: queries_in_words(group.values(), ledger.domain)
+            for name, group in groups.items()
             if name in names
         },
     )
+
+
+def _merge_rounds(
+    rounds: Iterable[Round], groups: Mapping[str, Mapping[str, Query]]
+) -> list[Round]:
+    """Add up the rounds of the saturating queries about one question under one key."""
+    group_of = {name: label for label, group in groups.items() for name in group}
+    merged: dict[tuple[str | None, str], Round] = {}
+    for round_ in rounds:
+        name = group_of[round_.query]
+        same = merged.get((round_.key, name), Round(round_.key, name, 0, 0, 0, 0))
+        counts = zip(astuple(same)[2:], astuple(round_)[2:], strict=True)
+        merged[round_.key, name] = Round(round_.key, name, *map(sum, counts))
+    return list(merged.values())
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from typing import Any, assert_never
 
 import numpy as np
 
+from expost._format import format_list
 from expost._types import Indices
 from expost.domains import Attributes, Box, Domain, FiniteSet, Variable
 from expost.errors import InvalidInput, at
@@ -30,6 +31,8 @@ class AnswerPartition:
     variables: tuple[Variable, ...]
     """The variables of records that the question is about; empty on a set."""
     answers: Indices
+    text: str
+    """The question in words."""
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -42,7 +45,8 @@ def read_question(domain: Domain, question: Any, seed: str | None) -> AnswerPart
     with at("question", " " if isinstance(question, str) else "."):
         match domain:
             case FiniteSet():
-                partition = AnswerPartition((), _on_set(domain, question, seed))
+                answers = _on_set(domain, question, seed)
+                partition = AnswerPartition((), answers, _describe(domain, question, answers))
             case Attributes():
                 partition = _on_attributes(domain, question, seed)
             case Box():
@@ -54,6 +58,13 @@ def read_question(domain: Domain, question: Any, seed: str | None) -> AnswerPart
         if partition.answers.min() == partition.answers.max():
             raise InvalidInput("every value has the same answer, so there is nothing to ask")
     return partition
+
+
+def _describe(domain: FiniteSet, question: Any, answers: Indices) -> str:
+    if isinstance(question, str):
+        return question
+    members = [domain.values[index] for index in np.flatnonzero(answers).tolist()]
+    return f"one of {format_list(members, 'or')}"
 
 
 def _on_set(domain: FiniteSet, question: Any, seed: str | None) -> Indices:
@@ -113,10 +124,11 @@ def _on_attributes(domain: Attributes, question: Any, seed: str | None) -> Answe
         raise InvalidInput("about attributes must be a string, such as 'age >= 60', or a name")
     variable = _attribute(domain, question)
     if variable is not None:
-        return AnswerPartition((variable,), _numbered(domain[variable[0]].values.values, seed))
+        numbered = _numbered(domain[variable[0]].values.values, seed)
+        return AnswerPartition((variable,), numbered, question)
     statement = Statement(domain, question)
     answers = np.array([p == 1 for p in statement.probabilities], dtype=np.intp)
-    return AnswerPartition(statement.variables, answers)
+    return AnswerPartition(statement.variables, answers, question)
 
 
 def _attribute(domain: Attributes, question: str) -> Variable | None:

@@ -133,7 +133,8 @@ def saturating_query(
         return None
     rows = [table.rows[index][::-1] for index in order]  # from no to yes
     class_of = None if classes.all_distinct else classes.class_of
-    return classes.lift(Channel.of_weights(rows, table.total, class_of, cap=cap))
+    query = Channel.of_weights(rows, table.total, class_of, cap=cap, question=partition.text)
+    return classes.lift(query)
 
 
 def _exact_table(kinds: ClassKinds, exact: bool, limit: Fraction) -> WeightTable | None:

@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from expost._format import format_list
 from expost.domains import Domain, FiniteSet, Scalar
-from expost.errors import InvalidInput, at, read_at
-from expost.files.reading import array, array_at, members, read_integer, read_list
+from expost.errors import InvalidInput, at, make_printable, read_at
+from expost.files.reading import array, array_at, members, read_integer, read_list, text
 from expost.files.tables import as_array, column_names, is_frame
-from expost.numbers import INFINITE, ExactLike, Nats, decimal_text
+from expost.numbers import INFINITE, ExactLike, Nats, decimal_text, positive
 from expost.queries._about import lift_to_classes
 from expost.queries._divergences import least_ratio
 from expost.queries._likelihood import FiniteLikelihood
-from expost.queries._query import Query, read_delta
+from expost.queries._query import LARGEST_EPSILON, Query, read_delta
 from expost.queries.tables._table import TableLikelihood, in_lowest_terms, read_labels, read_table
 from expost.terms import Weights, as_weights
 
@@ -40,6 +40,7 @@ class Channel(Query):
     of: NDArray[np.intp] | None = None
     """The class of each value, if there is a row per class and not one per value."""
     cap: Fraction | None = None
+    question: str | None = None
 
     def __repr__(self) -> str:
         delta = f", delta={decimal_text(self.delta)}" if self.delta else ""
@@ -50,6 +51,8 @@ class Channel(Query):
 
     @property
     def asks(self) -> str:
+        if self.question is not None:
+            return f"a saturating query about {self.question}"
         classes = "" if self.of is None else f" over {len(self.weights)} classes of values"
         return f"a channel{classes} to {format_list(self.responses, 'or')}"
 
@@ -61,12 +64,13 @@ class Channel(Query):
         of: NDArray[np.intp] | None = None,
         *,
         cap: Fraction | None = None,
+        question: str | None = None,
     ) -> Channel:
         """Make a channel with responses 0, 1, … from rows of integers with this sum."""
         assert all(sum(row) == denominator for row in rows), "rows are probabilities"
         weights, denominator = in_lowest_terms(as_weights(rows, denominator), denominator)
         responses = tuple(range(weights.shape[1]))
-        return cls(None, responses, weights, denominator, of=of, cap=cap)
+        return cls(None, responses, weights, denominator, of=of, cap=cap, question=question)
 
     def tree(self) -> dict[str, Any]:
         distinct_weights = set(self.weights.reshape(-1).tolist())
@@ -81,14 +85,21 @@ class Channel(Query):
 
     @classmethod
     def from_fields(cls, fields: dict[str, Any]) -> Channel:
-        fields = members(fields, required=("responses", "probabilities"), optional=("delta", "of"))
+        optional = ("delta", "of", "question", "cap")
+        fields = members(fields, required=("responses", "probabilities"), optional=optional)
         labels = array_at(fields, "responses")
         with at("probabilities"):
             rows = read_list(array(fields["probabilities"]), array)
         delta = read_delta(fields["delta"]) if "delta" in fields else Fraction(0)
         weights, denominator = read_at("probabilities", read_table, rows)
         of = _classes(fields["of"], len(weights)) if "of" in fields else None
-        return cls(None, read_labels(labels, weights.shape[1]), weights, denominator, delta, of)
+        responses = read_labels(labels, weights.shape[1])
+        cap = question = None
+        if "cap" in fields:
+            cap = read_at("cap", positive, fields["cap"], at_most=LARGEST_EPSILON)
+        if "question" in fields:
+            question = make_printable(read_at("question", text, fields["question"]))
+        return cls(None, responses, weights, denominator, delta, of, cap, question)
 
     def with_epsilon(self, epsilon: Fraction) -> None:
         return None
