@@ -481,6 +481,42 @@ def test_the_policy_for_devices_is_a_new_file(run: Run, do: Do) -> None:
     assert not Path("other.db").exists()
 
 
+def test_saturating_rounds_can_be_repeated(run: Run, do: Do, place: str) -> None:
+    started(do, place)
+    question = ("saturating", place, "--question", 'value == "yes"')
+    asked = do(*question, "--cap", "0.5", "--key", "w", "--values", "values.csv")
+    assert len(asked["answered"]) == 3
+    assert do(*question, "--cap", "0.5", "--key", "w", "--values", "values.csv") == asked
+    assert do("status", place)["answers"] == 3
+    assert lines(run, *question, "--cap", "0.5", "--key", "v", "--values", "values.csv") == {
+        "key": "v",
+        "answered": "0",
+        "refused": "0",
+        "no room": "3",
+    }
+    assert do("verify", place)["verified"] is True
+    error = refused(run, *question, "--cap", "2", "--values", "values.csv")
+    assert error.startswith("cap: 2 is above the budget of 1")
+    error = refused(run, *question, "--cap", "1", "--values", "values.csv", "--subject", "ann")
+    assert "without --subject" in error
+
+
+def test_saturating_queries_are_reserved_for_devices(run: Run, do: Do, place: str) -> None:
+    started(do, place, "device")
+    do("register", place, "--subject", "sim", "--kind", "simulated")
+    devices = Devices(do, place)
+    Path("some.txt").write_text("ann\nbob\n", encoding="utf-8")
+    question = ("saturating", place, "--question", 'value == "yes"', "--cap", "1", "--key", "w")
+    assert do(*question, "--subjects", "some.txt")["counts"] == {"reserved": 2}
+    assert do(*question)["counts"] == {"reserved": 3}  # those with a device
+    devices.sync()
+    outcomes = do(*question)
+    assert outcomes["counts"] == {"reserved": 0, "recorded": 3}
+    assert lines(run, *question[:-1], "v") == {"key": "v", "reserved": "0", "no room": "3"}
+    assert do("status", place)["answers"] == 3
+    assert do("verify", place)["verified"] is True
+
+
 def test_subjects_come_from_tables_and_texts(run: Run, do: Do) -> None:
     started(do, "study.db", "device")
     Path("more.txt").write_text("dan\n\n eve \n", encoding="utf-8")

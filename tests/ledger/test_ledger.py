@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,9 @@ import numpy as np
 import pytest
 
 import expost as xp
+from expost.answers import queries_from_json, queries_to_json
 from expost.ledger import Ledger, Outcome, Round
+from expost.report._study import summary_of
 from expost.sampling import InsecureSource
 from expost.saturation import equal_caps
 from expost.saturation._saturating import saturating_query
@@ -672,6 +675,61 @@ class TestSaturating:
             ]
             sent = [each["query"] for each in found]
             assert sent[0] == sent[2] != sent[1]
+
+    def test_a_round_that_stopped_is_repeated_with_its_key(self, tmp_path: Path) -> None:
+        values, round_ = [number % 6 for number in range(30)], ("value >= 4", "1")
+        with Ledger.create(tmp_path / "s.db", self.DOMAIN, filter=self.GUARD) as ledger:
+            ledger.register(range(30), kind="simulated")
+            # The first ten have answered, and lost something more since, when the round goes on.
+            names = ledger.saturating(round_[0], cap=round_[1], subjects=range(10), key="k")
+            first = ledger.ask(names, values[:10], range(10), key="k")
+            ledger.ask(xp.randomized_response(epsilon="0.4"), values[:10], range(10))
+            queries = len(ledger.queries)
+        with Ledger(tmp_path / "s.db") as ledger:
+            again = ledger.saturating(round_[0], cap=round_[1], key="k")
+            assert again[:10].tolist() == names.tolist()
+            assert len(ledger.queries) == queries
+            replies = ledger.ask(again, values, key="k")
+            assert replies.responses[:10] == first.responses
+            tip = ledger.tip
+            repeated = ledger.saturating(round_[0], cap=round_[1], key="k")
+            assert repeated.tolist() == again.tolist()
+            assert ledger.ask(repeated, values, key="k").responses == replies.responses
+            assert ledger.tip == tip
+            assert ledger.status().exchanges.tolist() == [2] * 10 + [1] * 20
+            assert ledger.verify().good
+
+    def test_queries_have_their_question_as_a_label(self, tmp_path: Path) -> None:
+        with Ledger.create(tmp_path / "s.db", self.DOMAIN, filter=self.GUARD) as ledger:
+            ledger.register(range(40), kind="simulated")
+            values = [number % 6 for number in range(40)]
+            for question, cap in (("value >= 4", "1"), ([0, 2, 4], "2")):
+                ledger.ask(ledger.saturating(question, cap=cap), values, key=str(cap))
+            answers, transcript = ledger.answers(), ledger.transcript(0)
+            rounds, page = ledger.rounds(), summary_of(ledger)
+        labels = {(query.question, str(query.cap)) for query in answers.queries.values()}
+        assert labels == {("value >= 4", "1"), ("one of 0, 2 or 4", "2")}
+        # The page has a row for each question, with all answers to it.
+        assert len(rounds) > 2
+        assert [(row.key, row.query, row.answered) for row in page.rounds] == [
+            ("1", "value >= 4", 40),
+            ("2", "one of 0, 2 or 4", 40),
+        ]
+        assert page.query_texts["one of 0, 2 or 4"].endswith("to a loss of 2 at most")
+        # Files keep labels, which no content id depends on.
+        read = xp.Transcript.from_json(transcript.to_json())
+        assert [exchange.query.question for exchange in read.exchanges] == [
+            "value >= 4", "one of 0, 2 or 4",
+        ]  # fmt: skip
+        tree = json.loads(transcript.to_json())
+        for exchange in tree["exchanges"]:
+            del exchange["query"]["question"], exchange["query"]["cap"]
+        bare = xp.Transcript.from_json(json.dumps(tree))
+        assert bare.exchanges[1].query.question is None
+        assert bare.content_id == read.content_id == transcript.content_id
+        assert [e.query for e in bare.exchanges] == [e.query for e in read.exchanges]
+        _, queries = queries_from_json(queries_to_json(self.DOMAIN, answers.queries))
+        assert {(q.question, str(q.cap)) for q in queries.values()} == labels
 
     def test_what_cannot_be_is_one_line(self, tmp_path: Path) -> None:
         with Ledger.create(tmp_path / "s.db", self.DOMAIN, filter=self.GUARD) as ledger:

@@ -137,7 +137,7 @@ class Catalog:
         if query_number:
             return query_number
         self._kernel.query_index(query)  # refuses a query that cannot be asked on this domain
-        document = query_document(query)
+        document = json_text(readable_tree(query.labelled_tree()))
         if len(document.encode()) > MAX_SIZE:
             raise InvalidInput(f"has more than {MAX_SIZE:,} bytes", "query")
         name = name or query.content_id
@@ -217,5 +217,5 @@ def _rows_after(backend: Backend, row: Any, loaded: int) -> Sequence[Any]:
 
 
 def query_document(query: Query) -> str:
-    """Return a query as JSON, as transcripts have it."""
-    return json_text(readable_tree(query.labelled_tree()))
+    """Return a query as JSON, without labels, as devices take it."""
+    return json_text(readable_tree(query.tagged_tree()))

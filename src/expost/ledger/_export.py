@@ -62,7 +62,7 @@ def _lines(engine: CommitEngine, progress: Progress) -> Iterator[bytes]:
 def _header(engine: CommitEngine) -> dict[str, Any]:
     tip = engine.backend.tip()
     queries = {
-        query.content_id: readable_tree(query.labelled_tree())
+        query.content_id: readable_tree(query.tagged_tree())
         for query in engine.catalog.queries.values()
     }
     return {

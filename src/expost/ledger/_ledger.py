@@ -61,7 +61,7 @@ from expost.ledger._requests import (
 from expost.ledger._simulation import SimulatedRound, SimulationJob, replies_of
 from expost.ledger._verification import Verification, verify_ledger
 from expost.ledger.backend import Backend, Tip
-from expost.ledger.tables import QuarantineRow, SubjectRow
+from expost.ledger.tables import QuarantineRow, RequestRow, SubjectRow
 from expost.panel._box_state import Search
 from expost.panel._requests import check_name, subjects_of
 from expost.panel._results import Decisions, Replies
@@ -260,7 +260,13 @@ class Ledger:
             self._engine.run_job(job)
 
     def saturating(
-        self, question: Any, *, cap: Any, seeds: Any = None, subjects: Any = None
+        self,
+        question: Any,
+        *,
+        cap: Any,
+        seeds: Any = None,
+        subjects: Any = None,
+        key: str | None = None,
     ) -> NDArray[np.object_]:
         """Return the saturating query of every subject, as a column of names for the other verbs.
 
@@ -272,12 +278,23 @@ class Ledger:
             cap: The loss that every response ends at: one for all subjects, or a column.
             seeds: Seeds of questions with more than two answers: one for all, or a column.
             subjects: Subjects, by default all.
+            key: The idempotency key of the round. Subjects who were asked under it keep their
+                query, so that the round can be repeated.
         """
         names = subject_names(self._reader, subjects)
         with self._reader.reading() as engine:
+            earlier = (
+                {}
+                if key is None
+                else engine.backend.find(RequestRow, [(name, read_key(key)) for name in names])
+            )
+            is_new = [(name, key) not in earlier for name in names]
+            new = np.flatnonzero(is_new)
             tallies = [row.tally for row in self._reader.rows(engine, names)]
             wanted = SaturatingRequest.read(question, cap, seeds, engine.kernel, len(names))
-            queries, query_indices = engine.decider.saturating_queries(wanted, tallies)
+            queries, query_indices = engine.decider.saturating_queries(
+                wanted.of_rows(new), [tallies[row] for row in new]
+            )
 
         def job(batch: Batch) -> list[str | None]:
             catalog = batch.catalog
@@ -286,7 +303,12 @@ class Ledger:
                 for query in queries
             ]
 
-        return np.array(self._engine.run_job(job), dtype=object)[query_indices]
+        result = np.full(len(names), None, dtype=object)
+        result[new] = np.array([*self._engine.run_job(job), None], dtype=object)[query_indices]
+        for row in np.flatnonzero(~np.array(is_new)):
+            request = earlier[names[row], key]
+            result[row] = self._engine.catalog.query_name(request.query)
+        return result
 
     def reserve(
         self,

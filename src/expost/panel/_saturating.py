@@ -7,7 +7,7 @@ the same one: after a saturating answer it is a set of values and a cap.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Self, TypeVar
 
@@ -49,6 +49,10 @@ class SaturatingRequest:
         question_of, orders = _read_column(seeds, lambda value: value, count, "seeds")
         questions = [read_question(kernel.domain, question, seed) for seed in orders]
         return cls(questions, question_of, caps, cap_of)
+
+    def of_rows(self, rows: Indices) -> Self:
+        """Return the request of some of the subjects."""
+        return replace(self, question_of=self.question_of[rows], cap_of=self.cap_of[rows])
 
 
 def _read_column(

@@ -93,7 +93,9 @@ def queries_by_question(queries: Mapping[str, Query]) -> dict[str, dict[str, Que
     """Group saturating queries by their question; every other query is alone with its name."""
     groups: dict[str, dict[str, Query]] = {}
     for name, query in queries.items():
-        label = name if query.question is None else f"saturating: {query.question}"
+        label = query.question or name
+        if query.question in queries:
+            label = f"saturating: {label}"  # the question is the name of another query
         groups.setdefault(label, {})[name] = query
     return groups
 

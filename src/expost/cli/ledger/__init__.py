@@ -15,6 +15,7 @@ _TASKS = {
     },
     "Collect": {
         "reserve": "Reserve a query for subjects with devices.",
+        "saturating": "Reserve or ask a saturating query, made for each subject.",
         "sync": "Answer the sync requests of devices.",
         "receive": "Take in messages from devices.",
         "record": "Record answers that were collected elsewhere.",

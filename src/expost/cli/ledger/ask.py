@@ -23,9 +23,10 @@ from expost.domains import Attributes, Box, Categories, Domain, FiniteSet
 from expost.errors import InvalidInput
 from expost.files.regular import others_may_read
 from expost.files.tables import table_errors
+from expost.panel import Replies
 from expost.session._secret import NotCopyable
 
-__all__ = ["command"]
+__all__ = ["VALUES_HELP", "command", "describe_replies", "read_values"]
 
 Read = Callable[[str], Any]
 """Makes a value of a cell of CSV, which is a text."""
@@ -142,17 +143,17 @@ def _refuse_cell(text: str) -> Any:
     raise InvalidInput("attributes that change have a list of values: use JSON Lines (.jsonl)")
 
 
+VALUES_HELP = (
+    "Table of subjects and their values: the columns 'subject', and 'value' or one for each "
+    "coordinate. It stays secret: run chmod 600."
+)
+
+
 @click.command("ask")
 @ledger
 @round_query
 @round_key
-@file_option(
-    "--values",
-    "VALUES",
-    "Table of subjects and their values: the columns 'subject', and 'value' or one for each "
-    "coordinate. It stays secret: run chmod 600.",
-    required=True,
-)
+@file_option("--values", "VALUES", VALUES_HELP, required=True)
 @prints_result
 def command(open_: Open, query: str, key: str, values: Path) -> Result:
     """Simulate subjects: ask them a query and record their responses.
@@ -166,12 +167,19 @@ def command(open_: Open, query: str, key: str, values: Path) -> Result:
         subjects, secret = read_values(values, study.domain)
         progress = line.counts("subjects")
         replies = study.ask(wanted, secret.rows, subjects, key=key, progress=progress)
+    return describe_replies(key, replies)
+
+
+def describe_replies(key: str, replies: Replies) -> Result:
+    """Count and list the answers and refusals of a round."""
     columns, refused = replies.columns(), replies.refused
+    no_room = sum(query is None for query in replies.queries)
     answered = [
         {"subject": name, "response": response}
         for name, response in zip(columns["subject"], columns["response"], strict=True)
     ]
+    room = [("no room", f"{no_room:,}")] if no_room else []
     return Result(
-        {"key": key, "answered": answered, "refused": refused},
-        [("key", key), ("answered", f"{len(answered):,}"), ("refused", f"{len(refused):,}")],
+        {"key": key, "answered": answered, "refused": refused, "no_room": no_room},
+        [("key", key), ("answered", f"{len(answered):,}"), ("refused", f"{len(refused):,}"), *room],
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 
 import click
 
@@ -16,8 +17,12 @@ from expost.cli.ledger._options import (
     round_query,
     some_subjects,
 )
+from expost.ledger import Outcome
 
-__all__ = ["command"]
+__all__ = ["command", "describe_outcomes"]
+
+
+_NO_ROOM = "no room"
 
 
 @click.command("reserve")
@@ -36,12 +41,18 @@ def command(open_: Open, query: str, key: str, options: SubjectOptions) -> Resul
     with open_() as study, progress_line() as line:
         subjects, wanted = options.find(study), find_query(study, query)
         outcomes = study.reserve(wanted, subjects, key=key, progress=line.counts("subjects"))
-    counts = Counter(outcome.outcome for outcome in outcomes)
+    return describe_outcomes(key, outcomes)
+
+
+def describe_outcomes(key: str, outcomes: Collection[Outcome]) -> Result:
+    """Count and list the outcomes of a round; subjects without room for a query have none."""
+    counts = Counter(outcome.outcome or _NO_ROOM for outcome in outcomes)
     counts.setdefault("reserved", 0)
     trees = [
         {"subject": outcome.subject, "outcome": outcome.outcome, "sequence": outcome.sequence}
         | ({"reason": outcome.reason} if outcome.reason else {})
         for outcome in outcomes
+        if outcome.outcome
     ]
     first = ("reserved", "refused", "waiting")
     names = [*filter(counts.__contains__, first), *sorted(counts.keys() - set(first))]
