@@ -104,6 +104,8 @@ def _write_queries_and_tables() -> None:
     xp.audits.save_queries(record, about, "record_queries.json")
     write("record.csv", "subject,query,response\nann,smokes,no\nann,region,north\n")
     write("log.csv", "subject,order,query,response\nann,1,smokes,no\n")
+    write("people.csv", "subject,sex,weight\nann,f,2\nbob,m,-1\n")
+    write("twice.csv", "subject,sex\nann,f\nbob,m\nann,f\n")
     write("strangers.csv", "subject,response\nzed,no\n")
     write("gap.csv", "subject,order,query,response\nann,2,smokes,no\n")
 
@@ -523,11 +525,11 @@ ERRORS = [
     ("estimate answers.csv --queries queries.json --mean amount", "query: no subject answered it"),
     (
         "estimate answers.csv --queries queries.json --likelihood",
-        "give --mean ID (and --likelihood), --frequencies or neither",
+        "give --mean NAME (and --likelihood), --share STATEMENT, --frequencies or none of them",
     ),
     (
         "estimate answers.csv --queries queries.json --mean smokes --frequencies",
-        "give --mean ID (and --likelihood), --frequencies or neither",
+        "give --mean NAME (and --likelihood), --share STATEMENT, --frequencies or none of them",
     ),
     (
         "estimate answers.csv --queries queries.json --planned --incomplete",
@@ -547,7 +549,62 @@ ERRORS = [
     ),
     (
         "estimate answers.csv --queries queries.json --frequencies -o picture.exe",
-        "picture.exe: the name of a picture must end in .png, .svg or .pdf",
+        "picture.exe: got a name that ends in '.exe'; expected a table (.csv, .jsonl, .parquet) "
+        "or a picture (.png, .svg, .pdf)",
+    ),
+    (
+        "estimate answers.csv --queries queries.json -o picture.csv --plain",
+        "--plain: requires -o PICTURE (.png, .svg or .pdf)",
+    ),
+    (
+        "estimate answers.csv --queries queries.json --by sex",
+        "--covariates FILE requires --by or --weight, and they require it",
+    ),
+    (
+        "estimate answers.csv --queries queries.json --covariates people.csv --by age",
+        "people.csv: column 'age' is missing; there are 'subject', 'sex', 'weight'",
+    ),
+    (
+        "estimate answers.csv --queries queries.json --covariates people.csv --weight weight",
+        "people.csv: row 2 below the header: weight: got '-1'; expected a number above 0",
+    ),
+    (
+        "estimate answers.csv --queries queries.json --covariates people.csv --weight sex "
+        "--frequencies",
+        "--weight: only estimates by likelihood have weights; leave out --frequencies",
+    ),
+    (
+        "estimate answers.csv --queries queries.json --covariates people.csv --weight sex "
+        "--mean amount",
+        "--weight: only estimates by likelihood have weights; add --likelihood, on a finite domain",
+    ),
+    (
+        "estimate answers.csv --queries queries.json --covariates twice.csv --by sex",
+        "twice.csv: row 3 below the header: subject: 'ann' appears twice; expected one row per "
+        "subject",
+    ),
+    (
+        "estimate answers.csv --queries queries.json --covariates strangers.csv --by response",
+        "strangers.csv: subject: none of these subjects is in the answers, whose subjects are "
+        "ann, bob, …",
+    ),
+    (
+        "estimate answers.csv --queries queries.json --share 'value == no'",
+        "--share: statement column 10: unknown name 'no'; known: value",
+    ),
+    (
+        "estimate answers.csv --queries queries.json --share 'value == \"no\"' --about smokes",
+        "--about: the statement of --share names its attributes; leave it out",
+    ),
+    (
+        "estimate box_answers.csv --queries box_queries.json --share 'age >= 1'",
+        "--share: the domain is a box, whose values cannot be listed; --mean ID estimates the "
+        "mean of a score, --about NAME the shares of a coordinate with categories",
+    ),
+    (
+        "estimate record.csv --queries record_queries.json --mean region",
+        "--mean: randomized_response is not about a score, so it has no mean; leave out --mean "
+        "for the shares of its values",
     ),
     (
         "estimate box_answers.csv --queries box_queries.json",

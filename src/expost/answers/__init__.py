@@ -10,6 +10,7 @@ from expost.answers._columns import (
     parse_spelling,
     response_position,
 )
+from expost.answers._covariates import Covariates, read_covariates
 from expost.answers._import import UNKNOWN, ImportedAnswers, import_answers
 from expost.answers._outcomes import (
     ANSWERED,
@@ -34,6 +35,7 @@ __all__ = [
     "UNKNOWN",
     "Answers",
     "Attempt",
+    "Covariates",
     "ImportedAnswers",
     "PartialView",
     "Subject",
@@ -45,6 +47,7 @@ __all__ = [
     "parse_spelling",
     "queries_from_json",
     "queries_to_json",
+    "read_covariates",
     "response_position",
     "views_of",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import compress
@@ -290,10 +290,6 @@ class Answers:
         Answers(2 subjects, 2 responses)
         """
         part, taken = _part_of(self, names, at, planned=planned)
-        unanswered = self.unanswered and {
-            outcome: frozenset(pair for pair in pairs if pair[1] in taken)
-            for outcome, pairs in self.unanswered.items()
-        }
         is_taken = np.array([key in taken for key, _ in self.responses])
         rows = is_taken[self.codes]
         per_subject = np.add.reduceat(rows, self.starts[:-1], dtype=np.intp)
@@ -301,15 +297,56 @@ class Answers:
         if not has_rows.any():
             raise InvalidInput(f"no subject answered about {join_names(names)}", "about")
         has_other_rows = (has_rows & (per_subject < self.exchanges)).any()
-        return Answers.of_codes(
-            part, {key: query for key, query in self.queries.items() if key in taken},
-            compress(self.subjects, has_rows), compress(self.responses, is_taken),
-            (np.cumsum(is_taken) - 1)[self.codes[rows]],
-            np.append(0, np.cumsum(per_subject[has_rows])),
+        return self._take(
+            rows,
+            lambda _subject, key: key in taken,
+            domain=part,
+            queries={key: query for key, query in self.queries.items() if key in taken},
             complete=self.complete and (planned or not has_other_rows or self._same_queries),
-            unanswered=unanswered, filters=self.filters,
             all_subjects=self._all_subjects and bool(has_rows.all()),
-        )  # fmt: skip
+        )
+
+    def select(self, subjects: Iterable[Subject]) -> Answers:
+        """Return the answers of some subjects, such as a group; other names are ignored.
+
+        The choice must not depend on responses, except through what is public about a subject.
+
+        >>> import expost as xp
+        >>> query = xp.randomized_response(epsilon=1)
+        >>> table = {"subject": ["a", "b"], "query": ["q"] * 2, "response": ["no", "yes"]}
+        >>> answers = xp.Answers(xp.FiniteSet(["no", "yes"]), {"q": query}, table)
+        >>> answers.select(["b", "c"])
+        Answers(1 subject, 1 response)
+        """
+        chosen = frozenset(subjects)
+        is_chosen = np.array([name in chosen for name in self.subjects])
+        if not is_chosen.any():
+            raise InvalidInput("none of them has answered anything", "subjects")
+        return self._take(
+            np.repeat(is_chosen, self.exchanges), lambda subject, _key: subject in chosen
+        )
+
+    def _take(
+        self, rows: NDArray[np.bool_], keeps: Callable[[Subject, str], bool], **fields: Any
+    ) -> Answers:
+        """Return the answers in some rows, and the unanswered queries of the same choice."""
+        per_subject = np.add.reduceat(rows, self.starts[:-1], dtype=np.intp)
+        used, codes = np.unique(self.codes[rows], return_inverse=True)
+        fields = {"domain": self.domain, "queries": self.queries, "complete": self.complete,
+                  "all_subjects": self._all_subjects, **fields}  # fmt: skip
+        return Answers.of_codes(
+            subjects=compress(self.subjects, per_subject > 0),
+            responses=[self.responses[code] for code in used.tolist()],
+            codes=codes,
+            starts=np.append(0, np.cumsum(per_subject[per_subject > 0])),
+            filters=self.filters,
+            unanswered=self.unanswered
+            and {
+                outcome: frozenset(pair for pair in pairs if keeps(*pair))
+                for outcome, pairs in self.unanswered.items()
+            },
+            **fields,
+        )
 
     @property
     def filter(self) -> Filter | None:

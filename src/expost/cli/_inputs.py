@@ -177,23 +177,23 @@ def read_attributes(text: str) -> tuple[str, ...]:
 
 
 def find_attributes(
-    answers: Answers, text: str | None, step: int | None, *, key: str | None
+    answers: Answers, names: tuple[str, ...] | None, step: int | None, *, key: str | None
 ) -> tuple[tuple[str, ...], int | None] | None:
     """Return the attributes that an estimate is about, and the step; None on a set or a whole box.
 
     By default it is the only attribute that was asked about, or what the query ``key`` is about,
     and the only step.
     """
-    if text is None and step is None and not answers.domain.kinds:
+    if names is None and step is None and not answers.domain.kinds:
         return None
     answered = dict.fromkeys(name for name, _ in answers.responses)
     queries_about = {
         name: query for name in answered if isinstance(query := answers.queries[name], About)
     }
     if not queries_about:
-        option = "--at" if text is None else "--about"
+        option = "--at" if names is None else "--about"
         raise InvalidInput("no query is about attributes; leave it out", option)
-    names = _find_names(queries_about, text, key)
+    names = _find_names(queries_about, names, key)
     return names, _find_step(queries_about, names, key) if step is None else step
 
 
@@ -211,14 +211,13 @@ def option_names(options: Mapping[str, str]) -> Iterator[None]:
 
 
 def _find_names(
-    queries_about: Mapping[str, About], text: str | None, key: str | None
+    queries_about: Mapping[str, About], names: tuple[str, ...] | None, key: str | None
 ) -> tuple[str, ...]:
     attributes = tuple(
         dict.fromkeys(name for query in queries_about.values() for name in query.names)
     )
     choices = join_names(attributes)
-    if text is not None:
-        names = read_attributes(text)
+    if names is not None:
         for name in names:
             if name not in attributes:
                 reason = f"no query is about {name!r}; the queries are about {choices}"

@@ -43,9 +43,11 @@ class Observations:
     """The group of each value."""
 
 
-def observe_answers(answers: Answers, support: MixtureSupport) -> Observations:
-    """Tabulate the likelihoods of complete answers."""
-    counts, patterns = _patterns(answers)
+def observe_answers(
+    answers: Answers, support: MixtureSupport, weights: Floats | None = None
+) -> Observations:
+    """Tabulate the likelihoods of complete answers; subjects count as often as their weights."""
+    counts, patterns = _patterns(answers, weights)
     logs, groups = merge_equal_columns(
         _response_logs(answers, support, len(patterns)), len(patterns)
     )
@@ -103,7 +105,7 @@ def merge_equal_columns(logs: Floats, patterns: int) -> tuple[Floats, Indices]:
     return logs[:, np.unique(groups, return_index=True)[1]], groups
 
 
-def _patterns(answers: Answers) -> tuple[Floats, list[Indices]]:
+def _patterns(answers: Answers, weights: Floats | None) -> tuple[Floats, list[Indices]]:
     """Count the subjects with each pattern of responses, and list the patterns.
 
     Patterns are sorted by queries and responses, so that a seed draws the same subjects whether a
@@ -118,7 +120,7 @@ def _patterns(answers: Answers) -> tuple[Floats, list[Indices]]:
     pattern_of = tallies.of_subject - 1  # everybody answered, so nobody has the empty tally
     patterns = [tallies.responses(tally) for tally in range(1, len(tallies))]
     order = sorted(range(len(patterns)), key=lambda index: patterns[index].tolist())
-    counts = np.bincount(pattern_of)[order].astype(np.float64)
+    counts = np.bincount(pattern_of, weights)[order].astype(np.float64)
     return counts, [ranked[patterns[index]] for index in order]
 
 

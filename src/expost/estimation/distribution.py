@@ -40,6 +40,7 @@ from expost.estimation._partial_views import observe_views
 from expost.estimation._profile_likelihood import likelihood_ratio_intervals
 from expost.estimation._support import Estimand, Points, PointSupport, read_estimand, read_support
 from expost.estimation._validity import Provenance, read_answers, required_filter
+from expost.estimation._weights import read_weights
 from expost.files.canonical import plain_tree
 from expost.files.reading import double, read_integer, read_list
 from expost.files.tables import ResultTable
@@ -200,6 +201,7 @@ def estimate_distribution(
     at: int | None = None,
     support: Any = None,
     attempts: Any = None,
+    weights: Any = None,
     gap: float = GAP,
     steps: int = STEPS,
     progress: Callable[[int, float], None] | None = None,
@@ -229,6 +231,8 @@ def estimate_distribution(
             or *refused*. The answers must name the filter. The likelihood is then summed over all
             possible hidden responses. This assumes that what was asked depended on hidden
             responses only through the filter.
+        weights: Survey weights by the names of the subjects: positive numbers. Subjects count in
+            proportion to them, and all together as Kish's effective sample size.
         gap: The search ends when the log-likelihood is within so many nats of the maximum.
         steps: The largest number of steps of the search.
         progress: A function that is called at every step, with the number of steps and the
@@ -250,10 +254,13 @@ def estimate_distribution(
     if attempts is None:
         answers = read_answers(answers, domain, by_likelihood=True)
         estimand = read_estimand(answers, about, at, support)
-        observations = observe_answers(answers, estimand.support)
+        scaled_weights = None if weights is None else read_weights(answers, weights)
+        observations = observe_answers(answers, estimand.support, scaled_weights)
         provenance = Provenance.of(
             answers, len(answers), len(answers.codes), None, by_likelihood=True
         )
+    elif weights is not None:
+        raise InvalidInput("cannot be combined with attempts; leave one of them out", "weights")
     else:
         filter_ = required_filter(answers)
         views = views_of(answers, attempts)

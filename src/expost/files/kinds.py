@@ -21,6 +21,7 @@ __all__ = [
     "AUDIT_SUMMARY",
     "AUDIT_TABLE",
     "CHECKPOINT",
+    "ESTIMATES",
     "FILTER_FILE",
     "LOSSES",
     "PAGE",
@@ -50,6 +51,7 @@ PAGE = "a page of expost"
 PICTURE = "a picture"
 ANSWERS = "a table of answers"
 LOSSES = "a table of losses"
+ESTIMATES = "a table of estimates"
 SYNC_ANSWERS = "a file of sync answers"
 RECEIPTS = "a file of receipts"
 CHECKPOINT = "a checkpoint"
@@ -77,6 +79,7 @@ _FIELDS = {
 _COLUMNS = {
     ANSWERS: {"subject", "order", "query", "response"},
     LOSSES: {"subject", "lower", "upper", "exchanges", "basic"},
+    ESTIMATES: {"group", "of", "estimate", "lower", "upper", "identified"},
     RUNS: {"experiment", "run", "account"},
     AUDIT_TABLE: {"subject", "respected", "loss now", "answers"},
 }

@@ -390,7 +390,12 @@ def _draw_rectangle(
     )
 
 
-def svg_file(*charts: tuple[str, Chart], alt: str, width: int = 720) -> str:
+def svg_file(
+    *charts: tuple[str, Chart],
+    alt: str,
+    width: int = 720,
+    colours: Mapping[str, str] = LIGHT,
+) -> str:
     """Write charts with their titles, one below the other; ``alt`` describes them in words.
 
     A line of a legend has two entries, so that a label has room for some forty characters.
@@ -416,9 +421,9 @@ def svg_file(*charts: tuple[str, Chart], alt: str, width: int = 720) -> str:
             f'height="{chart.height}" overflow="visible">{chart.plot()}</svg>'
         )
         top += edges.above + chart.height + edges.below + _LINE * chart.x.label.count("\n") + 12
-    style = f"{chart_style(LIGHT)}\n.name {{ font-weight: 600; }}"
+    style = f"{chart_style(colours)}\n.name {{ font-weight: 600; }}"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {top}" width="{width}" '
         f'height="{top}" role="img" aria-label="{escape(alt)}"><style>{style}</style>'
-        f'<rect width="{width}" height="{top}" fill="{LIGHT["paper"]}"/>{"".join(parts)}</svg>\n'
+        f'<rect width="{width}" height="{top}" fill="{colours["paper"]}"/>{"".join(parts)}</svg>\n'
     )

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from expost._format import format_count, format_list
-from expost.answers import Answers, no_such_query
-from expost.domains import Domain, Part, require_finite
+from expost.answers import DECLINED, Answers, Subject
+from expost.domains import Box, Part, require_finite
 from expost.errors import InvalidInput, at
 from expost.estimation import (
     Distribution,
@@ -24,26 +24,29 @@ from expost.estimation import (
     estimate_mean,
     point_scores,
 )
-from expost.estimation._support import Points, query_scores
+from expost.estimation._support import Points
 from expost.estimation._validity import (
     ChosenAttributes,
     asked_unequally,
     exchange_counts,
     lacks_deciding_answers,
 )
+from expost.estimation._weights import read_weights
 from expost.estimation.frequencies import LIKELIHOOD_HINT
 from expost.files.canonical import plain_tree
 from expost.filters import Filter
 from expost.knowledge import Samples
 from expost.loss import Odometer
 from expost.numbers import ExactLike
-from expost.queries import About, Query
-from expost.report._formatting import query_in_words, value_label, value_text
+from expost.queries import About
+from expost.report._advice import advise
+from expost.report._formatting import value_label, value_text
+from expost.report._quantities import Quantity, mean_of_query
 
 __all__ = [
     "EstimateReport",
     "EstimateRow",
-    "check_mean",
+    "GroupSize",
     "estimate_rows",
     "largest_rows",
     "mark_incomplete",
@@ -51,6 +54,7 @@ __all__ = [
     "report_likelihood",
     "report_mean",
     "report_support_mean",
+    "with_outcomes",
 ]
 
 _ALWAYS = (
@@ -64,6 +68,12 @@ _LIKELIHOOD = (
     "all responses that decided who was asked are included: all that a filter looked at",
     "no subject's value changed between responses, unless it is declared as changing",
 )
+_DECLINES = "whether subjects declined did not depend on their values"
+_BY_FREQUENCIES = (
+    "--frequencies is unbiased, if everybody was asked alike and each query tells all values apart"
+)
+_BY_MEAN = "without --likelihood, the mean is unbiased, if everybody was asked alike"
+_BY_LIKELIHOOD = "is right even under a filter, if no response is missing"
 _MISSING = (
     "Responses are missing. If who was asked depended on them, as it does under a filter, this "
     "estimate is biased, and so is every other from what is here."
@@ -89,6 +99,21 @@ class EstimateRow:
     """Whether the responses determine it at all."""
     label: str = "mean"
     """What a figure calls it."""
+    group: str = ""
+    """The group of subjects; empty for all subjects."""
+    minus: str = ""
+    """The group whose estimate is subtracted; empty if this is no difference."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSize:
+    """The size of a group of subjects."""
+
+    name: str
+    subjects: int
+    answers: int
+    effective: float | None
+    """The effective sample size, if subjects have weights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,54 +140,93 @@ class EstimateReport:
     """To how many of them their filter refuses the query now; None if no filter is known."""
     unused: int = 0
     """How many answers were not used."""
+    unanswered: Mapping[str, int] | None = None
+    """How many subjects left a query unanswered, by outcome; None if that is not known."""
+    effective: float | None = None
+    """Kish's effective sample size, if subjects have survey weights."""
+    groups: tuple[GroupSize, ...] = ()
+    unmatched: int = 0
+    """Subjects without covariates, who are left out."""
+    ungrouped: int = 0
+    """Subjects with covariates who are in no group, and are left out."""
+    other_method: str = ""
+    """The other way to estimate this, and when to use it."""
+    advice: tuple[str, ...] = ()
+    """If the responses do not determine all estimates, what to ask."""
+
+    def table(self) -> dict[str, list[Any]]:
+        """Return the estimates as columns."""
+        sizes = {group.name: group for group in self.groups}
+        columns: dict[str, list[Any]] = {
+            name: [getattr(row, name) for row in self.estimates] for name in _COLUMNS
+        }
+        columns["subjects"] = [
+            sizes[row.group].subjects if row.group in sizes else self.subjects
+            for row in self.estimates
+        ]
+        return columns
 
     def tree(self) -> dict[str, Any]:
         """Return the estimates as JSON."""
-        columns = ("of", "estimate", "standard_error", "lower", "upper", "identified")
-        fields = ("confidence", "subjects", "left_out", "refused", "answers", "unused")
         return plain_tree(
             {
                 "what": self.description,
                 "estimates": [
-                    {name: getattr(row, name) for name in columns} for row in self.estimates
+                    {name: getattr(row, name) for name in _COLUMNS} for row in self.estimates
                 ],
-                **{name: getattr(self, name) for name in (*fields, "assumes", "warning")},
+                **{name: getattr(self, name) for name in _FIELDS},
+                "groups": [asdict(group) for group in self.groups],
             }
         )
 
 
+_COLUMNS = ("group", "minus", "of", "estimate", "lower", "upper", "standard_error", "identified")
+_FIELDS = (
+    "confidence", "subjects", "left_out", "refused", "unmatched", "ungrouped", "effective",
+    "answers", "unused", "unanswered", "assumes", "warning", "other_method", "advice",
+)  # fmt: skip
+
+
 def report_mean(answers: Answers, key: str, *, confidence: ExactLike = "0.95") -> EstimateReport:
     """Estimate the mean of the score of a query, without bias if everybody was asked alike."""
-    exchanges, filter_, query = exchange_counts(answers, key), answers.filter, answers.queries[key]
+    exchanges, filter_ = exchange_counts(answers, key), answers.filter
     estimate = estimate_mean(answers, key, confidence=confidence)
-    low, high = map(float, query.meaning(answers.domain).range)
+    quantity = mean_of_query(answers, key)
     without = exchanges == 0
     warning = _warn_of_unequal_asking(answers, key, "the mean by likelihood (--likelihood)")
+    on_box = isinstance(answers.domain, Box)
     return EstimateReport(
         f"the mean of {key}: unbiased, if everybody was asked alike",
-        _make_mean_row(estimate, key, query, answers.domain),
+        _name_row(estimate, quantity),
         estimate.confidence,
         estimate.subjects,
         int(exchanges.sum()),
         (*_ALWAYS, _NAIVE),
         warning,
-        (low, high),
+        quantity.range,
         may_be_biased=warning is not None,
         left_out=int(without.sum()),
         refused=None if filter_ is None else _count_refused(answers, key, filter_, without),
         unused=int(len(answers.codes) - exchanges.sum()),
+        other_method=f"--likelihood{' --support POINTS' if on_box else ''} {_BY_LIKELIHOOD}",
     )
 
 
 def report_likelihood(
-    answers: Answers, chosen: ChosenAttributes | None, key: str | None = None, **options: Any
+    answers: Answers,
+    chosen: ChosenAttributes | None,
+    quantity: Quantity | None = None,
+    *,
+    weights: Mapping[Subject, float] | None = None,
+    **options: Any,
 ) -> EstimateReport:
-    """Estimate the distribution of the values by maximum likelihood, or the mean of a score.
+    """Estimate the distribution of the values by maximum likelihood, or a quantity that it has.
 
     Args:
         answers: The answers of all subjects.
         chosen: The attributes that it is about, and the step; None on a set.
-        key: The query whose score has the mean; None for the distribution.
+        quantity: The mean or the share to estimate; None for the distribution.
+        weights: Survey weights of the subjects.
         options: Those of :meth:`Distribution.intervals`.
 
     Raises:
@@ -171,19 +235,21 @@ def report_likelihood(
     if chosen is None:
         _check_finite(answers)
     names, step = chosen or (None, None)
-    likeliest = estimate_distribution(answers, about=names, at=step)
-    if key is None:
+    likeliest = estimate_distribution(answers, about=names, at=step, weights=weights)
+    if quantity is None:
         about = _name_part(answers) if chosen is None else _format_about(*chosen)
+        name, range_ = f"distribution{about}", (0.0, 1.0)
         intervals = likeliest.intervals(**options)
         rows = estimate_rows(intervals)
-        return _report(answers, f"distribution{about}", likeliest, intervals, rows, (0.0, 1.0))
-    with at("query"):
-        query = answers.queries[key]
-        scores = query_scores(query, likeliest.domain)
-        low, high = map(float, query.meaning(likeliest.domain).range)
-    intervals = likeliest.intervals(scores, **options)
-    rows = _make_mean_row(intervals, key, query, likeliest.domain)
-    return _report(answers, f"mean of {key}", likeliest, intervals, rows, (low, high))
+    else:
+        name, range_ = quantity.name, quantity.range
+        intervals = likeliest.intervals(quantity.scores(likeliest.domain), **options)
+        rows = _name_row(intervals, quantity)
+    effective = None if weights is None else float(read_weights(answers, weights).sum())
+    report = _report(answers, name, likeliest, intervals, rows, range_, effective)
+    advice = () if all(row.identified for row in rows) else advise(answers, chosen, likeliest)
+    other_methods = _BY_FREQUENCIES if quantity is None else _BY_MEAN if quantity.query else ""
+    return replace(report, advice=tuple(advice), other_method=other_methods)
 
 
 def report_support_mean(
@@ -198,9 +264,11 @@ def report_support_mean(
     likeliest = estimate_distribution(answers, support=support)
     beyond = beyond_support(answers, likeliest, fresh)
     intervals = likeliest.intervals(scores, **options)
-    row = _make_mean_row(intervals, key, query, answers.domain)
+    quantity = mean_of_query(answers, key)
     range_ = float(scores.min()), float(scores.max())
-    report = _report(answers, f"mean of {key}", likeliest, intervals, row, range_)
+    report = _report(
+        answers, quantity.name, likeliest, intervals, _name_row(intervals, quantity), range_
+    )
     assert isinstance(beyond.wider.domain, Points)
     wider_mean = beyond.wider.mean(point_scores(query, beyond.wider.domain.samples))
     assumption = (
@@ -208,7 +276,7 @@ def report_support_mean(
         f"the box, the mean is {wider_mean:.4g} and the log-likelihood higher by at most "
         f"{beyond.gain:.2g} nats"
     )
-    return replace(report, assumes=(*report.assumes, assumption))
+    return replace(report, assumes=(*report.assumes, assumption), other_method=_BY_MEAN)
 
 
 def report_frequencies(answers: Answers, *, confidence: ExactLike = "0.95") -> EstimateReport:
@@ -231,6 +299,7 @@ def report_frequencies(answers: Answers, *, confidence: ExactLike = "0.95") -> E
         warning,
         (0.0, 1.0),
         may_be_biased=warning is not None,
+        other_method=f"without --frequencies, the likelihood {_BY_LIKELIHOOD}",
     )
 
 
@@ -241,10 +310,13 @@ def _report(
     intervals: Intervals,
     rows: tuple[EstimateRow, ...],
     range_: tuple[float, float],
+    effective: float | None = None,
 ) -> EstimateReport:
     """Report an estimate from the likeliest distribution, with its doubts."""
     bias = _warn_of_missing_answers(answers)
     doubts = [] if bias is None else [bias]
+    if effective is not None and effective < _FEWEST_SUBJECTS <= len(answers):
+        doubts.append(f"The weighted subjects count as {effective:.3g}: too few for intervals.")
     if len(answers) < _FEWEST_SUBJECTS:
         resampled = "" if intervals.repetitions is None else " by resampling them"
         subjects = format_count(len(answers), "subject")
@@ -264,7 +336,15 @@ def _report(
         " ".join(doubts) or None,
         range_,
         may_be_biased=bias is not None,
+        effective=effective,
     )
+
+
+def with_outcomes(report: EstimateReport, answers: Answers, query: str | None) -> EstimateReport:
+    """Count the subjects who left a query unanswered, by default any, and state what that needs."""
+    unanswered = answers.count_unanswered(query)
+    declines = [_DECLINES] if unanswered and unanswered[DECLINED] else []
+    return replace(report, unanswered=unanswered, assumes=(*report.assumes, *declines))
 
 
 def mark_incomplete(report: EstimateReport) -> EstimateReport:
@@ -275,11 +355,9 @@ def mark_incomplete(report: EstimateReport) -> EstimateReport:
     return replace(report, assumes=(*_ALWAYS, _NAIVE), warning=warning, may_be_biased=True)
 
 
-def _make_mean_row(
-    estimate: Mean | Intervals, key: str, query: Query, domain: Domain
-) -> tuple[EstimateRow]:
+def _name_row(estimate: Mean | Intervals, quantity: Quantity) -> tuple[EstimateRow]:
     (row,) = estimate_rows(estimate)
-    return (replace(row, of=f"{key}: {query_in_words(query, domain)}"),)
+    return (replace(row, of=quantity.of, label=quantity.noun),)
 
 
 def largest_rows(rows: Sequence[EstimateRow], most: int) -> Sequence[EstimateRow]:
@@ -315,24 +393,6 @@ def _check_finite(answers: Answers) -> None:
         "its coordinates that has categories and was asked about; --support POINTS for a mean by "
         "likelihood",
     )
-
-
-def check_mean(answers: Answers, key: str, *, unnamed: bool = False) -> None:
-    """Refuse a query that is unknown or not about a score, so that it has no mean.
-
-    ``unnamed`` is where nobody said what the queries are called.
-    """
-    if key not in answers.queries:
-        error = no_such_query(key, answers.queries)
-        names = "; --queries QUERIES gives them names" if unnamed else ""
-        raise InvalidInput(error.reason + names, "--mean")
-    try:
-        answers.queries[key].meaning(answers.domain)
-    except InvalidInput as error:
-        if error.location:
-            raise
-        reason = f"{error.reason}; leave out --mean for the shares of its values"
-        raise InvalidInput(reason, "--mean") from None
 
 
 def _name_part(answers: Answers) -> str:

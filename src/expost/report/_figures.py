@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -149,44 +150,84 @@ def estimates_chart(
     *,
     title: str = "",
     most: int | None = None,
+    plain: bool = False,
 ) -> Chart:
     """Draw a row per estimate: a point, and a bar from the lower to the upper end of its interval.
 
     Estimates that the responses do not determine are hollow. The notes stand below. With ``most``,
-    only so many are drawn: the largest ones.
+    only so many are drawn: the largest ones. The rows of a value stand together, one per group.
     """
     if most is not None and len(estimates) > most:
         notes = [*notes, f"{len(estimates) - most:,} smaller ones not shown"]
         estimates = largest_rows(estimates, most)
+    groups = list(dict.fromkeys(estimate.group for estimate in estimates))
+    of_mean = {estimate.label for estimate in estimates} == {"mean"}
+    rows, labels = _place_rows(estimates, groups)
+    intervals = [(0.0, 0.0)] * (max(rows) + 1)
+    for row, estimate in zip(rows, estimates, strict=True):
+        intervals[row] = estimate.lower, estimate.upper
+    marks: list[Mark] = [HorizontalBars(intervals, "allowed", "", 0.08 if plain else 0.3)]
     size = 4 if len(estimates) <= _MOST_WITH_DOTS else 2
-    of_mean = len(estimates) == 1 and estimates[0].label == "mean"
-    determined: list[tuple[float, float]] = []
+    side_by_side = len(labels) < len(estimates)
+    points: dict[str, list[tuple[float, float]]] = {group: [] for group in groups}
     undetermined: list[tuple[float, float]] = []
-    for row, estimate in enumerate(estimates):
-        points = determined if estimate.identified else undetermined
-        points.append((estimate.estimate, float(row)))
-    intervals = [(estimate.lower, estimate.upper) for estimate in estimates]
-    marks: list[Mark] = [
-        HorizontalBars(intervals, "allowed", "", 0.3),
-        Dots(determined, "realized", size=size),
-        Dots(undetermined, "realized", shape="hollow", size=size),
-    ]
+    for row, estimate in zip(rows, estimates, strict=True):
+        shown = points[estimate.group] if estimate.identified else undetermined
+        shown.append((estimate.estimate, float(row)))
+    if side_by_side:
+        looks = zip(groups, _GROUP_LOOKS, strict=False)
+        marks += [
+            Dots(points[group], colour, group, shape, size + 1) for group, (colour, shape) in looks
+        ]
+    else:
+        marks.append(Dots([*chain.from_iterable(points.values())], "realized", size=size))
+        marks.append(Dots(undetermined, "realized", shape="hollow", size=size))
     noun = "mean" if of_mean else "share"
-    lines = [f"{noun}, {format_confidence(confidence)} interval{'' if of_mean else 's'}", *notes]
-    lines += ["hollow: not determined by the responses"] if undetermined else []
-    ends = [end for interval in intervals for end in interval]
+    plural = "s" if len(estimates) > 1 else ""
+    lines = [f"{noun}, {format_confidence(confidence)} interval{plural}", *notes]
+    if undetermined:
+        lines.append(f"{'no mark' if side_by_side else 'hollow'}: not determined by them")
+    ends = [end for estimate in estimates for end in (estimate.lower, estimate.upper)]
     if not of_mean:
         marks.append(VerticalLine(0, "ink", width=1))
         ends.append(0.0)
     low, high = min(ends), max(ends)
     spare = 0.04 * (high - low) or 0.5
-    labels = [(float(row), estimate.label) for row, estimate in enumerate(estimates)]
     return Chart(
         Axis("\n".join(lines), low - spare, high + spare),
-        Axis(title, len(labels) - 0.4, -0.6, labels),
+        Axis(title, max(rows) + 0.6, -0.6, labels),
         marks,
-        height=_ROW * len(estimates) + 10,
+        height=_ROW * (max(rows) + 1) + 10,
     )
+
+
+def _place_rows(
+    estimates: Sequence[EstimateRow], groups: Sequence[str]
+) -> tuple[list[int], list[tuple[float, str]]]:
+    """Return the row of each estimate, and the labels of rows with their positions.
+
+    The estimates of one value stand together, with an empty row between values.
+    """
+    values = list(dict.fromkeys(estimate.of for estimate in estimates))
+    if len(groups) == 1 or len(values) == 1:
+        by_group = len(groups) > 1
+        texts = [estimate.group if by_group else estimate.label for estimate in estimates]
+        rows = list(range(len(estimates)))
+        return rows, [(float(row), text) for row, text in zip(rows, texts, strict=True)]
+    height = len(groups) + 1
+    rows = [
+        values.index(estimate.of) * height + groups.index(estimate.group) for estimate in estimates
+    ]
+    if len(groups) > len(_GROUP_LOOKS):
+        texts = [f"{estimate.label}, {estimate.group}" for estimate in estimates]
+        return rows, [(float(row), text) for row, text in zip(rows, texts, strict=True)]
+    labels = {estimate.of: estimate.label for estimate in estimates}
+    middle = (len(groups) - 1) / 2
+    return rows, [(index * height + middle, labels[of]) for index, of in enumerate(values)]
+
+
+_GROUP_LOOKS = (("realized", "full"), ("basic", "diamond"), ("purple", "hollow"))
+"""How the estimates of groups look side by side, even without colours."""
 
 
 def comparison_chart(comparison: Comparison) -> Chart:

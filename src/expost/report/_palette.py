@@ -18,6 +18,7 @@ __all__ = [
     "OCHRE",
     "PALE",
     "PAPER",
+    "PRINT",
     "PURPLE",
     "REALIZED",
 ]
@@ -42,3 +43,6 @@ DARK = {
     "purple": "#b79ce6", "green": "#7cc98f", "grey": "#8e9499", "paper": "#14181a",
     "ink": "#e8eaeb", "faint": "#a9b0b4", "line": "#4a5257",
 }  # fmt: skip
+
+PRINT = {**dict.fromkeys(LIGHT, "#000000"), "paper": PAPER, "line": "#dddddd"}
+"""Black on white, for papers; marks differ by their shapes."""

@@ -7,7 +7,7 @@ files are drawn without it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, assert_never
 
@@ -38,7 +38,7 @@ from expost.report._figures import (
     odometer_chart,
 )
 from expost.report._formatting import format_amount
-from expost.report._palette import LIGHT
+from expost.report._palette import LIGHT, PRINT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -106,25 +106,27 @@ def plot(result: object, ax: Axes | None = None, *, delta: ExactLike | None = No
     return axes
 
 
-def save_chart(chart: Chart, path: Path, *, alt: str) -> None:
+def save_chart(chart: Chart, path: Path, *, alt: str, plain: bool = False) -> None:
     """Write a chart into a file; the suffix gives the format.
 
     Args:
         chart: The chart.
         path: The file, which is replaced. SVG needs no matplotlib.
         alt: The content of the chart in words, for readers who do not see it.
+        plain: Draw black on white.
 
     Raises:
         InvalidInput: The file cannot be written, or matplotlib is missing.
     """
+    colours = PRINT if plain else LIGHT
     try:
         if path.suffix.lower() == ".svg":
-            path.write_text(svg_file(("", chart), alt=alt), "utf-8")
+            path.write_text(svg_file(("", chart), alt=alt, colours=colours), "utf-8")
             return
         from matplotlib.figure import Figure
 
         figure = Figure(figsize=(_WIDTH, _compute_height(chart)), layout="constrained")
-        _draw_chart(figure.subplots(), chart)
+        _draw_chart(figure.subplots(), chart, colours)
         figure.savefig(path, dpi=150, format=path.suffix[1:] or "png")
     except ModuleNotFoundError:
         raise InvalidInput(_NO_MATPLOTLIB) from None
@@ -175,12 +177,16 @@ def _compute_height(chart: Chart) -> float:
     return max(1.8, 1.2 + 1.3 * _LINE * rows)
 
 
-def _draw_chart(axes: Axes, chart: Chart) -> None:
+def _draw_chart(axes: Axes, chart: Chart, colours: Mapping[str, str] = LIGHT) -> None:
     """Draw a chart on axes of matplotlib, with its legend above them."""
     for mark in chart.marks:
-        _draw_mark(axes, mark)
+        _draw_mark(axes, mark, colours)
+    width, height = _measure_axes(axes)
+    legend_columns = max(1, int(width / _LEGEND_ENTRY))
     if chart.has_rows:
-        axes.set_title(chart.y.label, loc="left", fontsize="medium")
+        legend_rows = math.ceil(len(chart.legend) / legend_columns)
+        above_legend = 6 + 72 * _LINE * legend_rows  # points
+        axes.set_title(chart.y.label, loc="left", fontsize="medium", pad=above_legend)
     else:
         axes.set_ylabel(chart.y.label)
     axes.set(
@@ -188,7 +194,6 @@ def _draw_chart(axes: Axes, chart: Chart) -> None:
         xlim=(chart.x.low, chart.x.high),
         ylim=(chart.y.low, chart.y.high),
     )
-    width, height = _measure_axes(axes)
     axes.set_xticks(*_escape_ticks(chart.x.labelled))
     rows = chart.y.labelled
     if chart.has_rows:
@@ -199,13 +204,13 @@ def _draw_chart(axes: Axes, chart: Chart) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     if chart.legend:
         axes.legend(
-            loc="lower left", bbox_to_anchor=(0, 1.0), ncols=max(1, int(width / _LEGEND_ENTRY)),
+            loc="lower left", bbox_to_anchor=(0, 1.0), ncols=legend_columns,
             frameon=False, borderaxespad=0.2,
         )  # fmt: skip
 
 
-def _draw_mark(axes: Axes, mark: Mark) -> None:
-    colour = LIGHT[mark.colour]
+def _draw_mark(axes: Axes, mark: Mark, colours: Mapping[str, str]) -> None:
+    colour = colours[mark.colour]
     label = mark.label or "_"  # which keeps it out of the legend
     match mark:
         case Polyline():
@@ -220,7 +225,7 @@ def _draw_mark(axes: Axes, mark: Mark) -> None:
                 positions, lower, upper, color=colour, alpha=alpha, linewidth=0, label=label
             )
         case Dots():
-            fill = {"hollow": LIGHT["paper"], "ring": "none"}.get(mark.shape, colour)
+            fill = {"hollow": colours["paper"], "ring": "none"}.get(mark.shape, colour)
             axes.plot(
                 *_split_points(mark.points), "D" if mark.shape == "diamond" else "o", color=colour,
                 markerfacecolor=fill, markersize=2 * _POINTS * mark.size, clip_on=False,

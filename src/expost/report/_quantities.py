@@ -1,0 +1,117 @@
+"""Quantities that a distribution has: the mean of a query, the mean of a number, a share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from expost.answers import Answers, no_such_query
+from expost.domains import Attributes, Box, Domain, FiniteSet, join_names
+from expost.errors import InvalidInput, at
+from expost.estimation._support import query_scores
+from expost.estimation._validity import ChosenAttributes
+from expost.knowledge import Statement
+from expost.report._formatting import query_in_words
+
+__all__ = ["Quantity", "find_mean", "mean_of_query", "share_of_statement"]
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """The mean of a score: a number for each value of what a distribution is about."""
+
+    name: str
+    """The quantity, as in "the mean of hours"."""
+    of: str
+    """The quantity in the line with its estimate."""
+    noun: str
+    """Mean or share."""
+    scores: Callable[[FiniteSet], Sequence[float]]
+    range: tuple[float, float]
+    about: ChosenAttributes | None = None
+    """The attributes that decide it, if the quantity names them."""
+    query: str | None = None
+    """The id of the query whose score this is."""
+
+
+def share_of_statement(domain: Domain, text: str) -> Quantity:
+    """Return the share of subjects for which a statement holds.
+
+    Raises:
+        InvalidInput: The domain is a box, or the statement is about several steps.
+    """
+    with at("--share", ": "):
+        if isinstance(domain, Box):
+            raise InvalidInput(
+                "the domain is a box, whose values cannot be listed; --mean ID estimates the mean "
+                "of a score, --about NAME the shares of a coordinate with categories"
+            )
+        assert isinstance(domain, FiniteSet | Attributes)
+        statement = Statement(domain, text)
+        probabilities = [float(probability) for probability in statement.probabilities]
+        names = tuple(name for name, _ in statement.variables)
+        steps = sorted({step for _, step in statement.variables if step is not None})
+        if len(steps) > 1:
+            reason = f"got the steps {join_names(list(map(str, steps)))}; expected one step"
+            raise InvalidInput(reason)
+    about = (names, steps[0] if steps else None) if names else None
+    return Quantity(
+        f"share with {text}", text, "share", lambda _values: probabilities, (0.0, 1.0), about
+    )
+
+
+def find_mean(answers: Answers, name: str, step: int | None, hint: str = "") -> Quantity:
+    """Return the mean of the query with this id, or of the numbers with this name.
+
+    A query with a score comes before an attribute of the same name. ``hint`` ends the error about
+    an unknown name.
+    """
+    with at("--mean"):
+        no_mean: InvalidInput | None = None
+        if name in answers.queries:
+            try:
+                return mean_of_query(answers, name)
+            except InvalidInput as error:
+                if error.location:
+                    raise
+                no_mean = error
+        numbers = _numbers(answers.domain, name)
+        if numbers is not None:
+            about = ((name,), step) if isinstance(answers.domain, Attributes) else None
+            ends = float(min(numbers)), float(max(numbers))
+            return Quantity(f"mean of {name}", name, "mean", lambda _values: numbers, ends, about)
+        if no_mean is not None:
+            reason = f"{no_mean.reason}; leave out --mean for the shares of its values"
+            raise InvalidInput(reason)
+        raise InvalidInput(no_such_query(name, answers.queries).reason + hint)
+
+
+def mean_of_query(answers: Answers, key: str) -> Quantity:
+    """Return the mean of the score that a query is about."""
+    query, domain = answers.queries[key], answers.domain
+    low, high = map(float, query.meaning(domain).range)
+
+    def scores(values: FiniteSet) -> Sequence[float]:
+        with at("query"):
+            return [float(score) for score in query_scores(query, values)]
+
+    of = f"{key}: {query_in_words(query, domain)}"
+    return Quantity(f"mean of {key}", of, "mean", scores, (low, high), query=key)
+
+
+def _numbers(domain: Domain, name: str) -> list[float] | None:
+    """Return the numbers that a name stands for, one per value; None if there are none."""
+    values: Any
+    if isinstance(domain, Attributes):
+        values = domain[name].values.values if name in domain.names else []
+    elif isinstance(domain, FiniteSet) and name in domain.called("value"):
+        index = domain.called("value").index(name)
+        rows: Any = domain.values
+        values = rows if domain.names is None else [row[index] for row in rows]
+    else:
+        values = []
+    are_numbers = all(isinstance(value, (int, float, np.number)) for value in values)
+    return [float(value) for value in values] if len(values) and are_numbers else None
