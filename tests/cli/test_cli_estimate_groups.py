@@ -131,7 +131,8 @@ def test_a_share_is_the_sum_of_the_probabilities_where_the_statement_holds(
     (row,) = tree["estimates"]
     answers = xp.load_answers("answers.csv", "queries.json")
     joint = estimate_distribution(answers, about=["hours", "smokes"])
-    holds = [float(smokes == "yes" or hours > 2) for hours, smokes in joint.domain.values]
+    values: Any = joint.domain.values
+    holds = [float(smokes == "yes" or hours > 2) for hours, smokes in values]
     assert row["estimate"] == pytest.approx(joint.probabilities @ holds, abs=1e-6)
     ends = joint.intervals(holds)
     assert (row["lower"], row["upper"]) == pytest.approx((ends.lower[0], ends.upper[0]), abs=1e-4)

@@ -26,7 +26,7 @@ __all__ = ["Covariates", "read_covariates"]
 _MOST_GROUPS = 100
 
 # A whole number that a program wrote as a decimal.
-_WHOLE = re.compile(r"(-?[0-9]+)\.0+")
+_WHOLE_NUMBER = re.compile(r"(-?[0-9]+)\.0+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ def read_covariates(
 
 
 def _join_key(name: Subject) -> str:
-    match = _WHOLE.fullmatch(str(name))
+    match = _WHOLE_NUMBER.fullmatch(str(name))
     return match[1] if match else str(name)
 
 

@@ -78,7 +78,7 @@ def find_mean(answers: Answers, name: str, step: int | None, hint: str = "") -> 
                 if error.location:
                     raise
                 no_mean = error
-        numbers = _numbers(answers.domain, name)
+        numbers = _numbers_named(answers.domain, name)
         if numbers is not None:
             about = ((name,), step) if isinstance(answers.domain, Attributes) else None
             ends = float(min(numbers)), float(max(numbers))
@@ -102,7 +102,7 @@ def mean_of_query(answers: Answers, key: str) -> Quantity:
     return Quantity(f"mean of {key}", of, "mean", scores, (low, high), query=key)
 
 
-def _numbers(domain: Domain, name: str) -> list[float] | None:
+def _numbers_named(domain: Domain, name: str) -> list[float] | None:
     """Return the numbers that a name stands for, one per value; None if there are none."""
     values: Any
     if isinstance(domain, Attributes):
