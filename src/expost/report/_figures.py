@@ -186,7 +186,7 @@ def estimates_chart(
     plural = "s" if len(estimates) > 1 else ""
     lines = [f"{noun}, {format_confidence(confidence)} interval{plural}", *notes]
     if undetermined:
-        lines.append(f"{'no mark' if side_by_side else 'hollow'}: not determined by them")
+        lines.append(f"{'no mark' if side_by_side else 'hollow'}: not determined by the responses")
     ends = [end for estimate in estimates for end in (estimate.lower, estimate.upper)]
     if not of_mean:
         marks.append(VerticalLine(0, "ink", width=1))
