@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Callable, Iterable
 from decimal import Decimal
 from types import UnionType
@@ -19,12 +21,14 @@ __all__ = [
     "InvalidInput",
     "LargeBudgetWarning",
     "OutsideDomain",
+    "TinyScaleWarning",
     "at",
     "did_you_mean",
     "expect",
     "make_printable",
     "read_at",
     "unknown_name",
+    "warn_caller",
 ]
 
 P = ParamSpec("P")
@@ -47,6 +51,13 @@ class LargeBudgetWarning(UserWarning):
 
     Python shows it once for each place in a program that makes such a filter.
     ``warnings.simplefilter("ignore", LargeBudgetWarning)`` turns it off.
+    """
+
+
+class TinyScaleWarning(UserWarning):
+    """A fitted step divides a column by a scale that is tiny next to the others.
+
+    The column hardly varied, so the scale may be no more than a rounding error.
     """
 
 
@@ -240,3 +251,11 @@ def read_at(location: str, read: Callable[P, T], *args: P.args, **options: P.kwa
     """
     with at(location):
         return read(*args, **options)
+
+
+def warn_caller(text: str, category: type[Warning]) -> None:
+    """Warn at the line of the program that called expost."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("expost."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, category, stacklevel=level)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-import sys
-import warnings
 from fractions import Fraction
 
 from expost._format import format_percent
-from expost.errors import LargeBudgetWarning
+from expost.errors import LargeBudgetWarning, warn_caller
 from expost.numbers import Nats
 
 __all__ = ["is_large", "large_text", "sure_text", "warn_if_large"]
@@ -46,9 +44,5 @@ def large_text(label: str, epsilon: Nats) -> str:
 def warn_if_large(budget: Nats) -> None:
     """Warn about a large budget at the line of the program that makes the filter."""
     text = large_text("a budget of", budget)
-    if not text:
-        return
-    level, frame = 1, sys._getframe()
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("expost."):
-        level, frame = level + 1, frame.f_back
-    warnings.warn(text, LargeBudgetWarning, stacklevel=level)
+    if text:
+        warn_caller(text, LargeBudgetWarning)

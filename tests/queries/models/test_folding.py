@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, make_column_transformer
 from sklearn.decomposition import PCA, IncrementalPCA, TruncatedSVD
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -59,6 +60,7 @@ from sklearn.preprocessing import (
 from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR, NuSVC, NuSVR
 
 import expost as xp
+from expost.errors import TinyScaleWarning
 from support.sleep_survey import NAMED, NAMES, PLAIN, Floats, chances, one_bit, people, scores
 
 POINTS, HOURS = people(60)
@@ -353,3 +355,30 @@ def test_whatever_the_steps_are_the_query_has_the_score_of_the_model(
 ) -> None:
     model = fitted(make_pipeline(*drawn[0], last))
     check(model, people(10, seed)[0])
+
+
+NORMALS = np.random.default_rng(4).normal(size=(40, 2))
+
+
+@pytest.mark.parametrize(
+    ("step", "attribute"),
+    [
+        (StandardScaler(), "scale_"),
+        (RobustScaler(), "scale_"),
+        (MaxAbsScaler(), "scale_"),
+        (MinMaxScaler(), "data_range_"),
+        (PCA(whiten=True), "explained_variance_"),
+    ],
+)
+def test_a_scale_that_is_tiny_next_to_the_others_is_warned_about(step: Any, attribute: str) -> None:
+    box = xp.Box([(-9, 9), (-9, 9)])
+    for factor, tiny in ((1e-9, False), (1e-11, True)):
+        rows = NORMALS * [1, factor]
+        model = make_pipeline(clone(step), LinearRegression()).fit(rows, NORMALS[:, 0])
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            xp.from_sklearn(model, box, 1, range=(-1, 1), clip=True)
+        assert [warning.category for warning in caught] == [TinyScaleWarning] * tiny
+        for warning in caught:
+            assert f"{attribute}[1] is a scale of" in str(warning.message)
+            assert warning.filename == __file__

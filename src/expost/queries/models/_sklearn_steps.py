@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from expost.errors import InvalidInput, at
+from expost.errors import InvalidInput, TinyScaleWarning, at, warn_caller
 from expost.queries.models._fitted_objects import first_step, fitted_attribute, is_a, steps_of
 from expost.queries.models._prediction import (
     Affine,
@@ -25,6 +25,7 @@ from expost.queries.models._prediction import (
 __all__ = ["map_of"]
 
 
+_TINY_SCALE = 1e-10
 _SUPPORTED = (
     "a step may be StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, OneHotEncoder, "
     "PolynomialFeatures of degree 1, PCA, IncrementalPCA, TruncatedSVD, SimpleImputer, a selector "
@@ -59,6 +60,7 @@ def _max_abs(scaler: Any) -> AffineMap:
 def _min_max(scaler: Any) -> AffineMap:
     _refuse_clipping(scaler)
     factors, constants = fitted_doubles(scaler, "scale_"), fitted_doubles(scaler, "min_")
+    _warn_if_tiny([1 / factor for factor in factors if factor], "data_range_")
     return [
         Affine({Input(index): factor}, constant)
         for index, (factor, constant) in enumerate(zip(factors, constants, strict=True))
@@ -77,10 +79,23 @@ def _scaled(scaler: Any, center: str, scale: str) -> AffineMap:
     scales = fitted_doubles(scaler, scale) if scale else [Fraction(1)] * width
     if not all(scales):
         raise InvalidInput("the scaler divides by zero", scale)
+    _warn_if_tiny(scales, scale)
     return [
         Affine({Input(index): 1 / divisor}, -subtracted / divisor)
         for index, (subtracted, divisor) in enumerate(zip(centers, scales, strict=True))
     ]
+
+
+def _warn_if_tiny(scales: Sequence[Fraction], name: str) -> None:
+    """Warn about scales that are tiny next to the largest one: of columns that hardly varied."""
+    for index, scale in enumerate(scales):
+        if abs(scale) < _TINY_SCALE * max(map(abs, scales)):
+            warn_caller(
+                f"{name}[{index}] is a scale of {float(scale):.3g}, less than {_TINY_SCALE:g} of "
+                "the largest one: the column hardly varied, and its weight may be a rounding "
+                "error. Leave the column out",
+                TinyScaleWarning,
+            )
 
 
 def _components(step: Any) -> AffineMap:
@@ -93,6 +108,7 @@ def _components(step: Any) -> AffineMap:
         deviations = np.sqrt(np.asarray(step.explained_variance_))
         least = np.finfo(deviations.dtype).eps  # what scikit-learn takes for a variance of zero
         scales = exact_doubles(np.maximum(deviations, least), "explained_variance_")
+        _warn_if_tiny(scales, "explained_variance_")
     return [
         Affine(
             {Input(index): weight / scale for index, weight in enumerate(row)},
