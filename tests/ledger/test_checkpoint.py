@@ -297,7 +297,7 @@ class TestDamage:
         Path(f"{checkpoint_of(place)}.key").unlink()
         with Ledger(place) as ledger:
             assert ledger.verify().good
-            with pytest.raises(LedgerBehind, match="the ticket key of the ledger is missing"):
+            with pytest.raises(LedgerBehind, match="the ticket key of the ledger, is missing"):
                 ledger.reserve(QUARTER, key="two")
         with pytest.raises(xp.InvalidInput, match=r"the ticket key .* is missing; restore it"):
             Ledger.recover(place)

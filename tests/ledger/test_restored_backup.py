@@ -221,7 +221,7 @@ def test_nothing_is_lost_and_only_the_suspended_subject_is_suspended(
     shown = page.read_text("utf-8")
     assert "commits were lost" in shown
     assert "proved by a ticket" in shown
-    assert "1 person is suspended" in shown
+    assert "1 subject is suspended" in shown
     assert "1 key has two outcomes" in shown
     assert not any(name in shown for name in (cheating, late, reused))
 

@@ -100,8 +100,8 @@ class CommitEngine:
         key = self.checkpoint.store.ticket_key()
         if key is None:
             raise LedgerBehind(
-                "the ticket key of the ledger is missing; restore the file "
-                f"{self.checkpoint.store}.key, or recover the ledger without it"
+                f"{self.checkpoint.store}.key, the ticket key of the ledger, is missing; restore "
+                "it. Only if it is lost, run expost ledger recover --lost"
             )
         return Tickets(self.policy.content_id, key)
 
@@ -147,8 +147,9 @@ class CommitEngine:
         tip, name = self.backend.tip(), self.checkpoint.store
         if tail.last is None:
             raise LedgerBehind(
-                f"{name} is missing or empty, so a rollback could go unnoticed. Restore it, name "
-                "another file, or run expost ledger recover --lost"
+                f"{name} is missing or empty, so a rollback could go unnoticed. If it is "
+                "elsewhere, name it: --checkpoint FILE. Only if it is lost, run expost ledger "
+                "recover --lost"
             )
         commit_number, root = tail.last.tip
         behind = commit_number > tip.commit_number

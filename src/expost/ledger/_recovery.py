@@ -26,8 +26,8 @@ __all__ = ["Recovery", "recover"]
 class Recovery:
     """The result of a recovery."""
 
-    #: Commits in the checkpoint that the database does not have.
-    lost_commits: int
+    #: Commits in the checkpoint that the database does not have; None if the checkpoint is lost.
+    lost_commits: int | None
     #: Subjects that have to be confirmed by their devices.
     unconfirmed: int
     lost_registrations: int
@@ -59,12 +59,14 @@ def recover(engine: CommitEngine, *, lost: bool, ticket_key: bytes) -> Recovery:
     with engine.lock:
         engine.claim(recovering=True)
         events, (unlisted, recorded) = list(_lost_events(engine)), _commit_events(engine)
+        lost_commits = len({number for number, _ in events}) if store.size() else None
         if new_key:
             # Without the old key, only the end of the study can be told from its event.
             engine.tickets = Tickets(engine.policy.content_id, ticket_key)
             events = [line for line in events if line[1] == ["ended"]]
             unlisted = [event for event in unlisted if event == "ended"]
-        recovery = engine.run_job(_Recover(events, unlisted, recorded, complete=not lost))
+        job = _Recover(events, unlisted, recorded, lost_commits, complete=not lost)
+        recovery = engine.run_job(job)
         if new_key:
             store.create_ticket_key(ticket_key)  # last: without it, the ledger is not usable yet
         return recovery
@@ -109,6 +111,7 @@ class _Recover:
     events: list[tuple[int, list[str]]]
     unlisted: list[str]
     recorded: set[str]
+    lost_commits: int | None
     #: True if the events are all that were lost.
     complete: bool
 
@@ -134,11 +137,11 @@ class _Recover:
             subject = batch.subject(name)
             if subject is not None and subject.state != BARRED:
                 batch.suspend(subject, BARRED_REASON)
-        lost_commits = len({commit_number for commit_number, _ in self.events})
-        batch.add_mark("recovered", f"{lost_commits} commits were lost")
+        count = "an unknown number of" if self.lost_commits is None else f"{self.lost_commits:,}"
+        batch.add_mark("recovered", f"{count} commits were lost")
         unconfirmed = self._confirm_imported(batch)
         suspended = tuple(map(subject_from_json, dict.fromkeys(barred)))
-        return Recovery(lost_commits, unconfirmed, registrations, suspended, imports)
+        return Recovery(self.lost_commits, unconfirmed, registrations, suspended, imports)
 
     def _confirm_imported(self, batch: Batch) -> int:
         """Confirm imported subjects that have lost nothing; count all others.

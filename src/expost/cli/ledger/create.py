@@ -46,7 +46,8 @@ def command(
 
     Name a LEDGER that does not exist: no ledger is ever overwritten. The command prompts for
     anything you don't pass as an option. It also creates the checkpoint and, next to that, the
-    ticket key (ending in .key). Back up both, outside the database.
+    ticket key (ending in .key). Back up the key once. Never restore the checkpoint with the
+    database.
     """
     named_queries: dict[str, Query] = {}
     domain_of_queries = None

@@ -40,7 +40,8 @@ def command(location: str, checkpoint: Path | None, lost: bool) -> Result:
 
 
 def _describe_recovery(recovery: Recovery) -> Iterator[tuple[str, str]]:
-    yield "lost commits", f"{recovery.lost_commits:,}"
+    lost_commits = recovery.lost_commits
+    yield "lost commits", "unknown" if lost_commits is None else f"{lost_commits:,}"
     yield "unconfirmed", f"{recovery.unconfirmed:,}"
     if recovery.unconfirmed:
         yield "", "each subject is confirmed by its device's next sync"
