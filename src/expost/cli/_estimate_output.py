@@ -102,19 +102,14 @@ def _describe_data(result: EstimateReport) -> Iterator[tuple[str, str]]:
         subjects += f", and {result.left_out:,} who did not answer it"
     if result.refused is not None and result.left_out:
         subjects += f" (to {result.refused:,} the filter refuses it now)"
-    if result.effective is not None:
-        subjects += f", who count as {result.effective:,.0f} with their weights"
-    yield "subjects", subjects
+    yield "subjects", subjects + _format_effective(result.effective)
     for index, group in enumerate(result.groups):
-        size = f"{group.name}: {group.subjects:,}"
-        if group.effective is not None:
-            size += f", who count as {group.effective:,.0f} with their weights"
+        size = f"{group.name}: {group.subjects:,}{_format_effective(group.effective)}"
         yield "" if index else "groups", size
-    if result.unmatched or result.ungrouped:
-        yield (
-            "left out",
-            f"{result.unmatched:,} without covariates, {result.ungrouped:,} with an empty cell",
-        )
+    left_out = {"without covariates": result.unmatched, "with an empty cell": result.ungrouped}
+    if any(left_out.values()):
+        counts = [f"{count:,} {where}" for where, count in left_out.items() if count]
+        yield "left out", ", ".join(counts)
     unused = f", and {result.unused:,} to other queries" if result.unused else ""
     yield "answers", f"{result.answers:,}{unused}"
     for outcome, count in (result.unanswered or {}).items():
@@ -123,6 +118,10 @@ def _describe_data(result: EstimateReport) -> Iterator[tuple[str, str]]:
         yield "" if index else "assumes", assumption
     if result.other_method:
         yield "instead", result.other_method
+
+
+def _format_effective(size: float | None) -> str:
+    return "" if size is None else f" (effective sample size {size:,.0f})"
 
 
 def _draw_picture(result: EstimateReport, out: Path, *, plain: bool) -> None:

@@ -3,7 +3,8 @@
 - :func:`estimate_mean`: the mean of a score, from one query about that score;
 - :func:`estimate_frequencies`: how frequent each value is, from queries that tell values apart;
 - :func:`estimate_distribution`: the maximum-likelihood distribution, from any mixture of queries;
-  on a box that of some points, and :func:`beyond_support` bounds what others would change.
+  on a box that of some points, and :func:`beyond_support` bounds what others would change;
+- :func:`estimate_difference`: the difference between two groups, from their intervals.
 
 The first two are unbiased, but only if who was asked did not depend on responses. Under a filter it
 does depend on them, and only the third is valid.
@@ -17,6 +18,7 @@ does depend on them, and only the third is valid.
 [0.763, 0.237]
 """
 
+from expost.estimation._differences import estimate_difference
 from expost.estimation._intervals import Intervals
 from expost.estimation._support import point_scores
 from expost.estimation._validity import Provenance, select_for_likelihood
@@ -37,6 +39,7 @@ __all__ = [
     "Mean",
     "Provenance",
     "beyond_support",
+    "estimate_difference",
     "estimate_distribution",
     "estimate_frequencies",
     "estimate_mean",

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from expost.answers import Answers, Covariates
 from expost.errors import InvalidInput, at
+from expost.estimation import estimate_difference
 from expost.report._estimates import EstimateReport, EstimateRow, GroupSize
 
 __all__ = ["report_by_group", "subtract"]
@@ -112,27 +113,20 @@ _INDEPENDENT = "groups are independent samples, for the intervals of differences
 
 
 def subtract(row: EstimateRow, base: EstimateRow, group: str, minus: str) -> EstimateRow:
-    r"""Return a difference with an interval by variance estimates recovery (Zou & Donner 2008).
+    """Subtract the row of another group.
 
-    With estimates a and b in their intervals, the lower end is
-
-    .. math:: a - b - \sqrt{(a - l_a)^2 + (u_b - b)^2}
-
-    and the upper end mirrors it. If the responses do not determine both estimates, the interval
-    has all differences of numbers in the two intervals.
+    If the responses do not determine both estimates, the interval has all differences of numbers in
+    the two intervals.
     """
+    difference, lower, upper = estimate_difference(
+        (row.estimate, row.lower, row.upper), (base.estimate, base.lower, base.upper)
+    )
     identified = row.identified and base.identified
-    if identified:
-        # Unbiased estimates may be outside of their intervals.
-        first, second = (min(max(x.estimate, x.lower), x.upper) for x in (row, base))
-        middle = first - second
-        lower = middle - math.hypot(first - row.lower, base.upper - second)
-        upper = middle + math.hypot(row.upper - first, second - base.lower)
-    else:
+    if not identified:
         lower, upper = row.lower - base.upper, row.upper - base.lower
     return replace(
         row,
-        estimate=row.estimate - base.estimate,
+        estimate=difference,
         standard_error=math.hypot(row.standard_error, base.standard_error),
         lower=lower,
         upper=upper,
