@@ -10,6 +10,7 @@ from math import log
 from pathlib import Path
 
 import expost as xp
+from expost.report._palette import BASIC, FAINT, INK, PAPER, REALIZED
 
 FIGURE = Path(__file__).parent.parent / "_static" / "saturating.svg"
 
@@ -33,15 +34,15 @@ def panel(x: int, y: int, title: str, odometer: xp.Odometer) -> Iterator[str]:
         left = x + number * (BAR + 3)
         yield (
             f'<rect x="{left}" y="{foot - height - 2}" width="{BAR}" height="{height + 2}" '
-            'fill="#0b5d73"/>'
+            f'fill="{REALIZED}"/>'
         )
         yield (
             f'<text x="{left + BAR // 2}" y="{foot + 16}" text-anchor="middle" '
-            f'font-size="12.5" fill="#57606a">{number}</text>'
+            f'font-size="12.5" fill="{FAINT}">{number}</text>'
         )
-    yield f'<path d="M{x - 4} {foot}H{x + 182}" stroke="#57606a"/>'
+    yield f'<path d="M{x - 4} {foot}H{x + 182}" stroke="{FAINT}"/>'
     cap = foot - 2 * NAT - 1
-    yield f'<path d="M{x - 4} {cap}H{x + 182}" stroke="#b91c1c" stroke-dasharray="6 4"/>'
+    yield f'<path d="M{x - 4} {cap}H{x + 182}" stroke="{BASIC}" stroke-dasharray="6 4"/>'
 
 
 def drawn() -> str:
@@ -53,10 +54,10 @@ def drawn() -> str:
     lines = [
         '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 500" role="img" '
         'aria-labelledby="title" font-family="system-ui, sans-serif" font-size="14" '
-        'fill="#1b1f24">',
+        f'fill="{INK}">',
         '<title id="title">Likelihoods of ten values before and after an ordinary and a '
         "saturating query</title>",
-        '<rect width="640" height="500" rx="10" fill="#ffffff"/>',
+        f'<rect width="640" height="500" rx="10" fill="{PAPER}"/>',
         '<text x="20" y="32" font-weight="600">Before: “value ≥ 7?” was answered yes</text>',
         *panel(20, 56, "first response", before),
     ]
@@ -67,7 +68,7 @@ def drawn() -> str:
             "The tallest bar is the loss. The dashed line is the cap.",
         )
     ):
-        lines.append(f'<text x="{20 + WIDTH}" y="{90 + 22 * row}" fill="#424a53">{text}</text>')
+        lines.append(f'<text x="{20 + WIDTH}" y="{90 + 22 * row}" fill="{FAINT}">{text}</text>')
     for top, query, title in (
         (
             200,

@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks.utility import STRATEGIES, Cell
 
 from expost.designs import Arrival
-from expost.report._palette import ALLOWED, GREEN, OCHRE, PALE, PAPER
+from expost.report._palette import ALLOWED, GREEN, INK, OCHRE, PALE, PAPER
 
 NUMBERS = Path(__file__).with_suffix(".json")
 STATIC = Path(__file__).parent.parent / "_static"
@@ -99,7 +99,8 @@ def cell(x: int, y: int, content: str) -> Iterator[str]:
             f'<rect x="{x + place * width}" y="{y}" width="{width}" height="{CELL[1]}" '
             f'fill="{colours[letter]}"/>'
         )
-    yield f'<rect x="{x}" y="{y}" width="{CELL[0]}" height="{CELL[1]}" fill="none" stroke="#fff"/>'
+    width, height = CELL
+    yield f'<rect x="{x}" y="{y}" width="{width}" height="{height}" fill="none" stroke="{PAPER}"/>'
     ink = f' fill="{PAPER}"' if letters == "J" else ""
     yield (
         f'<text x="{x + CELL[0] // 2}" y="{y + 19}" text-anchor="middle" font-size="13"{ink}>'
@@ -139,9 +140,9 @@ def drawn(panels: dict[str, dict[str, list[str]]]) -> str:
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 {height}" role="img" '
         'aria-labelledby="title" font-family="system-ui, sans-serif" font-size="14" '
-        'fill="#1b1f24">',
+        f'fill="{INK}">',
         '<title id="title">The most accurate design, by number of values and budget</title>',
-        f'<rect width="640" height="{height}" rx="10" fill="#ffffff"/>',
+        f'<rect width="640" height="{height}" rx="10" fill="{PAPER}"/>',
     ]
     lines += key(0, 12)
     for number, (title, rows) in enumerate(panels.items(), 1):
