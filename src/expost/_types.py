@@ -15,8 +15,8 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 Indices = NDArray[np.intp]
+#: Positions in some table, in whatever width they were stored.
 Codes = NDArray[np.integer[Any]]
-"""Positions in some table, in whatever width they were stored."""
 PathLike = str | os.PathLike[str]
+#: A function that is called with the finished and the total amount of work.
 Progress = Callable[[int, int], None]
-"""A function that is called with the finished and the total amount of work."""

@@ -13,8 +13,8 @@ __all__ = ["View", "card"]
 
 T = TypeVar("T")
 
+#: How many rows are shown at either end of a long table.
 _SHOWN = 5
-"""How many rows are shown at either end of a long table."""
 
 _LONGEST = 80
 _LONGEST_FACT = 160
@@ -67,8 +67,8 @@ class View:
     facts: Mapping[str, object]
     columns: Sequence[str]
     size: int
+    #: The cells of a row, by its number from 0.
     row: Callable[[int], Sequence[object]]
-    """The cells of a row, by its number from 0."""
 
     def __str__(self) -> str:
         first, left_out, last = _ends(self.size)

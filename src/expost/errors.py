@@ -74,8 +74,8 @@ class InvalidInput(ExpostError, ValueError):
     values[2]: 'no' appears twice
     """
 
+    #: All entries that cannot be used, where the message names only the first one.
     details: tuple[object, ...] = ()
-    """All entries that cannot be used, where the message names only the first one."""
 
     def __init__(self, reason: str, location: str = "") -> None:
         self.reason = reason

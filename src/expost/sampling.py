@@ -93,8 +93,8 @@ class Pmf(ABC):
 
     __slots__ = ()
 
+    #: The sum of the weights.
     total: int
-    """The sum of the weights."""
 
     @abstractmethod
     def pick(self, uniform: int) -> int:

@@ -160,12 +160,12 @@ class TallyIndex:
     """
 
     def __init__(self, subjects: int = 0) -> None:
+        #: For each subject, the index of its tally.
         self.of_subject: Indices = np.zeros(subjects, dtype=np.intp)
-        """For each subject, the index of its tally."""
+        #: The distinct tallies, as :func:`pack_counts` writes them.
         self.packed: list[bytes] = [b""]
-        """The distinct tallies, as :func:`pack_counts` writes them."""
+        #: For each tally that was first reached by one more response, from which and by which.
         self.parents: list[tuple[int, int]] = [(0, 0)]
-        """For each tally that was first reached by one more response, from which and by which."""
         self._indices = {b"": 0}
         self._extensions: dict[tuple[int, int], int] = {}
         self._results: dict[Hashable, dict[int, Any]] = {}

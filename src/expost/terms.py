@@ -34,11 +34,11 @@ __all__ = [
 ]
 
 
+#: Integer weights, one per value: int64, or Python integers (object) where they do not fit.
 Weights = NDArray[Any]
-"""Integer weights, one per value: int64, or Python integers (object) where they do not fit."""
 
+#: A weight as a product of powers (base, exponent), up to a factor that all values share.
 Powers = tuple[tuple[int, int], ...]
-"""A weight as a product of powers (base, exponent), up to a factor that all values share."""
 
 _FITS = 2**62
 
@@ -216,18 +216,17 @@ class ScoreTerm:
 
     link: Link
     epsilon: float
+    #: One per column of the box.
     weights: tuple[float, ...]
-    """One per column of the box."""
     offset: float
     error: float
+    #: The ends of the window; for ``Link.HILL``, the range of z on the whole box.
     window: tuple[float, float] = EVERYWHERE
-    """The ends of the window; for ``Link.HILL``, the range of z on the whole box."""
+    #: Terms with equal keys round scores identically.
+    #:
+    #: Equal forms do not imply that. A form is itself rounded, and next to an end of a window one
+    #: query may round a score up that another rounds down.
     rounding_key: tuple[object, ...] = ()
-    """Terms with equal keys round scores identically.
-
-    Equal forms do not imply that. A form is itself rounded, and next to an end of a window one
-    query may round a score up that another rounds down.
-    """
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

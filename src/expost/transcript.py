@@ -52,8 +52,8 @@ class Exchange:
 
     query: Query
     response: Value
+    #: The index of the response among those of the query on the transcript's domain.
     position: int = field(repr=False)
-    """The index of the response among those of the query on the transcript's domain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +78,8 @@ class Transcript:
     filter: Filter | None = None
     exchanges: Chain[Exchange] = field(default_factory=Chain, init=False)
     _tally: Tally | None = field(default=None, init=False, repr=False, compare=False)
+    #: The work to set up its queries when it is read, in microseconds; None until counted.
     _work: int | None = field(default=None, init=False, repr=False, compare=False)
-    """The work to set up its queries when it is read, in microseconds; None until counted."""
 
     def __post_init__(self) -> None:
         expect(self.domain, Domain, "a FiniteSet, Attributes or a Box", "domain")

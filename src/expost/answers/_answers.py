@@ -41,8 +41,8 @@ __all__ = [
     "read_subject",
 ]
 
+#: The name of a subject: a text or an integer, as in the table.
 Subject = int | str
-"""The name of a subject: a text or an integer, as in the table."""
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -91,28 +91,26 @@ class Answers:
 
     domain: Domain
     queries: Mapping[str, Query]
+    #: In the order in which they first appear in the table.
     subjects: tuple[Subject, ...]
-    """In the order in which they first appear in the table."""
+    #: Each pair that occurs: the id of a query and the position of one of its responses.
+    #:
+    #: Sorted by query, then by the position of the response.
     responses: tuple[tuple[str, int], ...]
-    """Each pair that occurs: the id of a query and the position of one of its responses.
-
-    Sorted by query, then by the position of the response.
-    """
+    #: For each row, its index in ``responses``. Rows are sorted by subject, stably.
     codes: Indices
-    """For each row, its index in ``responses``. Rows are sorted by subject, stably."""
+    #: The first row of each subject; the last entry is the number of rows.
     starts: Indices
-    """The first row of each subject; the last entry is the number of rows."""
+    #: True if these are all the responses that the subjects gave.
     complete: bool
-    """True if these are all the responses that the subjects gave."""
+    #: The filters that decided which queries were answered; None stands for unknown.
     filters: tuple[Filter | None, ...]
-    """The filters that decided which queries were answered; None stands for unknown."""
+    #: Pairs of a subject and a query without a response, by outcome; None if they are not known.
+    #:
+    #: A subject may have no answers at all.
     unanswered: Mapping[str, frozenset[tuple[Subject, str]]] | None
-    """Pairs of a subject and a query without a response, by outcome; None if they are not known.
-
-    A subject may have no answers at all.
-    """
+    #: True if no subject of the study is missing.
     _all_subjects: bool
-    """True if no subject of the study is missing."""
 
     def __init__(
         self,
@@ -530,8 +528,8 @@ def _part_of(answers: Answers, about: Any, step: Any, *, planned: bool) -> tuple
     return part, {key for key, other_parts in touched.items() if not other_parts}
 
 
+#: For each query that is about some of a part, what else the query is about.
 _Touched = dict[str, str]
-"""For each query that is about some of a part, what else the query is about."""
 
 
 def _touched_on_attributes(

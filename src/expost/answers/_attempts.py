@@ -22,14 +22,14 @@ class Attempt:
     """An attempt to ask a subject, and what an analyst knows of its outcome."""
 
     outcome: str
+    #: Its id.
     query: str
-    """Its id."""
+    #: The position of the response, if it is known.
     position: int | None
-    """The position of the response, if it is known."""
 
 
+#: The attempts that an analyst made to ask one subject, in order.
 PartialView = tuple[Attempt, ...]
-"""The attempts that an analyst made to ask one subject, in order."""
 
 
 def views_of(answers: Answers, table: Any) -> Counter[PartialView]:

@@ -33,16 +33,16 @@ _WHOLE_NUMBER = re.compile(r"(-?[0-9]+)\.0+")
 class Covariates:
     """The groups and the weights of the subjects of answers."""
 
+    #: The columns that make groups; without any, all subjects with covariates are one group.
     by: tuple[str, ...]
-    """The columns that make groups; without any, all subjects with covariates are one group."""
+    #: The subjects of each group by its name, in order; a group may have none who answered.
     groups: Mapping[str, frozenset[Subject]]
-    """The subjects of each group by its name, in order; a group may have none who answered."""
+    #: The survey weight of every subject of a group.
     weights: Mapping[Subject, float] | None
-    """The survey weight of every subject of a group."""
+    #: Subjects without covariates.
     unmatched: frozenset[Subject]
-    """Subjects without covariates."""
+    #: Subjects with an empty cell in a column that makes groups.
     ungrouped: frozenset[Subject]
-    """Subjects with an empty cell in a column that makes groups."""
 
 
 def read_covariates(

@@ -26,8 +26,8 @@ from expost.files.reading import read_list, text
 
 __all__ = ["UNKNOWN", "ImportedAnswers", "import_answers"]
 
+#: Stands in a file of queries for what a table does not show.
 UNKNOWN = "?"
-"""Stands in a file of queries for what a table does not show."""
 
 _MOST_LABELS = 50
 _DECIMAL = re.compile(r"[-+]?\d+(?:\.\d+)?")
@@ -43,14 +43,14 @@ _NO_RESPONSES = {
 class ImportedAnswers:
     """Answers from an exported table, and what was changed or left out."""
 
+    #: The columns subject, order, query, response and, if some have no response, outcome.
     table: dict[str, list[Any]]
-    """The columns subject, order, query, response and, if some have no response, outcome."""
+    #: The ids of the queries, and what the table calls them.
     queries: dict[str, str]
-    """The ids of the queries, and what the table calls them."""
+    #: The different responses to each query; empty for numbers that look like noisy ones.
     labels: dict[str, list[str | int | Decimal]]
-    """The different responses to each query; empty for numbers that look like noisy ones."""
+    #: Sentences about what was changed, assumed or left out.
     remarks: tuple[str, ...]
-    """Sentences about what was changed, assumed or left out."""
 
     def count(self, outcome: str) -> int:
         """Count the rows with an outcome."""

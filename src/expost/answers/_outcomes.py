@@ -22,18 +22,18 @@ __all__ = [
     "read_outcomes",
 ]
 
+#: The name of the column.
 OUTCOME = "outcome"
-"""The name of the column."""
 
 ANSWERED = "answered"
+#: The filter refused the query: nothing was drawn, and earlier responses alone decided it.
 REFUSED = "refused"
-"""The filter refused the query: nothing was drawn, and earlier responses alone decided it."""
+#: The subject declined before anything was drawn. That may depend on the value.
 DECLINED = "declined"
-"""The subject declined before anything was drawn. That may depend on the value."""
+#: No response is there, and one may have been given.
 MISSING = "missing"
-"""No response is there, and one may have been given."""
+#: A response was given to another analyst.
 HIDDEN = "hidden"
-"""A response was given to another analyst."""
 UNANSWERED = (REFUSED, DECLINED, MISSING)
 
 

@@ -44,15 +44,15 @@ class Contradiction:
     """
 
     event: str
+    #: None if the event is about all inputs together.
     input: Value | None
-    """None if the event is about all inputs together."""
     hits: int
     trials: int
+    #: The claimed probability; its mean if the event is about all inputs together.
     claimed: Fraction
-    """The claimed probability; its mean if the event is about all inputs together."""
     lower: float
+    #: The interval of the probability, which holds together with all others of the check.
     upper: float
-    """The interval of the probability, which holds together with all others of the check."""
 
     def tree(self) -> dict[str, Any]:
         """Return the contradiction as JSON."""
@@ -66,8 +66,8 @@ class Shown:
     ``hits`` and ``trials`` are the counts for the input ``likely``, then for ``unlikely``.
     """
 
+    #: The client's epsilon is at least this, in nats.
     epsilon: float
-    """The client's epsilon is at least this, in nats."""
     event: str
     likely: Value
     unlikely: Value
@@ -95,22 +95,22 @@ class ClientCheck:
     (False, 100, None)
     """
 
+    #: The domain of the inputs.
     domain: Domain
-    """The domain of the inputs."""
+    #: A client that is as claimed is refuted with probability at most 1 - confidence.
     confidence: Fraction
-    """A client that is as claimed is refuted with probability at most 1 - confidence."""
     reports: int
     inputs: int
+    #: The number of intervals among which the error is shared.
     intervals: int
-    """The number of intervals among which the error is shared."""
+    #: The epsilon of the claimed query.
     claimed: Nats
-    """The epsilon of the claimed query."""
+    #: The largest epsilon that the reports prove; None if they prove none.
     shown: Shown | None
-    """The largest epsilon that the reports prove; None if they prove none."""
+    #: The clearest ones first, at most 20 of them.
     contradictions: tuple[Contradiction, ...]
-    """The clearest ones first, at most 20 of them."""
+    #: Two rows in which a permanent response differs, if there are any.
     changed: tuple[int, int] | None
-    """Two rows in which a permanent response differs, if there are any."""
 
     @property
     def refuted(self) -> bool:
@@ -215,8 +215,8 @@ def _intervals(event: Event) -> int:
     return (0 if event.pooled else len(event.inputs)) + _is_pooled(event)
 
 
+#: The first fields of a contradiction, up to the claimed probability.
 _Cell = tuple[str, Value | None, int, int, Fraction]
-"""The first fields of a contradiction, up to the claimed probability."""
 
 
 def _cells(event: Event, values: Sequence[Value]) -> Iterator[_Cell]:

@@ -24,8 +24,8 @@ from expost.queries import BitProbabilities, LazyResponses, Likelihood, Pairwise
 
 __all__ = ["Event", "Reports", "events"]
 
+#: For each input, by its position, how often each response was given, by its position.
 Reports = Mapping[Any, Counter[int]]
-"""For each input, by its position, how often each response was given, by its position."""
 
 _MOST_CELLS = 1_000_000
 _MOST_SINGLE_RESPONSES = 32
@@ -37,13 +37,13 @@ class Event:
     """One event: for some inputs, how often it occurred and how likely it is claimed to be."""
 
     name: str
+    #: Indices of inputs in the order of the reports; the fields below have an entry for each.
     inputs: tuple[int, ...]
-    """Indices of inputs in the order of the reports; the fields below have an entry for each."""
     hits: tuple[int, ...]
     trials: tuple[int, ...]
     claimed: tuple[Fraction, ...]
+    #: True if it only makes sense for all inputs together, as a different set for each.
     pooled: bool = False
-    """True if it only makes sense for all inputs together, as a different set for each."""
 
 
 def events(likelihood: Likelihood[Any], reports: Reports) -> Iterator[Event]:

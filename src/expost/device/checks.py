@@ -116,8 +116,8 @@ class Conversation:
     def __init__(self, opened: Any) -> None:
         self.device = opened
         self.requests: list[Any] = []
+        #: True if every message had equal bytes each time it was sent.
         self.repeats_exact = True
-        """True if every message had equal bytes each time it was sent."""
         self._nonces: list[str] = []
         self._sent: dict[int, str] = {}
 
@@ -227,10 +227,10 @@ class Export:
     def __init__(self) -> None:
         self.faults: list[str] = []
         self.subjects = self.exchanges = self.extras = 0
+        #: Exchanges of imported and suspended subjects that are over the budget.
         self.tolerated = 0
-        """Exchanges of imported and suspended subjects that are over the budget."""
+        #: True if decisions are checked too.
         self.decided = False
-        """True if decisions are checked too."""
         self._digest = hashlib.sha256()
         self._ended = False
         self._queries: dict[str, Any] = {}

@@ -399,8 +399,8 @@ class Attribute(NamedTuple):
         return min(near, key=lambda k: (self.distance(k, wanted), self.values[k]))
 
 
+#: An attribute and a step, None where it does not change; or how often it has changed by then.
 Variable = tuple[Any, ...]
-"""An attribute and a step, None where it does not change; or how often it has changed by then."""
 Scope = tuple[Variable, ...]
 SET_SCOPE: Scope = (("", None),)
 
@@ -466,8 +466,8 @@ class Domain:
 
 # -- questions -------------------------------------------------------------------------------------
 
+#: Two likelihoods, a larger and a smaller one; if the second is zero nothing bounds the loss.
 Pair = tuple[int, int]
-"""Two likelihoods, a larger and a smaller one; if the second is zero nothing bounds the loss."""
 Worst = Callable[[list[int], list[int]], list[Pair]]
 
 
@@ -486,13 +486,12 @@ class Likelihood(NamedTuple):
     total: int
     read: Callable[[Any], Value]  # a response as JSON has it
     column: Callable[[Any], list[int]]  # its weights for all values, up to a common factor
+    #: The response for the value at a place and a uniform integer below the total.
+    #:
+    #: Candidates are selected without branches: how long it takes should not depend on the value.
     draw: Callable[[int, int], Value]
-    """The response for the value at a place and a uniform integer below the total.
-
-    Candidates are selected without branches: how long it takes should not depend on the value.
-    """
+    #: Pairs after this question, one of them the widest, from the likelihoods before it.
     worst: Worst
-    """Pairs after this question, one of them the widest, from the likelihoods before it."""
     longest: int = 24  # characters of a response, at most
 
 
@@ -939,8 +938,8 @@ class Query(dict[str, Any]):
 
 # -- what was answered -----------------------------------------------------------------------------
 
+#: Weights by the indices of some variables; missing combinations are impossible.
 Factor = tuple[Scope, dict[tuple[int, ...], int]]
-"""Weights by the indices of some variables; missing combinations are impossible."""
 
 
 class CompiledQuery(NamedTuple):
@@ -1362,8 +1361,8 @@ class Device:
     """One subject's side of a ledger: the value, the record of exchanges, and their store."""
 
     def __init__(self, path: str, source: Source = os.urandom) -> None:
+        #: True if the ledger has had more exchanges than this device, which then draws nothing.
         self.old_copy = False
-        """True if the ledger has had more exchanges than this device, which then draws nothing."""
         self._source, self._process, self._lock = source, os.getpid(), threading.Lock()
         self._sent: list[str] = []  # messages, number 1 first
         self._queries: dict[str, Query] = {}

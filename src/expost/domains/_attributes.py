@@ -46,11 +46,11 @@ MOST_COMBINATIONS = 100_000
 _MOST_ATTRIBUTES = 1_000
 _MOST_KEPT = 1 << 20  # combinations in the parts that are kept for the next question
 
+#: A constant attribute with None, or a changing attribute at a step.
 Variable = tuple[str, int | None]
-"""A constant attribute with None, or a changing attribute at a step."""
 
+#: The values of some attributes by their names; those of one that changes by step.
 Record = dict[str, Scalar | dict[int, Scalar]]
-"""The values of some attributes by their names; those of one that changes by step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +133,10 @@ class Attributes:
     >>> answer = session.ask(xp.randomized_response(epsilon=1).about("region"))
     """
 
+    #: There are too many to list.
     values: ClassVar[tuple[Value, ...]] = ()
-    """There are too many to list."""
+    #: Coordinates between bounds; attributes have values instead.
     sides: ClassVar[tuple[Side, ...]] = ()
-    """Coordinates between bounds; attributes have values instead."""
     names: tuple[str, ...]
     kinds: tuple[Attribute, ...]
 

@@ -59,12 +59,12 @@ class Box:
     Box([-1, 1], [-1, 1])
     """
 
+    #: A value of it stays the same.
     changes: ClassVar[bool] = False
-    """A value of it stays the same."""
+    #: There are too many to list.
     values: ClassVar[tuple[Value, ...]] = ()
-    """There are too many to list."""
+    #: Only records have attributes.
     kinds: ClassVar[tuple[Attribute, ...]] = ()
-    """Only records have attributes."""
     sides: tuple[Side, ...]
     names: tuple[str, ...] | None
 

@@ -61,12 +61,12 @@ class FiniteSet:
     ('age', 'sex')
     """
 
+    #: A value of it stays the same.
     changes: ClassVar[bool] = False
-    """A value of it stays the same."""
+    #: Coordinates between bounds; here the values say it all.
     sides: ClassVar[tuple[Side, ...]] = ()
-    """Coordinates between bounds; here the values say it all."""
+    #: Only records have attributes.
     kinds: ClassVar[tuple[Attribute, ...]] = ()
-    """Only records have attributes."""
     values: Sequence[Value]
     names: tuple[str, ...] | None
 

@@ -26,10 +26,10 @@ class Frozen:
     """The record that is answered for at a step. It is secret, so no repr shows it."""
 
     domain: Attributes
+    #: The positions of its values, attribute by attribute.
     positions: tuple[int, ...]
-    """The positions of its values, attribute by attribute."""
+    #: The number of changes of each attribute so far.
     changes: tuple[int, ...]
-    """The number of changes of each attribute so far."""
 
     @classmethod
     def first(cls, domain: Attributes, positions: Sequence[int]) -> Frozen:

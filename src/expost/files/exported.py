@@ -23,12 +23,12 @@ class ExportedTable(NamedTuple):
     """The cells of a table, without spaces around them, and how the file was read."""
 
     header: list[str]
+    #: As long as the header; a row without any text is left empty.
     rows: list[list[str]]
-    """As long as the header; a row without any text is left empty."""
+    #: Sentences about what was assumed.
     remarks: list[str]
-    """Sentences about what was assumed."""
+    #: Whether 1,5 can be a number: commas are no separators.
     decimal_commas: bool
-    """Whether 1,5 can be a number: commas are no separators."""
 
 
 def read_exported(path: Path, names: Sequence[str], sheet: str | None = None) -> ExportedTable:

@@ -61,6 +61,7 @@ RESULTS = "a file of experiment results"
 RUNS = "a table of experiment runs"
 
 _EMPTY = "empty"
+#: Fields that identify each kind, in the order in which the kinds are tried.
 _FIELDS = {
     TRANSCRIPT: {"domain", "exchanges"},
     QUERIES: {"domain", "queries"},
@@ -74,7 +75,6 @@ _FIELDS = {
     STUDY: {"domain", "goals"},
     QUERY: {"kind"},
 }
-"""Fields that identify each kind, in the order in which the kinds are tried."""
 
 _COLUMNS = {
     ANSWERS: {"subject", "order", "query", "response"},
@@ -83,12 +83,12 @@ _COLUMNS = {
     RUNS: {"experiment", "run", "account"},
     AUDIT_TABLE: {"subject", "respected", "loss now", "answers"},
 }
+#: The kinds that are written as JSON Lines or as tables, by the names on the first line.
 _LINES = {kind: _FIELDS[kind] for kind in (SYNC_ANSWERS, RECEIPTS, CHECKPOINT)} | _COLUMNS
-"""The kinds that are written as JSON Lines or as tables, by the names on the first line."""
 
 _PAGE_START, _PAGE_MARK = b"<!DOCTYPE html>", b"content=\"default-src 'none'; style-src 'sha256-"
+#: Bytes within which a page or an SVG picture shows what it is.
 _HEAD = 1024
-"""Bytes within which a page or an SVG picture shows what it is."""
 
 
 def _kind(document: str) -> str:

@@ -33,11 +33,11 @@ __all__ = [
 
 T = TypeVar("T")
 
+#: In bytes: of a transcript, a query or a secret, which are read as a whole.
 LARGEST = 64 << 20
-"""In bytes: of a transcript, a query or a secret, which are read as a whole."""
 
+#: In bytes: of a prior, or a table with a row per answer.
 LARGEST_TABLE = 1 << 30
-"""In bytes: of a prior, or a table with a row per answer."""
 
 # Neither waits for a writer of a pipe, nor takes a terminal; not every system has all of these.
 _CAREFUL = sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOCTTY", "O_BINARY"))

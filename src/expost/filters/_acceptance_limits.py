@@ -22,8 +22,8 @@ _STEP = Fraction(1, 10**10)
 _ATTEMPTS = 12
 _STRIDES = 64
 
+#: Whether a variant of the query is accepted, and by how much its worst case exceeds the budget.
 Trial = tuple[bool, float]
-"""Whether a variant of the query is accepted, and by how much its worst case exceeds the budget."""
 
 
 def largest_epsilon(
@@ -149,8 +149,8 @@ def _four_digits(epsilon: float) -> Fraction:
     return math.floor(Fraction(epsilon) / Fraction(10) ** exponent) * Fraction(10) ** exponent
 
 
+#: Where counting stops: a query that reveals nothing could be asked for ever.
 MOST_REPEATS = 1_000_000
-"""Where counting stops: a query that reveals nothing could be asked for ever."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +161,8 @@ class Repeats:
     """
 
     count: int
+    #: Whether one more is refused only because a search ended undecided.
     undecided: bool = False
-    """Whether one more is refused only because a search ended undecided."""
 
 
 def most_repeats(worst_case: Callable[[int], WorstCase], budget: Nats) -> Repeats:

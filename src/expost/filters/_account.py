@@ -30,8 +30,8 @@ class WorstCase:
     loss: Enclosure
     exact: Callable[[], Nats] | None = None
     response: Value | None = None
+    #: The budget it was computed for. A larger one does not accept more.
     limit: Nats | None = None
-    """The budget it was computed for. A larger one does not accept more."""
 
     def _smaller(self, budget: Nats) -> Nats:
         if self.limit is None or self.limit is budget:
@@ -63,8 +63,8 @@ class WorstCase:
         return Nats(Fraction(self.loss.lower)) <= self._smaller(budget)
 
 
+#: The worst case of a query that is refused whatever the budget.
 OVER_ANY_BUDGET = WorstCase(UNAFFORDABLE, exact=lambda: INFINITE)
-"""The worst case of a query that is refused whatever the budget."""
 
 
 class Account(ABC):

@@ -38,8 +38,8 @@ class CompositionFilter(Filter):
     pure: ClassVar[bool] = False
     by_loss: ClassVar[bool] = False
     by_responses: ClassVar[bool] = False
+    #: The field of a file that has the rule.
     named: ClassVar[str] = "rule"
-    """The field of a file that has the rule."""
     delta: Fraction
     rule: Rule
 

@@ -42,8 +42,8 @@ class Decision:
     loss_at_worst: Enclosure
     worst_response: Value | None
     budget: Nats
+    #: Refused because a search reached its node limit with the budget between its bounds.
     undecided: bool
-    """Refused because a search reached its node limit with the budget between its bounds."""
     _filter: Filter = field(repr=False, compare=False)
     _account: Account = field(repr=False, compare=False)
     _query: Query = field(repr=False, compare=False)

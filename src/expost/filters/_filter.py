@@ -42,14 +42,14 @@ class Filter(ABC):
     """
 
     kind: ClassVar[str]
+    #: Whether neither the budget nor the accepted queries have a delta.
     pure: ClassVar[bool] = True
-    """Whether neither the budget nor the accepted queries have a delta."""
+    #: Whether the realized loss counts against the budget, rather than a sum or a cost.
     by_loss: ClassVar[bool] = True
-    """Whether the realized loss counts against the budget, rather than a sum or a cost."""
+    #: Whether responses change what is accepted next.
     by_responses: ClassVar[bool] = True
-    """Whether responses change what is accepted next."""
+    #: The quantity that is compared with the budget before the next query, for reports.
     compares: ClassVar[str] = "its own count"
-    """The quantity that is compared with the budget before the next query, for reports."""
     budget: Nats
 
     def __init__(self, epsilon: ExactLike | None = None, *, ratio: ExactLike | None = None) -> None:

@@ -11,8 +11,8 @@ from expost.numbers import Nats
 
 __all__ = ["is_large", "large_text", "sure_text", "warn_if_large"]
 
+#: In nats. From there on someone undecided may become more than 99.995 % sure.
 _LARGE = 10
-"""In nats. From there on someone undecided may become more than 99.995 % sure."""
 
 
 def is_large(epsilon: Nats) -> bool:

@@ -36,8 +36,8 @@ __all__ = [
     "worst_loss_bounds",
 ]
 
+#: A filter's bound for the account of one subject.
 Case = Callable[[Account], WorstCase]
-"""A filter's bound for the account of one subject."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +45,8 @@ class BudgetComparison:
     """Whether each of many losses is within a budget."""
 
     within: Bools
+    #: True where a search ended undecided; never where the loss is within the budget.
     unknown: Bools
-    """True where a search ended undecided; never where the loss is within the budget."""
 
     @classmethod
     def decided(cls, within: Bools) -> BudgetComparison:
@@ -72,8 +72,8 @@ class LossBounds:
     lower: Floats
     upper: Floats
     settle: Callable[[Indices, Nats], BudgetComparison]
+    #: The budgets that losses were computed for, rounded down. Larger ones do not accept more.
     limits: Floats | float = math.inf
-    """The budgets that losses were computed for, rounded down. Larger ones do not accept more."""
 
     @classmethod
     def of_cases(cls, cases: Sequence[WorstCase], index_of: Indices) -> LossBounds:

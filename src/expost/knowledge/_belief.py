@@ -27,12 +27,12 @@ from expost.transcript import Transcript
 
 __all__ = ["MISS", "Belief", "Composite", "exact_likelihoods", "likelihoods_on", "read_amount"]
 
+#: The largest distance from one of the sum of probabilities, if some of them are floats.
 MISS = Fraction(1, 10**9)
-"""The largest distance from one of the sum of probabilities, if some of them are floats."""
 
 _MOST_BITS = 8000
+#: In bits, for the likelihoods of all values: a gigabyte.
 _MOST_MEMORY = 1 << 33
-"""In bits, for the likelihoods of all values: a gigabyte."""
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -53,8 +53,8 @@ class Belief:
     """
 
     domain: FiniteSet
+    #: A non-negative integer per value, in lowest terms: the probabilities times their total.
     weights: tuple[int, ...]
-    """A non-negative integer per value, in lowest terms: the probabilities times their total."""
 
     def __init__(self, domain: FiniteSet, probabilities: Any) -> None:
         entries, loose = _entries(domain, probabilities, "probabilities")
@@ -273,8 +273,8 @@ class Composite:
 
     names: tuple[str, ...]
     parts: tuple[FiniteSet, ...]
+    #: A point for each combination: the positions of its values in their domains.
     domain: FiniteSet
-    """A point for each combination: the positions of its values in their domains."""
 
     def __init__(self, **parts: FiniteSet) -> None:
         if not parts:

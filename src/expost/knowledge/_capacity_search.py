@@ -58,8 +58,8 @@ class Game:
     limits: Floats
     guesses: Floats
     best: Callable[[Sequence[int]], Fraction]
+    #: An upper bound on profit·p, for a profit >= 0, from any multipliers of the rows.
     cover: Callable[[Floats, Floats], float]
-    """An upper bound on profit·p, for a profit >= 0, from any multipliers of the rows."""
 
     @cached_property
     def likelihoods(self) -> Floats:

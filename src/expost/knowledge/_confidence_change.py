@@ -32,28 +32,28 @@ class ConfidenceChange:
     statement: str
     before: Fraction
     after: float
+    #: In nats, with the sign of the change; None if the prior rules the statement out.
     gain: float | None
-    """In nats, with the sign of the change; None if the prior rules the statement out."""
+    #: The standard error of the gain, if the prior is a sample.
     standard_error: float | None
-    """The standard error of the gain, if the prior is a sample."""
+    #: The realized loss: no confidence in any statement has changed by more.
     loss: Enclosure
-    """The realized loss: no confidence in any statement has changed by more."""
+    #: The largest loss on the way, for an observer who saw only the first responses.
     peak: Enclosure
-    """The largest loss on the way, for an observer who saw only the first responses."""
     budget: Nats | None
+    #: The number of the first exchange, from 1, that the filter certainly refuses.
     first_refused: int | None
-    """The number of the first exchange, from 1, that the filter certainly refuses."""
+    #: Whether the filter's budget was respected at every exchange, and bounds what is learned.
     state: State
-    """Whether the filter's budget was respected at every exchange, and bounds what is learned."""
+    #: The range that the confidence cannot leave within the budget.
+    #:
+    #: It follows from the realized loss instead if there is no budget, if it is undecided whether
+    #: it was respected, or if it has a delta, because such a budget bounds no single outcome. If
+    #: the budget was not respected it follows from the peak: the loss at the end would hide the
+    #: breach.
     allowed: Enclosure
-    """The range that the confidence cannot leave within the budget.
-
-    It follows from the realized loss instead if there is no budget, if it is undecided whether it
-    was respected, or if it has a delta, because such a budget bounds no single outcome. If the
-    budget was not respected it follows from the peak: the loss at the end would hide the breach.
-    """
+    #: For records, the assumption about attributes for which the prior has no probabilities.
     assumed: str = ""
-    """For records, the assumption about attributes for which the prior has no probabilities."""
 
     def tree(self) -> dict[str, Any]:
         """Return the change as JSON."""

@@ -185,18 +185,18 @@ class Witness:
     :func:`witness` and :func:`broken_limit` return it, and have examples.
     """
 
+    #: A value that makes the responses likeliest.
     likeliest: Value | Record
-    """A value that makes the responses likeliest."""
+    #: A value that makes them least likely.
     unlikeliest: Value | Record
-    """A value that makes them least likely."""
     belief: Belief
     statement: Statement
     before: Fraction
     after: Fraction
+    #: The exact realized loss; on a box, the exact lower bound that the two points prove.
     loss: Nats
-    """The exact realized loss; on a box, the exact lower bound that the two points prove."""
+    #: The response that breaks the limit, from :func:`broken_limit`.
     response: Value | None = None
-    """The response that breaks the limit, from :func:`broken_limit`."""
 
     @property
     def gain(self) -> Enclosure:

@@ -210,8 +210,8 @@ def _gain(entry: ExactLike) -> Fraction:
     return value
 
 
+#: Pr(response | value) for every value, up to a common factor; not all of them zero.
 Likelihoods = Sequence[int]
-"""Pr(response | value) for every value, up to a common factor; not all of them zero."""
 
 _MOST_BITS = 2000
 

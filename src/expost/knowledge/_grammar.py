@@ -33,8 +33,8 @@ _DEEPEST = 40
 
 Kind = Literal["truth", "number", "text", "number or text"]
 Exact = int | Fraction | str
+#: A name; of an attribute that changes, the name and the step.
 Key = str | Variable
-"""A name; of an attribute that changes, the name and the step."""
 Row = Mapping[Key, Exact]
 
 
@@ -44,8 +44,8 @@ class Predicate:
 
     text: str
     _run: Callable[[Row], Any]
+    #: The names that occur in it, each once.
     names: tuple[Key, ...]
-    """The names that occur in it, each once."""
 
     def __call__(self, row: Mapping[Any, Scalar]) -> bool:
         """Return whether the statement holds for these values of its names."""
@@ -57,8 +57,8 @@ class _Column(NamedTuple):
 
     kind: Kind
     labels: frozenset[str] = frozenset()
+    #: True for attributes with a value at each step; None for anything but an attribute.
     changes: bool | None = None
-    """True for attributes with a value at each step; None for anything but an attribute."""
 
 
 def coordinate_names(domain: Domain) -> tuple[str, ...]:
@@ -129,8 +129,8 @@ class _Node(NamedTuple):
     kind: Kind
     run: Callable[[Row], Any]
     column: int
+    #: The labels of a name that can be a text.
     labels: frozenset[str] | None = None
-    """The labels of a name that can be a text."""
     literal: str | None = None
 
 

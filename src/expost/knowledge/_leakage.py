@@ -319,11 +319,10 @@ def _product(belief: Belief, column: Iterable[int]) -> list[int]:
     return [q * likelihood for q, likelihood in zip(belief.weights, column, strict=True)]
 
 
+#: From likelihoods in lowest terms to the factor that makes them probabilities.
+#:
+#: Responses with proportional likelihoods say the same about the value, so they are one column.
 ChannelColumns = dict[tuple[int, ...], Fraction]
-"""From likelihoods in lowest terms to the factor that makes them probabilities.
-
-Responses with proportional likelihoods say the same about the value, so they are one column.
-"""
 
 _MOST_ENTRIES = 1 << 22
 

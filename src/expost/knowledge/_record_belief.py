@@ -59,12 +59,12 @@ class RecordBelief:
     """
 
     domain: Attributes
+    #: The prior of some attributes; all others are uniform.
     tables: Mapping[tuple[str, ...], Belief]
-    """The prior of some attributes; all others are uniform."""
+    #: The steps of histories, where changes are limited.
     steps: tuple[int, ...]
-    """The steps of histories, where changes are limited."""
+    #: Likelihoods over what was asked about, up to common factors.
     _answered: tuple[Factor, ...]
-    """Likelihoods over what was asked about, up to common factors."""
 
     def __init__(
         self,
@@ -296,11 +296,11 @@ def _moves(attribute: Attribute, gap: int, count: int) -> NDArray[np.int64]:
     return np.array(near, dtype=np.int64)
 
 
+#: Python integers of any size.
 BigIntegers = NDArray[np.object_]
-"""Python integers of any size."""
 
+#: In bits, for the largest table on the way: a gigabyte.
 _MOST_MEMORY = 1 << 33
-"""In bits, for the largest table on the way: a gigabyte."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -36,8 +36,8 @@ class Samples:
 
     box: Box
     points: tuple[tuple[Scalar, ...], ...]
+    #: The points as queries read them, with a column for each category.
     columns: Floats
-    """The points as queries read them, with a column for each category."""
 
     def __init__(self, box: Box, rows: Any) -> None:
         expect(box, Box, "a Box")
@@ -110,10 +110,10 @@ class GainEstimate:
 
     before: Fraction
     after: float
+    #: In nats: log(after / before); minus infinity if the responses rule the statement out.
     gain: float
-    """In nats: log(after / before); minus infinity if the responses rule the statement out."""
+    #: Of ``gain``, as an estimate for the distribution that the points were drawn from.
     standard_error: float
-    """Of ``gain``, as an estimate for the distribution that the points were drawn from."""
 
     def tree(self) -> dict[str, Any]:
         """Return the estimate as JSON."""

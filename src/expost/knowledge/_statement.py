@@ -46,14 +46,13 @@ class Statement:
     """
 
     domain: FiniteSet | Attributes
+    #: On attributes, the variables that it names; otherwise empty.
     variables: tuple[Variable, ...]
-    """On attributes, the variables that it names; otherwise empty."""
+    #: The probability that the statement holds at each value, in the order of the domain.
+    #:
+    #: A plain predicate has only 0 and 1. On attributes there is one probability for each
+    #: combination of the named variables; the last variable changes fastest.
     probabilities: tuple[Fraction, ...]
-    """The probability that the statement holds at each value, in the order of the domain.
-
-    A plain predicate has only 0 and 1. On attributes there is one probability for each combination
-    of the named variables; the last variable changes fastest.
-    """
 
     def __init__(self, domain: FiniteSet | Attributes, definition: Any) -> None:
         expect(domain, FiniteSet | Attributes, "a FiniteSet or Attributes")

@@ -60,10 +60,10 @@ def link(domain: Attributes, variable: Variable) -> Variable:
 class Component(ABC):
     """Tables that share variables, perhaps through other tables."""
 
+    #: Whether values at one step limit those at another.
     follows_steps: ClassVar[bool]
-    """Whether values at one step limit those at another."""
+    #: In their order.
     tables: tuple[ResponseTable, ...]
-    """In their order."""
 
     @property
     @abstractmethod
@@ -128,11 +128,11 @@ class Marginals:
     """The largest and the smallest ℓ for each combination of the variables of a query."""
 
     sums: EliminationSums
+    #: The exact tables of the sum; None for one that is zero everywhere.
     sources: Sequence[ExactTable | None]
-    """The exact tables of the sum; None for one that is zero everywhere."""
     error: float
+    #: The index of each combination in the sums, in the order of the query.
     order: Indices
-    """The index of each combination in the sums, in the order of the query."""
 
     @classmethod
     def of(
@@ -240,13 +240,13 @@ class StaticComponent(Component):
         return Marginals.of(sums, sources, self.error, variables)
 
 
+#: Exchanges × steps × (combinations of a state + 1,000): a few seconds and 200 MB of sweeps.
 MOST_FOLLOWED = 300_000_000
-"""Exchanges × steps × (combinations of a state + 1,000): a few seconds and 200 MB of sweeps."""
 
 _STEP_OVERHEAD = 1_000
 
+#: The work of a step in an exact comparison, in different exchanges.
 _COMPARISON_PER_STEP = 50
-"""The work of a step in an exact comparison, in different exchanges."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,8 +334,8 @@ class TemporalComponent(Component):
     follows_steps: ClassVar[bool] = True
     domain: Attributes
     cache: _StepCache = field(default_factory=_StepCache, repr=False)
+    #: The scope, if it is known from the exchange before.
     scope: _QueryScope | None = field(default=None, repr=False)
-    """The scope, if it is known from the exchange before."""
 
     def with_table(self, table: ResponseTable) -> TemporalComponent:
         tables, scope = self.tables_with(table), self._scope.with_table(table)

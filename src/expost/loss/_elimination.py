@@ -41,8 +41,8 @@ def rank(variable: Variable) -> tuple[str, float]:
     return name, float("-inf") if step is None else step
 
 
+#: The largest number of combinations in one sum.
 MOST_TIED = 1 << 20
-"""The largest number of combinations in one sum."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +52,8 @@ class Operand:
     index: int
     axes: tuple[int, ...]
     shape: tuple[int, ...]
+    #: The axes of the sum that the operand lacks, after one for signs.
     reduced_axes: tuple[int, ...]
-    """The axes of the sum that the operand lacks, after one for signs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +63,8 @@ class EliminationStep:
     operands: tuple[Operand, ...]
     sizes: tuple[int, ...]
     axis: int | None
+    #: The shape of the result among the axes of the sum.
     result_shape: tuple[int, ...]
-    """The shape of the result among the axes of the sum."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,8 +218,8 @@ def _check(tied: set[Variable], combinations: int) -> None:
 
 Marks = NDArray[np.bool_]
 
+#: The signs of the two sides: the largest sums and the smallest.
 SIGNS = (1, -1)
-"""The signs of the two sides: the largest sums and the smallest."""
 
 
 class ExactElimination:
@@ -401,10 +401,10 @@ class _UsedEntries:
     side: int
     indices: Indices
     kinds: DistinctLikelihoods
+    #: The smallest exponents.
     least: Counter[int]
-    """The smallest exponents."""
+    #: The excess of the largest exponents; if empty, all likelihoods are equal.
     widths: dict[int, int]
-    """The excess of the largest exponents; if empty, all likelihoods are equal."""
 
     @classmethod
     def of(cls, table_index: int, table: ExactTable, used: Marks) -> Iterator[_UsedEntries]:

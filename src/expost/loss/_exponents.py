@@ -36,11 +36,11 @@ __all__ = [
 
 Integers = NDArray[np.int64]
 
+#: Exponents: a row for each combination, a column for each base.
 Rows = Integers
-"""Exponents: a row for each combination, a column for each base."""
 
+#: A combination of some variables, by the indices of their values.
 Combination = dict[Variable, int]
-"""A combination of some variables, by the indices of their values."""
 
 # What a word can hold; one bit less than there are, so that no sum is ever negative.
 _WORD = 1 << 62

@@ -86,12 +86,12 @@ class ExtremePair:
 
     likeliest: Value | Record
     unlikeliest: Value | Record
+    #: The difference of their log-likelihoods, about; infinite if the second is ruled out.
     difference: float
-    """The difference of their log-likelihoods, about; infinite if the second is ruled out."""
+    #: How many other values tie with either, as far as doubles show; None on boxes and records.
     tied_values: tuple[int, int] | None
-    """How many other values tie with either, as far as doubles show; None on boxes and records."""
+    #: Whether other values may differ more, because a search found these.
     example: bool = False
-    """Whether other values may differ more, because a search found these."""
 
     def tree(self) -> dict[str, object]:
         """Return the pair as JSON."""
@@ -108,12 +108,12 @@ class ExtremePair:
 class LogLikelihood(ABC):
     """The log-likelihood ℓ of a tally. Immutable; an effort matters only if there is a search."""
 
+    #: Whether every loss takes a search and is never exact, as on a box.
     searched: ClassVar[bool]
-    """Whether every loss takes a search and is never exact, as on a box."""
     domain: Domain
     tally: Tally
+    #: The sum of the epsilons if it is known from the exchange before.
     _charged: RunningSum | None = field(repr=False)
-    """The sum of the epsilons if it is known from the exchange before."""
 
     @cached_property
     def charged(self) -> RunningSum:

@@ -86,11 +86,11 @@ def enclose_peak(
 
 _ZERO = Enclosure(0.0, 0.0)
 
+#: The work of reading an exchange, in small nodes, not counting searches.
 EXCHANGE = 10
-"""The work of reading an exchange, in small nodes, not counting searches."""
 
+#: The work of summing up an exchange again.
 _SUM_AGAIN = 4
-"""The work of summing up an exchange again."""
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -115,13 +115,13 @@ class Odometer(Account):
 
     transcript: Transcript
     log_likelihood: LogLikelihood
+    #: The sum of the epsilons at the start and after each exchange.
     basic_history: Chain[Enclosure]
-    """The sum of the epsilons at the start and after each exchange."""
     _effort: Effort
+    #: The realized losses, unless they are searched for.
     _passes: Chain[Enclosure]
-    """The realized losses, unless they are searched for."""
+    #: The sums of the composition rules that were needed so far.
     _totals: dict[Rule, Total]
-    """The sums of the composition rules that were needed so far."""
 
     def __init__(self, transcript: Transcript, *, effort: Effort | None = None) -> None:
         expect(transcript, Transcript, "a transcript")

@@ -58,8 +58,8 @@ class TwoRecords:
 
     likeliest: Record
     unlikeliest: Record
+    #: The likelihood of the second over that of the first, exactly; 0 if it is ruled out.
     ratio: Fraction
-    """The likelihood of the second over that of the first, exactly; 0 if it is ruled out."""
 
 
 def two_records(domain: Attributes, components: Sequence[Component]) -> TwoRecords | None:
@@ -369,8 +369,8 @@ class _ExactMarginal:
     likelihood: PartLikelihood
     marginals: Marginals
     error: float
+    #: Powers that other components add to every difference.
     constant: Counter[int]
-    """Powers that other components add to every difference."""
     extra: Summand | None
 
     @cached_property

@@ -48,8 +48,8 @@ _MOST_WORK = 100_000
 
 _ANY = 10
 
+#: Responses by their positions, and how often each was given.
 ResponseCounts = list[tuple[BoxLikelihood, int, int]]
-"""Responses by their positions, and how often each was given."""
 
 
 def exact_ratio(tally: Tally, box: Box, above: Point, below: Point) -> Fraction:
@@ -94,16 +94,16 @@ _GLANCE = 16
 
 _STAGES = (_GLANCE, 128)
 
+#: Of the work that is left, for all terms together; the rest is for groups, if they help.
 _MOST_AT_ONCE = 0.8
-"""Of the work that is left, for all terms together; the rest is for groups, if they help."""
 
 _ANYTHING = Enclosure(0.0, math.inf)
 
+#: How often each term occurs, in a canonical order: within its gap, a search depends on it.
 Terms = Counter[ScoreTerm]
-"""How often each term occurs, in a canonical order: within its gap, a search depends on it."""
 
+#: A partition of terms: the spread of each group, and how often it is there.
 Parts = list[tuple["BoxSpread", int]]
-"""A partition of terms: the spread of each group, and how often it is there."""
 
 
 def spread(terms: Terms, box: Box, effort: Effort) -> Enclosure:
@@ -235,8 +235,8 @@ _NO_MATTER = 4_000
 
 _NODES_FOR_POINTS = 400
 
+#: The sort key of a term, the term, and its multiplicity.
 Entry = tuple[tuple[object, ...], ScoreTerm, int]
-"""The sort key of a term, the term, and its multiplicity."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,8 +246,8 @@ class BoxLogLikelihood(LogLikelihood):
     domain: Box
     searched: ClassVar[bool] = True
     distinct_exchanges: ClassVar[int] = 0  # nothing but epsilons is summed exactly
+    #: The terms in order, as far as they are known already.
     _ordered: list[Entry] | None = field(default=None, repr=False)
-    """The terms in order, as far as they are known already."""
 
     @classmethod
     def of(cls, domain: Box, exchanges: Iterable[Exchange]) -> BoxLogLikelihood:

@@ -163,8 +163,8 @@ class SetLogLikelihood(FiniteLogLikelihood):
 
     domain: FiniteSet
     values: Floats
+    #: Every value is within this of ℓ plus one common constant.
     error: float
-    """Every value is within this of ℓ plus one common constant."""
     highest: float
     lowest: float
 

@@ -69,8 +69,8 @@ def signed(
     return result if among is None else np.where(among, result, -np.inf)
 
 
+#: Returns the values that a query distinguishes from one value: those outside its class.
 ToldFrom = Callable[[int], NDArray[np.bool_]]
-"""Returns the values that a query distinguishes from one value: those outside its class."""
 
 
 def widest_pair(
@@ -137,12 +137,12 @@ class QueryMarginal:
     highs: Floats
     lows: Floats
     error: float
+    #: max ℓ - min ℓ now.
     loss: Enclosure
-    """max ℓ - min ℓ now."""
+    #: Returns max ℓ(x) - ℓ(x') exactly, plus an epsilon for distinguishable values.
     exact_worst: Callable[[ToldFrom, Nats], Nats]
-    """Returns max ℓ(x) - ℓ(x') exactly, plus an epsilon for distinguishable values."""
+    #: Returns max ℓ - min ℓ exactly, after a response is repeated.
     exact_with: Callable[[Summand], Nats]
-    """Returns max ℓ - min ℓ exactly, after a response is repeated."""
 
     def worst_after(self, query: Query, likelihood: FiniteLikelihood, times: int) -> WorstCase:
         """Bound the loss after a query is asked several times, at worst over responses.

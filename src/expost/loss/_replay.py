@@ -78,24 +78,23 @@ class Replay:
     """
 
     respected: bool | None
+    #: The index of the first exchange, from 1, that the filter certainly refuses.
+    #:
+    #: None even if the budget was not respected, where the search for that exchange ran out of
+    #: nodes.
     first_refused: int | None
-    """The index of the first exchange, from 1, that the filter certainly refuses.
-
-    None even if the budget was not respected, where the search for that exchange ran out of nodes.
-    """
+    #: The realized loss at the end.
     loss: Enclosure
-    """The realized loss at the end."""
+    #: The largest realized loss at any point.
     peak: Enclosure
-    """The largest realized loss at any point."""
+    #: The filter that decided again: that of the transcript, unless another was passed.
     filter: Filter | None
-    """The filter that decided again: that of the transcript, unless another was passed."""
+    #: The odometer at the end.
     odometer: Odometer = field(repr=False, compare=False)
-    """The odometer at the end."""
+    #: The first exchange, from 1, at which the peak was reached; 0 if the loss was always 0.
+    #:
+    #: On a box it is the exchange with the largest loss that the search found.
     peak_exchange: int = field(default=0, repr=False, compare=False)
-    """The first exchange, from 1, at which the peak was reached; 0 if the loss was always 0.
-
-    On a box it is the exchange with the largest loss that the search found.
-    """
 
     @property
     def basic(self) -> Nats:

@@ -62,8 +62,8 @@ class CountedChanges(Move):
 
     value: int
     counter: int
+    #: The number of values.
     size: int
-    """The number of values."""
 
     def apply(self, sums: Floats) -> Floats:
         moved = np.swapaxes(sums, self.counter + 1, -1).copy()
@@ -134,8 +134,8 @@ class BoundedChange(Move):
         return target_index, source_indices
 
 
+#: Combinations of values at one step and of counted changes.
 MOST_STATES = 100_000
-"""Combinations of values at one step and of counted changes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,8 +227,8 @@ class _Stage:
     after: Floats
 
 
+#: A step with its states, twice; or None for a move, with the targets and indices of sources.
 _Leg = tuple[StepTable | None, Indices, Indices]
-"""A step with its states, twice; or None for a move, with the targets and indices of sources."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -41,8 +41,8 @@ class ExactResponseTable:
     exchange.
     """
 
+    #: In the order in which queries name them.
     variables: tuple[Variable, ...]
-    """In the order in which queries name them."""
     part: Part
     summands: Iterable[Summand]
 

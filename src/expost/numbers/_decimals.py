@@ -13,8 +13,8 @@ from expost.numbers._exact_sum import decimal_context
 
 __all__ = ["DECIMAL_ERROR", "enclose_decimal", "fifty_digits"]
 
+#: A relative error far above that of dozens of operations with 50 digits each.
 DECIMAL_ERROR = Fraction(1, 10**35)
-"""A relative error far above that of dozens of operations with 50 digits each."""
 
 _FIFTY = decimal_context(50, decimal.ROUND_HALF_EVEN)
 

@@ -11,11 +11,11 @@ from expost.cards import card
 
 __all__ = ["NEGLIGIBLE", "UNIT", "Enclosure", "down", "up"]
 
+#: Unit roundoff: the relative error of one correctly rounded operation on doubles.
 UNIT = 2.0**-53
-"""Unit roundoff: the relative error of one correctly rounded operation on doubles."""
 
+#: An amount that may be zero and is below this is shown as zero.
 NEGLIGIBLE = 1e-9
-"""An amount that may be zero and is below this is shown as zero."""
 
 
 def up(x: float) -> float:

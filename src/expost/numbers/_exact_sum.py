@@ -80,10 +80,10 @@ class ExactSum:
     1
     """
 
+    #: The multiplicity of each rational.
     rationals: dict[Fraction, int]
-    """The multiplicity of each rational."""
+    #: Exponents by base; every base is above 1, and no exponent is zero.
     powers: dict[int, int]
-    """Exponents by base; every base is above 1, and no exponent is zero."""
 
     @classmethod
     def of(cls, rational: Fraction, ratio: Fraction) -> ExactSum:

@@ -187,8 +187,8 @@ class RunningSum:
     """
 
     exact: Fraction = Fraction(0)
+    #: The sum of the other amounts.
     enclosed: Enclosure = _ZERO
-    """The sum of the other amounts."""
 
     @classmethod
     def of(cls, amount: Nats) -> RunningSum:

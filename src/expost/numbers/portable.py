@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 
 __all__ = ["EXP_ERROR", "NORMAL_ERROR", "SIGMOID_ERROR", "exp", "normal", "sigmoid"]
 
+#: Relative error of :func:`exp`, if the result is a normal double.
 EXP_ERROR = Fraction(4, 2**53)
-"""Relative error of :func:`exp`, if the result is a normal double."""
 
+#: Relative error of :func:`sigmoid`, if the result is a normal double.
 SIGMOID_ERROR = Fraction(8, 2**53)
-"""Relative error of :func:`sigmoid`, if the result is a normal double."""
 
+#: Absolute error of :func:`normal`.
 NORMAL_ERROR = Fraction(512, 2**53)
-"""Absolute error of :func:`normal`."""
 
 # ln 2 in two parts. The first has 32 bits, so that its product with an exponent is exact.
 _LN2_HIGH = float.fromhex("0x1.62e42fee00000p-1")

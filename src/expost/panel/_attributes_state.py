@@ -29,8 +29,8 @@ from expost.panel._selection import Selection
 __all__ = ["AttributesState"]
 
 
+#: The variables that a query depends on, in the order of axes.
 Scope = tuple[Variable, ...]
-"""The variables that a query depends on, in the order of axes."""
 
 _BLOCK = 1 << 15
 
@@ -260,8 +260,8 @@ class _QueryScope:
         self.size = math.prod(sizes)
         self.sizes = tuple(sizes[axis] for axis in axes)
         self.step = _step_of(self.scope)
+        #: For each cell of the table, its index in the order of the query.
         self.written = np.arange(self.size).reshape(sizes).transpose(axes).ravel()
-        """For each cell of the table, its index in the order of the query."""
         self.sorted = np.argsort(self.written)
 
 

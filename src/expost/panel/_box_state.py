@@ -247,11 +247,10 @@ class Search:
     effort: Effort = field(default_factory=Effort)
     processes: int = 1
     progress: Progress | None = field(default=None, repr=False)
+    #: Whether the losses of many tallies of linear queries are computed at once.
+    #:
+    #: This is faster, but the last digits depend on which subjects are computed together.
     batched: bool = field(default=True, repr=False)
-    """Whether the losses of many tallies of linear queries are computed at once.
-
-    This is faster, but the last digits depend on which subjects are computed together.
-    """
 
     def __post_init__(self) -> None:
         if not isinstance(self.processes, int) or self.processes < 1:

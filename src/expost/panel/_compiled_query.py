@@ -49,16 +49,16 @@ __all__ = [
 
 # Up to this many responses, where each is known is a table.
 _LISTED = 1 << 16
+#: A bound on the error of a logarithm, in units of roundoff relative to epsilon.
 TERM_ERROR = 40
-"""A bound on the error of a logarithm, in units of roundoff relative to epsilon."""
+#: A bound on the error of a logarithm where doubles are not normal.
 TINY = 2.0**-1069
-"""A bound on the error of a logarithm where doubles are not normal."""
 # Doubles next to epsilon are not above it.
 _ABOVE = 1 + 2.0**-40
 
 
+#: Responses to all queries, by their position.
 Responses = list[tuple["CompiledQuery", int]]
-"""Responses to all queries, by their position."""
 
 
 class CompiledQuery:
@@ -77,11 +77,11 @@ class CompiledQuery:
         all_responses: Responses,
     ) -> None:
         self.index = index
+        #: What basic composition charges for the query.
         self.charge = charge
-        """What basic composition charges for the query."""
         self._all_responses = all_responses
+        #: For each code, the index of the response among those to all queries.
         self.response_indices = np.zeros(0, dtype=np.intp)
-        """For each code, the index of the response among those to all queries."""
         self.query = query
         self.likelihood: Likelihood[Any] = likelihood
         self.responses = likelihood.responses
@@ -143,10 +143,10 @@ class CompiledFiniteQuery(CompiledQuery):
     ) -> None:
         super().__init__(index, query, likelihood, charge, all_responses)
         self.likelihood: FiniteLikelihood = likelihood
+        #: The logarithms of responses in doubles: a row for each value, a column for each code.
         self.logs = np.empty((len(likelihood.domain), 0))
-        """The logarithms of responses in doubles: a row for each value, a column for each code."""
+        #: For each code, whether some value cannot give that response.
         self.impossible = np.empty(0, dtype=np.bool_)
-        """For each code, whether some value cannot give that response."""
         self._fixed: dict[int, NDArray[np.int64]] = {}
 
     def draw(self, value_indices: Any, source: Source) -> NDArray[Any]:
@@ -215,8 +215,8 @@ class QueryRegistry:
     def __init__(self, domain: Domain) -> None:
         self.domain = domain
         self.grid = Grid()
+        #: All responses that occurred, each with its query.
         self.responses: Responses = []
-        """All responses that occurred, each with its query."""
         self._compiled: list[CompiledQuery] = []
         self._lock = threading.Lock()
         self._by_identity: dict[int, CompiledQuery] = {}

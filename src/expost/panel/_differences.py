@@ -168,8 +168,8 @@ class _ByTerms:
 
 
 FIXED_BITS = 80
+#: Numbers below this, scaled, are well within 2^63.
 NEAR = 2.0**-20
-"""Numbers below this, scaled, are well within 2^63."""
 
 
 def wrapped(integers: Any) -> NDArray[np.int64]:

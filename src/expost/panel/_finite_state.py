@@ -44,16 +44,16 @@ _ROUNDINGS = TERM_ERROR + 8
 class FiniteState(State):
     """The answers of so many subjects on a set or on records."""
 
+    #: The number of roundings of a subject's sums for each response.
     roundings: ClassVar[int] = 1
-    """The number of roundings of a subject's sums for each response."""
 
     def __init__(self, domain: Domain, registry: QueryRegistry, count: int) -> None:
         super().__init__(domain, registry, count)
         self._spread: Floats | None = np.zeros(count)
+        #: The largest that ``spread`` was on the way.
         self.peak = np.zeros(count)
-        """The largest that ``spread`` was on the way."""
+        #: Whether the responses of a subject rule some value out; then its loss is infinite.
         self.impossible = np.zeros(count, dtype=np.bool_)
-        """Whether the responses of a subject rule some value out; then its loss is infinite."""
         self._size = np.zeros(count)
 
     @property

@@ -27,8 +27,8 @@ from expost.queries import Query
 __all__ = ["FilterVerdicts", "Kernel", "start_state"]
 
 
+#: The number of the query that is asked, or one for each subject: -1 for none.
 QueryIndices = int | NDArray[np.integer[Any]]
-"""The number of the query that is asked, or one for each subject: -1 for none."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,11 +36,11 @@ class FilterVerdicts:
     """The decisions of a filter, one for each of some subjects."""
 
     accepted: Bools
+    #: Refused because a search could not tell, as only on a box.
     undecided: Bools
-    """Refused because a search could not tell, as only on a box."""
     lower: Floats
+    #: Bounds of what counts against the budget after the query, at worst.
     upper: Floats
-    """Bounds of what counts against the budget after the query, at worst."""
 
 
 def start_state(registry: QueryRegistry, count: int, *, search: Search | None = None) -> State:

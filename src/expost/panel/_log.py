@@ -31,8 +31,8 @@ _BYTE = 255
 # Of few subjects and more rounds, it is worth knowing who is in which.
 _MANY_ROUNDS = 32
 _MANY_SUBJECTS = 64
+#: An index that no subject has.
 _ALL_SUBJECTS = 2**32 - 1
-"""An index that no subject has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,8 @@ class ResponseRound:
     """The responses of some subjects to one query, by their codes."""
 
     compiled: CompiledQuery
+    #: Of those who are listed; else of all subjects, where the largest number is for none.
     codes: NDArray[np.unsignedinteger]
-    """Of those who are listed; else of all subjects, where the largest number is for none."""
     indices: NDArray[np.unsignedinteger] | None
 
     @classmethod
@@ -83,16 +83,16 @@ class ResponseRound:
 class Counted:
     """Counts of the responses that subjects gave, in no order."""
 
+    #: For each distinct response, its query.
     compiled_queries: Sequence[CompiledQuery]
-    """For each distinct response, its query."""
+    #: For each distinct response, its code.
     codes: Indices
-    """For each distinct response, its code."""
+    #: For each row, the index of a distinct response.
     responses: Codes
-    """For each row, the index of a distinct response."""
+    #: The first row of each subject; the last entry is the number of rows.
     starts: Indices
-    """The first row of each subject; the last entry is the number of rows."""
+    #: For each row, how often.
     times: Ints
-    """For each row, how often."""
 
     def subset(self, mask: Bools) -> Counted:
         """Return the counts of some of the distinct responses."""
@@ -158,8 +158,8 @@ class ResponseLog:
     """All rounds so far, perhaps after counts of earlier responses."""
 
     def __init__(self) -> None:
+        #: Responses before the first round, in no known order.
         self.counted: Counted | None = None
-        """Responses before the first round, in no known order."""
         self.rounds: list[ResponseRound] = []
         self._round_index = _RoundIndex(
             0, np.zeros(0, dtype=np.uint32), np.zeros(0, dtype=np.uint32)
@@ -226,10 +226,10 @@ class _RoundIndex:
     """The first rounds by the subjects they list; other rounds are about all subjects."""
 
     upto: int
+    #: Of all rounds that list some, ascending.
     indices: NDArray[np.uint32]
-    """Of all rounds that list some, ascending."""
+    #: The round of each. A round of all subjects has an index that no subject has.
     rounds: NDArray[np.uint32]
-    """The round of each. A round of all subjects has an index that no subject has."""
 
     @classmethod
     def build(cls, rounds: Sequence[ResponseRound]) -> _RoundIndex:

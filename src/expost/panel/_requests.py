@@ -231,14 +231,14 @@ T = TypeVar("T", bound=np.generic)
 class QueryRequest:
     """Entries with a subject and a query each, in the order of subject indices."""
 
+    #: The subjects as the caller gives them.
     names: tuple[Subject, ...]
-    """The subjects as the caller gives them."""
+    #: Their indices, ascending; None for all subjects.
     subject_indices: Indices | None
-    """Their indices, ascending; None for all subjects."""
+    #: For each entry its row as the caller gives it; None if that is the same order.
     order: Indices | None
-    """For each entry its row as the caller gives it; None if that is the same order."""
+    #: The index of the query for all of them, or for each; -1 for who is asked nothing.
     query_indices: int | NDArray[np.intp]
-    """The index of the query for all of them, or for each; -1 for who is asked nothing."""
 
     def __len__(self) -> int:
         return len(self.names)

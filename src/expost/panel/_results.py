@@ -45,15 +45,14 @@ class Decisions(ResultTable):
 
     subjects: tuple[Subject, ...]
     accepted: Bools
+    #: Refused because a search could not tell, as only on a box.
     undecided: Bools
-    """Refused because a search could not tell, as only on a box."""
+    #: Bounds of what counts against the budget after the query, at worst over responses.
+    #:
+    #: On a box nothing is searched for where the epsilons fit: between 0 and their sum.
     loss_at_worst: Bounds
-    """Bounds of what counts against the budget after the query, at worst over responses.
-
-    On a box nothing is searched for where the epsilons fit: between 0 and their sum.
-    """
+    #: Budget minus what counts against it now, rounded down; 0 for suspended subjects.
     remaining: Floats
-    """Budget minus what counts against it now, rounded down; 0 for suspended subjects."""
 
     def __len__(self) -> int:
         return len(self.subjects)
@@ -85,12 +84,12 @@ class Replies(ResultTable):
     """The responses of subjects, in the order in which they were asked."""
 
     subjects: tuple[Subject, ...]
+    #: The id of the query that each was asked; None for who was asked nothing.
     queries: tuple[str | None, ...]
-    """The id of the query that each was asked; None for who was asked nothing."""
+    #: Whether each subject was asked and not refused.
     answered: Bools
-    """Whether each subject was asked and not refused."""
+    #: Rows, the responses of their query, and the positions of theirs.
     _drawn: tuple[tuple[NDArray[np.intp], Sequence[Any], NDArray[Any]], ...] = field(repr=False)
-    """Rows, the responses of their query, and the positions of theirs."""
 
     def __len__(self) -> int:
         return len(self.subjects)

@@ -34,13 +34,13 @@ T = TypeVar("T", bound=Hashable)
 class SaturatingRequest:
     """The questions to ask some subjects, and the caps where their losses are to end."""
 
+    #: One for everybody, or one for each public order of the answers.
     questions: Sequence[AnswerPartition]
-    """One for everybody, or one for each public order of the answers."""
+    #: For each subject, the index of its question.
     question_of: Indices
-    """For each subject, the index of its question."""
     caps: Sequence[Fraction]
+    #: For each subject, the index of its cap.
     cap_of: Indices
-    """For each subject, the index of its cap."""
 
     @classmethod
     def read(cls, question: Any, cap: Any, seeds: Any, kernel: Kernel, count: int) -> Self:

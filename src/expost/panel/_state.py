@@ -37,15 +37,15 @@ __all__ = ["State", "StateAccounts"]
 class State(ABC):
     """The answers of so many subjects. It grows by :meth:`fold`, and is never made smaller."""
 
+    #: The effort of a search for the loss of one subject, if losses are searched for.
     effort: Effort | None = None
-    """The effort of a search for the loss of one subject, if losses are searched for."""
 
     def __init__(self, domain: Domain, registry: QueryRegistry, count: int) -> None:
         self.domain = domain
         self.registry = registry
         self.count = count
+        #: The number of responses of each subject.
         self.exchanges = np.zeros(count, dtype=np.int32)
-        """The number of responses of each subject."""
         self.spent = Spent(count, registry.grid)
         self.log = ResponseLog()
 

@@ -33,8 +33,8 @@ class PairGaps:
 
     doubles: Floats
     words: Words
+    #: The exact amount of one pair.
     exact: Callable[[int, int], Nats]
-    """The exact amount of one pair."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +88,8 @@ class _ClosePairs:
     first: NDArray[np.intp]
     second: NDArray[np.intp]
     subject_of: NDArray[np.intp]
+    #: Whether the pair is surely above the budget.
     surely_above: Bools
-    """Whether the pair is surely above the budget."""
 
 
 def _close_pairs(values: Floats, slack: Floats, gaps: PairGaps, limit: float) -> _ClosePairs:
@@ -152,8 +152,8 @@ def _powers(
     return powers
 
 
+#: For each query the codes that occur, and how often each subject gave each of them.
 _Tallies = dict[CompiledFiniteQuery, tuple[NDArray[np.intp], NDArray[np.int64]]]
-"""For each query the codes that occur, and how often each subject gave each of them."""
 
 
 def _tallies(log: ResponseLog, indices: Indices) -> _Tallies:

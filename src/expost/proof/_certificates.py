@@ -44,12 +44,12 @@ _LITTLE = 1e-9
 class Certificate:
     """A proof of an upper bound on a realized loss; :func:`certificate` returns it."""
 
+    #: The bound that is proved, in nats.
     loss: Decimal
-    """The bound that is proved, in nats."""
+    #: The proof, in its JSON shape.
     document: dict[str, Any]
-    """The proof, in its JSON shape."""
+    #: The loss that the checker will print.
     verdict: verify.Verdict
-    """The loss that the checker will print."""
 
     def __repr__(self) -> str:
         return f"Certificate(loss at most {verify.rounded_up(self.loss)})"
@@ -165,14 +165,14 @@ class _Draft:
     """A transcript in its JSON shape, its text, and as the checker reads that."""
 
     transcript: Transcript
+    #: The search that is needed, if any.
     box: Box | None
-    """The search that is needed, if any."""
     tree: dict[str, Any]
     text: str
     statement: Any
     progress: Callable[[int], None] | None
+    #: The exchanges as the checker reads them, computed once.
     checker_cache: dict[verify.Name, Any] = field(default_factory=dict)
-    """The exchanges as the checker reads them, computed once."""
 
     @classmethod
     def of(cls, transcript: Transcript, progress: Callable[[int], None] | None) -> _Draft:
@@ -237,8 +237,8 @@ class _Blocks:
 
     box: Box
     blocks: list[Block]
+    #: The exchanges of every term; equal exchanges share one.
     indices: list[list[int]]
-    """The exchanges of every term; equal exchanges share one."""
     scaled_terms: list[_ScaledTerm]
 
     @classmethod
@@ -298,8 +298,8 @@ class _ScaledTerm:
     times: int
     scale: float
     shift: float
+    #: The weights of the checker's score, as doubles.
     weights: list[float]
-    """The weights of the checker's score, as doubles."""
 
     @classmethod
     def of(cls, checker_term: verify.Term, times: int, term: ScoreTerm, box: Box) -> _ScaledTerm:

@@ -41,8 +41,8 @@ from expost.terms import ScoreTerm
 __all__ = ["Block", "CoordinateSplit", "EndsSplit", "Leaf", "Proof", "ScoreSplit", "prove"]
 
 
+#: The work to write and to check a term of a node, in small nodes.
 _WRITTEN = 5
-"""The work to write and to check a term of a node, in small nodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,18 +73,18 @@ class Leaf:
     """The parts of the bound of a leaf, for affine forms and for columns of the box."""
 
     multipliers: Floats
+    #: Lower ends of the affine forms; ``high`` has the upper ones.
     low: Floats
-    """Lower ends of the affine forms; ``high`` has the upper ones."""
     high: Floats
     curvatures: Floats
     centre: dict[int, float]
+    #: Infinite at columns that are fixed, where it may be anything.
     diagonal: dict[int, float]
-    """Infinite at columns that are fixed, where it may be anything."""
 
 
 Split = ScoreSplit | CoordinateSplit | EndsSplit
+#: A tree: a node comes before everything below its cut, and that before everything above it.
 Proof = list[Split | Leaf]
-"""A tree: a node comes before everything below its cut, and that before everything above it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,8 +60,8 @@ Range = tuple[Decimal, Decimal]
 Exact = Fraction | int
 CheckLeaf = Callable[[Any, Decimal, str], None]
 Name = tuple[str, str]
+#: An attribute; or one that changes, at a step, and without a step how often it has changed.
 Variable = tuple[str, int | None]
-"""An attribute; or one that changes, at a step, and without a step how often it has changed."""
 Scope = tuple[Variable, ...]
 EXACT_FIELDS = {
     "epsilon", "delta", "sensitivity", "grid", "sigma", "probabilities", "utility",
@@ -588,11 +588,11 @@ def logs_about(
     return scope, *logs_on_values(query, response, values)
 
 
+#: The exact weight of a response at every value, as a base and a power; up to a common factor.
 Weights = list[tuple[Exact, int]]
-"""The exact weight of a response at every value, as a base and a power; up to a common factor."""
 
+#: Its logarithm, how far off that can be, and how far apart two of them can be.
 Logs = tuple[list[Decimal], Decimal, Decimal]
-"""Its logarithm, how far off that can be, and how far apart two of them can be."""
 
 
 class Kind(NamedTuple):
@@ -827,8 +827,8 @@ class Grid(NamedTuple):
 
 # -- records ---------------------------------------------------------------------------------------
 
+#: The responses about a scope, for all of its combinations, the last variable fastest.
 Table = list[Any]
-"""The responses about a scope, for all of its combinations, the last variable fastest."""
 
 
 def loss_on_records(
@@ -1016,8 +1016,8 @@ class Curve:
     size: Decimal
     low: Decimal
     high: Decimal
+    #: How far the logarithm of a sampled weight can be from ψ plus a constant.
     error: Decimal
-    """How far the logarithm of a sampled weight can be from ψ plus a constant."""
     blur: Decimal = NO
 
     def at(self, t: Decimal) -> tuple[Decimal, Decimal, Decimal, Decimal]:
@@ -1075,8 +1075,8 @@ def probit_share(curve: Curve, t: Decimal) -> tuple[Decimal, Decimal, Decimal]:
     return below, density, -t * density
 
 
+#: How far up a score is, from 0 to 1, and the derivatives of that.
 SHARES = {"linear": linear_share, "logistic": logistic_share, "probit": probit_share}
-"""How far up a score is, from 0 to 1, and the derivatives of that."""
 
 
 @cache
@@ -1090,13 +1090,13 @@ def probit_bend(size: Decimal) -> Decimal:
     return b
 
 
+#: Where a curve that is convex becomes concave.
 BENDS: dict[str, Callable[[Curve], Decimal]] = {
     "linear": lambda curve: curve.low,
     "logistic": lambda curve: -rounded(curve.epsilon) / 2,
     "probit": lambda curve: probit_bend(curve.size),
     "laplace": lambda _: -ENDLESS,
 }
-"""Where a curve that is convex becomes concave."""
 
 
 def logarithm(x: Decimal) -> Decimal:
@@ -1240,6 +1240,7 @@ def piecewise_curve(query: Any, response: Any, ends: Range, off: Decimal) -> tup
     return 1, Curve("piecewise", epsilon, (Decimal(heavy) / light).ln(), start, end, error, blur)
 
 
+#: The curve of a response, and whether it is one of the score (1) or of its negative (-1).
 CURVES = {
     "linear": linear_curve,
     "duchi": linear_curve,
@@ -1248,7 +1249,6 @@ CURVES = {
     "laplace": laplace_curve,
     "piecewise": piecewise_curve,
 }
-"""The curve of a response, and whether it is one of the score (1) or of its negative (-1)."""
 
 
 # -- proofs over a box -----------------------------------------------------------------------------

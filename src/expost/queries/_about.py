@@ -239,8 +239,8 @@ class CategoryLikelihood(BoxLikelihood):
 
     def __init__(self, domain: Box, columns: range, on_part: FiniteLikelihood) -> None:
         self.domain = domain
+        #: The columns of the coordinate.
         self.columns = columns
-        """The columns of the coordinate."""
         self.on_part = on_part
         self.responses = on_part.responses
         if on_part.epsilon.is_infinite:

@@ -39,8 +39,8 @@ _MOST_TERMS = 8
 _TERM_DOUBLES = 1 << 12
 # The most pairs of value and response for which delta is computed one by one.
 _MOST_CELLS = 1 << 22
+#: The location of a value in its domain, as ``domain.locate(value)`` returns it.
 Location = TypeVar("Location")
-"""The location of a value in its domain, as ``domain.locate(value)`` returns it."""
 
 
 class Likelihood(ABC, Generic[Location]):
@@ -57,8 +57,8 @@ class Likelihood(ABC, Generic[Location]):
     """
 
     domain: Domain
+    #: The possible responses: each has a positive probability for some value.
     responses: Sequence[Value]
-    """The possible responses: each has a positive probability for some value."""
 
     def position(self, response: Any) -> int | None:
         """Return the position of a response, or None if the query has no such response.
@@ -266,8 +266,8 @@ class LazyResponses(Sequence[Value]):
     ) -> None:
         self.size = size
         self._response_at = response_at
+        #: Returns the position of a response, or None if it does not occur.
         self.find = find
-        """Returns the position of a response, or None if it does not occur."""
 
     def __len__(self) -> int:
         return self.size
@@ -309,14 +309,14 @@ def _two_weights(top: int, bottom: int) -> tuple[int, int]:
 class BitProbabilities:
     """The probabilities of bits of a response being one, equal for all inputs."""
 
+    #: The bit of the input is one.
     true_bit: Fraction
-    """The bit of the input is one."""
+    #: A certain other bit is one.
     other_bit: Fraction
-    """A certain other bit is one."""
+    #: The bit of the input is one, and that of a certain other value is zero.
     only_true: Fraction
-    """The bit of the input is one, and that of a certain other value is zero."""
+    #: The bit of a certain other value is one, and that of the input is zero.
     only_other: Fraction
-    """The bit of a certain other value is one, and that of the input is zero."""
     independent: bool
 
 

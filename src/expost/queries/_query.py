@@ -71,14 +71,14 @@ class Query(ABC):
     """
 
     kind: ClassVar[str]
+    #: The nominal guarantee in nats; None if only the probabilities give it.
     epsilon: Fraction | None
-    """The nominal guarantee in nats; None if only the probabilities give it."""
 
+    #: The query is (charge, delta)-LDP; if delta is 0, no response exceeds the charge.
     delta: Fraction = Fraction(0)
-    """The query is (charge, delta)-LDP; if delta is 0, no response exceeds the charge."""
 
+    #: The step that it is about, if the value changes.
     step: int | None = None
-    """The step that it is about, if the value changes."""
 
     @property
     def approximate(self) -> bool:

@@ -49,8 +49,8 @@ class QueryTable:
             raise InvalidInput("no exchange names this query", f"queries.{name}")
 
 
+#: The number of exchanges after which a repeated query still takes no more work.
 REMEMBERED_EXCHANGES = 1000
-"""The number of exchanges after which a repeated query still takes no more work."""
 
 _PER_MEGABYTE = 1 << 22
 
@@ -60,8 +60,8 @@ class SetupWork:
 
     def __init__(self, domain: Domain, *, closely: bool = False) -> None:
         self._domain = domain
+        #: Whether queries are compared by content, instead of by identity, which is quick.
         self.closely = closely
-        """Whether queries are compared by content, instead of by identity, which is quick."""
         self._latest: dict[Hashable, int] = {}
         self._count = 0
         self.total = 0

@@ -45,8 +45,8 @@ __all__ = [
 ]
 
 
+#: A row for each set, a column for each class: whether the set has it.
 Sets = NDArray[np.bool_]
-"""A row for each set, a column for each class: whether the set has it."""
 
 
 @dataclass(frozen=True, eq=False)

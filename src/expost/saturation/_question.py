@@ -28,11 +28,11 @@ _STEP = re.compile(r"(.*\S)\s+at\s+(-?[0-9]{1,9})")
 class AnswerPartition:
     """The answers of values to a question, numbered from 0."""
 
+    #: The variables of records that the question is about; empty on a set.
     variables: tuple[Variable, ...]
-    """The variables of records that the question is about; empty on a set."""
     answers: Indices
+    #: The question in words.
     text: str
-    """The question in words."""
 
     @property
     def key(self) -> tuple[object, ...]:

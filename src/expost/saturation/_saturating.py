@@ -108,8 +108,8 @@ def read_cap(cap: ExactLike, filter_: Filter | None, account: Odometer | None = 
     return limit
 
 
+#: Tables by kinds of classes and cap, which few subjects differ in.
 TableCache = dict[tuple[object, ...], WeightTable | None]
-"""Tables by kinds of classes and cap, which few subjects differ in."""
 
 
 def saturating_query(

@@ -104,23 +104,23 @@ _MOST_PATTERNS = 1 << 13
 class ListedLikelihoods:
     """The likelihood of each value, or of each combination of the variables of the queries."""
 
+    #: The class of each value; classes are numbered by their first values.
     class_of: Indices
-    """The class of each value; classes are numbered by their first values."""
+    #: The likelihood of each class, relative to the first.
     likelihoods: tuple[Fraction, ...]
-    """The likelihood of each class, relative to the first."""
+    #: Whether likelihoods are exact; otherwise their relative error is below 2^-150.
     exact: bool
-    """Whether likelihoods are exact; otherwise their relative error is below 2^-150."""
 
 
 @dataclass(frozen=True, eq=False)
 class ValueLikelihoods:
     """The likelihoods of values, given the answers of one subject."""
 
+    #: The variables of records that queries were about; empty on a set.
     variables: tuple[Variable, ...]
-    """The variables of records that queries were about; empty on a set."""
     summands: Sequence[Summand]
+    #: None for records that are too many to list, or were asked about several steps.
     listed: ListedLikelihoods | None
-    """None for records that are too many to list, or were asked about several steps."""
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -285,30 +285,30 @@ def _powers(
     return products
 
 
+#: The answer, the smallest and the largest likelihood, and the size of each class.
 ClassKinds = tuple[tuple[int, Fraction, Fraction, int], ...]
-"""The answer, the smallest and the largest likelihood, and the size of each class."""
 
+#: A query has a row for each class, and about as many responses.
 MOST_CLASSES = 256
-"""A query has a row for each class, and about as many responses."""
 
 
 @dataclass(frozen=True, eq=False)
 class ValueClasses:
     """Classes of values, numbered by their first values."""
 
+    #: The variables of records that a query on the classes is about; empty on a set.
     variables: tuple[Variable, ...]
-    """The variables of records that a query on the classes is about; empty on a set."""
+    #: The class of each value, or of each combination of the variables.
     class_of: Indices
-    """The class of each value, or of each combination of the variables."""
+    #: The answer of the values of each class.
     answers: tuple[int, ...]
-    """The answer of the values of each class."""
     sizes: tuple[int, ...]
+    #: The smallest likelihood of records in each class, up to a common factor.
     lows: tuple[Fraction, ...]
-    """The smallest likelihood of records in each class, up to a common factor."""
+    #: The largest likelihood, up to that factor; equal to ``lows`` if the variables are all.
     highs: tuple[Fraction, ...]
-    """The largest likelihood, up to that factor; equal to ``lows`` if the variables are all."""
+    #: Whether likelihoods are exact; otherwise their relative error is below 2^-150.
     exact: bool
-    """Whether likelihoods are exact; otherwise their relative error is below 2^-150."""
 
     @property
     def sorted_kinds(self) -> tuple[ClassKinds, list[int]]:

@@ -36,8 +36,8 @@ from expost.transcript import Transcript
 __all__ = ["History", "HistoryFile", "Positions", "locate_record"]
 
 
+#: The positions of the values of a record, attribute by attribute.
 Positions = tuple[int, ...]
-"""The positions of the values of a record, attribute by attribute."""
 
 
 class History(SecretValue):

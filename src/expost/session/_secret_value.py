@@ -43,8 +43,8 @@ class _ValueInMemory:
         return history
 
 
+#: A value as somebody gives it to a session.
 ValueSource = HistoryFile | _ValueInMemory
-"""A value as somebody gives it to a session."""
 
 
 def wrap_value(value: Any, *, first: bool = False) -> ValueSource:

@@ -331,8 +331,8 @@ class Halt(Enum):
 
 HALT: Final = Halt.HALT
 
+#: Takes the transcript and a dry run of the filter, and returns the next query or HALT.
 Analyst = Callable[[Transcript, Callable[[Query], Decision]], Query | Halt]
-"""Takes the transcript and a dry run of the filter, and returns the next query or HALT."""
 
 
 def interact(analyst: Analyst, session: Session) -> Transcript:

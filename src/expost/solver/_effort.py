@@ -32,12 +32,12 @@ __all__ = [
 GAP = 0.01
 SMALLEST_GAP = 1e-6
 NODES = 100_000
+#: Work limit of a call or a command, in small nodes (``solver/_effort.py``): about a second.
 WORK = 150_000
-"""Work limit of a call or a command, in small nodes (``solver/_effort.py``): about a second."""
+#: Work limit of one decision: two or three seconds where it is hard.
 DECISION_WORK = 500_000
-"""Work limit of one decision: two or three seconds where it is hard."""
+#: Work limit of all decisions of a replay: a minute or so. Sessions took as long.
 REPLAY_WORK = 10_000_000
-"""Work limit of all decisions of a replay: a minute or so. Sessions took as long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +53,8 @@ class Allowance:
     """Nodes or work that several searches share; each reduces what remains for the next."""
 
     remaining: float
+    #: The allowance that this one is a share of.
     parent: Allowance | None = None
-    """The allowance that this one is a share of."""
 
     def take(self, amount: float) -> None:
         self.remaining -= amount
@@ -89,10 +89,10 @@ class Effort:
     threads: int = 1
     group: int | None = None
     progress: Callable[[Progress], None] | None = None
+    #: The nodes that remain for all searches together; None if each only has its own limit.
     allowance: Allowance | None = field(default=None, repr=False, compare=False)
-    """The nodes that remain for all searches together; None if each only has its own limit."""
+    #: The work that remains for everything; None if there is no such limit, or not yet.
     work: Allowance | None = field(default=None, repr=False, compare=False)
-    """The work that remains for everything; None if there is no such limit, or not yet."""
 
     def __post_init__(self) -> None:
         with at("gap"):

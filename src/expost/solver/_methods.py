@@ -65,15 +65,15 @@ _BEHIND = 1.1
 _RACE_NODES = 4
 _PATIENCE = 500
 
+#: If clipping changes a sum by less than this, the sum counts as convex, or concave.
 ROUNDING_ALONE = 1e-9
-"""If clipping changes a sum by less than this, the sum counts as convex, or concave."""
 
 
 class SearchTree:
     """A search tree under one branching rule."""
 
+    #: Whether nodes are tightened where that certainly cuts off nothing of interest.
     cutting = True
-    """Whether nodes are tightened where that certainly cuts off nothing of interest."""
 
     def __init__(self, problem: PackedProblem, rule: int) -> None:
         self.rule = rule
@@ -82,8 +82,8 @@ class SearchTree:
         self._work = new_workspace(n, d)
         self._pool = NodePool(n, d, _ROOM)
         self._use_frontier(new_frontier(n, d, _ROOM))
+        #: The upper bound at each mark of a race.
         self.upper_at_mark: dict[int, float] = {}
-        """The upper bound at each mark of a race."""
 
     def _use_frontier(self, frontier: PackedRecord[Frontier]) -> None:
         # Single words are read all the time, and making a view takes longer than reading one.
@@ -163,10 +163,10 @@ class BranchAndBound:
 
     def __init__(self, problem: PackedProblem, rules: Sequence[int] = ()) -> None:
         self._problem = problem
+        #: The work of a node.
         self.node_work = node_work(*problem.shape)
-        """The work of a node."""
+        #: The additional work of the root.
         self.root_work = root_work(*problem.shape)
-        """The additional work of the root."""
         first, *unused = rules or suitable_rules(problem)
         self._trees = [SearchTree(problem, first)]
         self._unused_rules = unused
@@ -282,8 +282,8 @@ def suitable_rules(problem: PackedProblem, *, corners: bool = True) -> list[int]
     return [SCORES_FIRST, COORDINATES_ONLY]
 
 
+#: The count of corners that take as long as a node of a search.
 CORNERS_PER_NODE = 1 << 10
-"""The count of corners that take as long as a node of a search."""
 
 
 class CornerEnumeration:
@@ -397,8 +397,8 @@ class ConcaveMaximizer:
         self._value, self._gap = float(values[0]), float(gaps[0])
 
 
+#: A certified enclosure of the maximum of one problem, which narrows.
 Maximizer = CornerEnumeration | ConvexMaximizer | ConcaveMaximizer | BranchAndBound
-"""A certified enclosure of the maximum of one problem, which narrows."""
 
 _MOST_ENUMERATED = 12
 _MOST_SEARCHED = 20

@@ -43,8 +43,8 @@ __all__ = ["BoxColumns", "TermArrays", "merge_windows", "pack_both_directions"]
 _CELLS = 24
 
 
+#: A link, its epsilon, and its window.
 Shape = tuple[Link, float, tuple[float, float]]
-"""A link, its epsilon, and its window."""
 
 
 class TermArrays(NamedTuple):
@@ -76,8 +76,8 @@ class BoxColumns(NamedTuple):
     lo: Floats
     hi: Floats
     integer: Ints
+    #: A row per coordinate with categories: ones for its columns, as exactly one of them is 1.
     groups: Floats = np.empty((0, 0))
-    """A row per coordinate with categories: ones for its columns, as exactly one of them is 1."""
 
     @classmethod
     def of(cls, box: Box, columns: Sequence[int]) -> BoxColumns:
@@ -144,8 +144,8 @@ _KINDS = {
     Link.HILL: (HILL, BOWL),
 }
 
+#: A kind, its epsilon, and the ends of its window.
 Key = tuple[int, float, float, float]
-"""A kind, its epsilon, and the ends of its window."""
 
 
 @lru_cache(maxsize=256)

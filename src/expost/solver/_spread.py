@@ -52,8 +52,8 @@ class BoxSpread:
             [choose_maximizer(pair[k]) for pair in problems] for k in (0, 1)
         ]
         roots = sum(search.root_work for side in self._sides for search in side)
+        #: The work of preparing the searches.
         self.setup_work = setup_work(len(pairs), len(box.columns)) + roots
-        """The work of preparing the searches."""
 
     @property
     def enclosure(self) -> Enclosure:

@@ -141,8 +141,8 @@ class Exponential:
 
     weight: Fraction
     exponent: Fraction
+    #: Rounded up.
     cumulants: Fraction
-    """Rounded up."""
 
     def at(self, budget: Fraction, delta: Fraction) -> Decimal:
         """Return b = δ w e^(λ budget - cumulants)."""

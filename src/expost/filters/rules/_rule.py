@@ -21,11 +21,11 @@ from expost.queries import Query
 
 __all__ = ["UNAFFORDABLE", "Amount", "Rule", "Total", "rounded_up"]
 
+#: An exact sum of doubles; a float only if it is infinite.
 Amount = Fraction | float
-"""An exact sum of doubles; a float only if it is infinite."""
 
+#: The cost of queries that fit into no budget.
 UNAFFORDABLE = Enclosure(math.inf, math.inf)
-"""The cost of queries that fit into no budget."""
 
 
 @dataclass(frozen=True, slots=True)

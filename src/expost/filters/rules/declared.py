@@ -35,8 +35,8 @@ __all__ = ["Declared"]
 _MOST_QUERIES = 100_000
 _MOST_OUTCOMES = 1_000_000
 
+#: Pairs of an epsilon and the most queries of it, ordered by epsilon.
 Plan = tuple[tuple[Fraction, int], ...]
-"""Pairs of an epsilon and the most queries of it, ordered by epsilon."""
 
 # Far above the relative error of a chain of that many operations with 50 digits each.
 _SLIP = Decimal("1e-40")

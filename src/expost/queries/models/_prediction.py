@@ -41,10 +41,10 @@ class ModelPrediction:
 
     kind: Literal["linear", "logistic", "probit"]
     score: Affine
+    #: The name of the model.
     name: str
-    """The name of the model."""
+    #: The argument that has the model, for errors.
     argument: str = "model"
-    """The argument that has the model, for errors."""
 
     def query(
         self,
@@ -203,8 +203,8 @@ class Affine:
         return Affine(weights, factor * self.constant)
 
 
+#: The output columns of a step, as functions of its input columns.
 AffineMap = Sequence[Affine]
-"""The output columns of a step, as functions of its input columns."""
 
 
 def single_column(source: Input) -> Affine:

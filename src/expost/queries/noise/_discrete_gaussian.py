@@ -28,11 +28,11 @@ __all__ = [
     "smallest_sigma",
 ]
 
+#: The most steps between a value and the response that is farthest from it.
 LARGEST_REACH = 200_000
-"""The most steps between a value and the response that is farthest from it."""
 
+#: How far the logarithm of a probability can be from that of a real discrete Gaussian.
 ROUNDING = Fraction(1, 2**40)
-"""How far the logarithm of a probability can be from that of a real discrete Gaussian."""
 
 # Noise beyond this many deviations, of a probability below 1e-18, counts as the last step.
 _DEVIATIONS = 9

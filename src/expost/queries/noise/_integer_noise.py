@@ -252,10 +252,10 @@ class OnGrid(Query):
     range: Ends
     grid: Fraction
 
+    #: The lower end, in steps of the grid.
     first: int = field(init=False)
-    """The lower end, in steps of the grid."""
+    #: The count of steps between the ends.
     cells: int = field(init=False)
-    """The count of steps between the ends."""
 
     def __post_init__(self) -> None:
         with at("grid"):

@@ -33,8 +33,8 @@ __all__ = [
     "check_within",
 ]
 
+#: The lower and the upper end of a range.
 Ends = tuple[int | float, int | float]
-"""The lower and the upper end of a range."""
 
 Doubles = TypeVar("Doubles", float, NDArray[np.float64])
 
@@ -81,8 +81,8 @@ class AlignedScore(ABC):
 
     weights: tuple[float, ...]
     intercept: float
+    #: The largest absolute value of each coordinate.
     reach: Sequence[float]
-    """The largest absolute value of each coordinate."""
 
     def __init__(
         self,

@@ -99,8 +99,8 @@ def read_range(range: Sequence[float]) -> Ends:
     return ends[0], ends[1]
 
 
+#: A function from scores to shares, elementwise.
 Curve = Callable[..., NDArray[np.float64]]
-"""A function from scores to shares, elementwise."""
 
 
 class OneBitOnSet(TableLikelihood):

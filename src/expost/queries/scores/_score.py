@@ -27,8 +27,8 @@ __all__ = ["AffineScore", "WeightsLike", "read_score", "score_from_fields", "wei
 
 _CATEGORIES = 4
 
+#: The weight of a coordinate, or of each of its categories.
 Weight = float | dict[str, float]
-"""The weight of a coordinate, or of each of its categories."""
 
 WeightLike = float | Mapping[str, float]
 WeightsLike = Mapping[str, WeightLike] | Mapping[str, float] | Sequence[WeightLike]

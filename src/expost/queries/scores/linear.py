@@ -42,8 +42,8 @@ class Linear(QueryWithEpsilon):
 
     kind: ClassVar[str] = "linear"
     score: AffineScore
+    #: None means the exact range of the score on the domain, rounded outward.
     range: Ends | None
-    """None means the exact range of the score on the domain, rounded outward."""
     clip: bool
     epsilon: Fraction
 

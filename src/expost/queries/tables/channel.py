@@ -37,8 +37,8 @@ class Channel(Query):
     weights: Weights
     denominator: int
     delta: Fraction = Fraction(0)
+    #: The class of each value, if there is a row per class and not one per value.
     of: NDArray[np.intp] | None = None
-    """The class of each value, if there is a row per class and not one per value."""
     cap: Fraction | None = None
     question: str | None = None
 

@@ -47,8 +47,8 @@ class ExponentialMechanism(QueryWithEpsilon):
 
     kind: ClassVar[str] = "exponential_mechanism"
     responses: tuple[Scalar, ...]
+    #: A row per value, a column per response.
     utility: Utility
-    """A row per value, a column per response."""
     sensitivity: Fraction
     epsilon: Fraction
 
@@ -106,8 +106,8 @@ class UtilityLevels:
     """The distinct distances of utilities below the largest utility of their value."""
 
     below: tuple[Fraction, ...]
+    #: The index of the distance, for each response of each value.
     rows: tuple[tuple[int, ...], ...]
-    """The index of the distance, for each response of each value."""
 
     @classmethod
     def of(cls, utility: Utility) -> UtilityLevels:

@@ -25,8 +25,8 @@ __all__ = ["SURVEY_DESIGNS", "crosswise", "forced_response", "unrelated_question
 SURVEY_DESIGNS = ("warner", "forced_response", "crosswise", "unrelated_question")
 
 _STEP = Fraction(1, 10**9)
+#: More than what sixty digits of an exponential may be off.
 _BELOW = 1 - Fraction(1, 10**50)
-"""More than what sixty digits of an exponential may be off."""
 
 
 def warner(

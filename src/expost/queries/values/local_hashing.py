@@ -29,8 +29,8 @@ __all__ = ["LocalHashing", "local_hashing"]
 class BucketHash:
     """A hash from values to buckets: part of the query, and so public."""
 
+    #: Hexadecimal digits.
     seed: str
-    """Hexadecimal digits."""
     buckets: int
 
     def __post_init__(self) -> None:

@@ -37,10 +37,10 @@ _HERE = Path(__file__).parent
 _SUM = hashlib.sha256().digest_size
 
 _WORD, _RECORD, _POOL = ([ctypes.c_int64] * count for count in (1, 2, 3))
+#: What C passes for an argument; for any other type, the addresses of a block and its layout.
 _C_TYPES: dict[Any, list[Any]] = {
     int: _WORD, bool: _WORD, float: [ctypes.c_double], NodePool: _POOL,
 }  # fmt: skip
-"""What C passes for an argument; for any other type, the addresses of a block and its layout."""
 
 
 class JitKernel(partial[Any]):

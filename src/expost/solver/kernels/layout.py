@@ -81,8 +81,8 @@ class BoxProblem(NamedTuple):
 
     facts: Annotated[Floats, FACTS]
     link: IntPerTerm
+    #: Which row of the grid a term uses.
     table: IntPerTerm
-    """Which row of the grid a term uses."""
     sizes: Annotated[Ints, "tables"]
     par: Annotated[Floats, "n", PARAMETERS]
     grid: Annotated[Floats, "tables", "width"]
@@ -93,13 +93,13 @@ class BoxProblem(NamedTuple):
     lo: PerCoordinate
     hi: PerCoordinate
     A: Annotated[Floats, "n", "d"]
+    #: The rounding of m·ψ, in units of roundoff.
     error: PerTerm
-    """The rounding of m·ψ, in units of roundoff."""
+    #: How far a computed score can be from the real one, for any point of the box.
     slack: PerTerm
-    """How far a computed score can be from the real one, for any point of the box."""
     tau: PerTerm
+    #: A slope, per variable, that stands for leaving its interval.
     wall: PerVariable
-    """A slope, per variable, that stands for leaving its interval."""
 
 
 class Links(NamedTuple):
@@ -130,15 +130,15 @@ class Workspace(NamedTuple):
     beta: PerTerm
     centre: PerCoordinate
     middle: PerTerm
+    #: Where a parabola that touches a term in the middle comes nearest to it again.
     second_contact: PerTerm
-    """Where a parabola that touches a term in the middle comes nearest to it again."""
     D: PerCoordinate
     M: Annotated[Floats, "d", "d"]
     F: Annotated[Floats, "d", "d"]
     scale: PerCoordinate
     focus: Annotated[Floats, "n", 3]
+    #: Gains of splits at each score per unit of gap, below and above, summed and counted.
     split_gains: Annotated[Floats, "n", 4]
-    """Gains of splits at each score per unit of gap, below and above, summed and counted."""
     knot: Annotated[Floats, "n + d", KNOTS]
     rise: Annotated[Floats, "n + d", KNOTS]
     tab: Annotated[Floats, "n", "d + 1"]
@@ -186,8 +186,8 @@ class Frontier(NamedTuple):
 
     status: Annotated[Floats, 6]
     counts: Annotated[Ints, 8]
+    #: The point with the best value.
     point: PerCoordinate
-    """The point with the best value."""
     bounds: Annotated[Floats, "room"]
     levels: Annotated[Ints, "room"]
     slots: Annotated[Ints, "room"]
@@ -256,8 +256,8 @@ class Layout:
             start, self.size = self.size, self.size + math.prod(shape)
             self.spans[field.name] = slice(start, self.size), field.type, tuple(shape)
         self._directory = np.array(rows, dtype=np.int64)
+        #: The address of a table for compiled code: offset, length and width of every field.
         self.address = _address(self._directory)
-        """The address of a table for compiled code: offset, length and width of every field."""
 
     def views(self, words: Floats) -> Any:
         """Return views of all fields of a block."""
@@ -285,8 +285,8 @@ class PackedRecord(Generic[T]):
     def __init__(self, layout: Layout, words: Floats | None = None) -> None:
         self.layout = layout
         self.words = np.zeros(layout.size) if words is None else words
+        #: The addresses of the block and of its layout.
         self.reference = _address(self.words), layout.address
-        """The addresses of the block and of its layout."""
 
     @cached_property
     def views(self) -> T:
@@ -302,8 +302,8 @@ class PackedRecord(Generic[T]):
 class PackedProblem(PackedRecord[BoxProblem]):
     """A problem as one block."""
 
+    #: The count of terms, and of coordinates.
     shape: tuple[int, ...]
-    """The count of terms, and of coordinates."""
 
     def __init__(self, layout: Layout, links: Floats, *inputs: Floats) -> None:
         """Copy the inputs; the fields from ``error`` on, which follow from them, are zero.
