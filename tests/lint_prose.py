@@ -45,6 +45,7 @@ _FENCE = re.compile(r"^ *(```+|:::+|\$\$).*?^ *\1", re.MULTILINE | re.DOTALL)
 _SPAN = re.compile(r"``.+?``|`[^`]+`|\$[^$]+\$", re.DOTALL)
 _LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
 _END = re.compile(r"(?<=[.!?])[)\]”*_]*\s+")
+_COMMENTS = re.compile(r"(?:^ *#:? .*\n)+", re.MULTILINE)
 _ITEM = re.compile(r"\s*(?:[-*+:]|\d+\.) ")
 
 
@@ -94,7 +95,10 @@ def passages_of_page(text: str) -> Iterator[Passage]:
 
 
 def passages_of_module(source: str) -> Iterator[Passage]:
-    """Yield the paragraphs of docstrings, messages and other strings that contain a space."""
+    """Yield the paragraphs of docstrings, messages, comments and other strings with a space."""
+    for block in _COMMENTS.finditer(source):
+        text = re.sub(r"^ *#:? ", "", block[0], flags=re.MULTILINE)
+        yield Passage(source.count("\n", 0, block.start()) + 1, text)
     tree = ast.parse(source)
     formatted = [node for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)]
     pieces = {id(piece) for node in formatted for piece in node.values}

@@ -42,9 +42,13 @@ def test_code_titles_and_questions_are_left_alone(tmp_path: Path) -> None:
 
 
 def test_messages_and_docstrings_are_read_too(tmp_path: Path) -> None:
-    text = '"""What was asked is here.\n\nIt is anew."""\n\nprint(f"{1} is written over")\n'
+    text = (
+        '"""What was asked is here.\n\nIt is anew."""\n\nprint(f"{1} is written over")\n'
+        "# At hand.\n"
+    )
     assert complaints(tmp_path, "src/expost/module.py", text) == [
         "src/expost/module.py:1: a clause is the subject: What was asked is here. …",
         "src/expost/module.py:3: 'anew'; say again, or from scratch",
         "src/expost/module.py:5: 'written over'; say overwritten",
+        "src/expost/module.py:6: 'At hand'; say available",
     ]

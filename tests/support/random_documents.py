@@ -612,11 +612,23 @@ FAMILIES: dict[str, tuple[Callable[[Random, Part], Query], Callable[[Part], bool
 }
 """How a query of each family is drawn, and on which parts of a domain there is one."""
 FAMILIES_WITH_DELTA = ("channel with a delta", "gaussian")
-DEVICE_FAMILIES = tuple(
-    family
-    for family in FAMILIES
-    if family not in (*FAMILIES_WITH_DELTA, "probit", "duchi", "laplace", "piecewise")
+DEVICE_FAMILIES = (
+    "randomized_response",
+    "unary_encoding",
+    "subset_selection",
+    "local_hashing",
+    "hadamard_response",
+    "exponential_mechanism",
+    "perturbation",
+    "channel",
+    "channel of classes",
+    "geometric",
+    "linear",
+    "linear with a clip",
+    "linear to its extremes",
+    "logistic",
 )
+"""Those that device.py knows."""
 
 
 def _families_of(part: Part, families: Sequence[str]) -> list[str]:

@@ -376,7 +376,7 @@ class Audit(ResultTable):
             budgets_per_bar = math.ceil(most / (_MOST_BINS * budget))
             width = budgets_per_bar * budget / math.ceil(_BINS * budget / most)
             edges = width * np.arange(math.ceil(most / width * (1 - _EDGE_TOLERANCE)) + 1)
-        # What is at an edge, such as a budget that is used up, is not above it.
+        # A loss at an edge, such as a budget that is used up, is not above it.
         counts, _ = np.histogram(finite, bins=edges * (1 + _EDGE_TOLERANCE) if beside else edges)
         return Histogram(tuple(edges.tolist()), tuple(counts.tolist()), len(amounts) - len(finite))
 

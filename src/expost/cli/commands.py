@@ -77,7 +77,7 @@ class _Patient(io.FileIO):
             try:
                 return super().write(data)
             except OSError as error:
-                # What is still buffered comes here again when the program ends.
+                # Buffered output comes here again when the program ends.
                 self.lost = True
                 if not isinstance(error, BrokenPipeError):
                     raise

@@ -13,8 +13,8 @@ __all__ = ["main"]
 
 def main() -> None:
     """Run the command line. Any error is one line on standard error, and an exit code."""
-    # Threads of NumPy's linear algebra wait for work in a loop at first, and at the start there is
-    # none: a tenth of a second of processor time, a third of a short command. So they sleep.
+    # Threads of NumPy's linear algebra wait for work in a loop at first, and there is none yet. The
+    # loop would cost a tenth of a second, a third of a short command, so they sleep.
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
     try:
         from expost.cli.commands import run

@@ -654,7 +654,7 @@ def worst_over_columns(columns: Iterable[list[int]]) -> Worst:
 
 def table_likelihood(labels: Sequence[Scalar], columns: Sequence[list[int]]) -> Likelihood:
     """Return a likelihood of a few responses, with a column of weights for each."""
-    # What no value can give is no response.
+    # A label that no value can give is no response.
     possible = {label: column for label, column in zip(labels, columns, strict=True) if any(column)}
 
     def draw(index: int, uniform: int) -> Value:

@@ -20,7 +20,7 @@ from expost.files.regular import LARGEST, open_regular
 __all__ = ["create", "lock_file", "replace", "resolve_path", "save", "sync_directory", "write_at"]
 
 _PATIENCE = 1.0
-# Not for ever, in case that a disk numbers its files anew each time it is asked.
+# A limit, in case a disk gives its files new numbers each time.
 _MOST_TRIES = 10_000
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
@@ -54,7 +54,7 @@ def replace(
         old = target.stat() if target.exists() else None
         if old is not None and not (stat.S_ISREG(old.st_mode) or stat.S_ISDIR(old.st_mode)):
             raise InvalidInput("cannot be replaced: not a regular file")
-        # What is not recorded yet is for nobody else to read, whoever may read the file itself.
+        # Only the owner may read a new exchange before it is recorded.
         create = partial(os.open, mode=0o666 if old is None else 0o600)
         with open(temporary, "xb", opener=create) as file:
             if held is not None:

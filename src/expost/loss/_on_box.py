@@ -184,7 +184,7 @@ def _in_groups(terms: Terms, box: Box, size: int, effort: Effort) -> Parts:
     Return no groups if the work is used up before all of them are searched.
     """
     term_list = list(terms.elements())
-    # What was answered very often fills many groups, which are all alike.
+    # A response that was given very often fills many groups, which are all alike.
     groups = Counter(
         tuple(term_list[start : start + size]) for start in range(0, len(term_list), size)
     )

@@ -211,7 +211,7 @@ def replay_with_effort(
     if filter_ is None:
         return Replay(None, None, loss, peak, None, odometer, peak_exchange)
     if respected and filter_.pure:
-        # What was accepted ended within the budget, wherever the searches for a report stop.
+        # Accepted exchanges end within the budget, even if the searches for a report stop early.
         loss, peak = filter_.capped(loss), filter_.capped(peak)
     peak = Enclosure(max(peak.lower, loss.lower), peak.upper)
     # A loss above the budget on the way broke it, even where no single decision is known.

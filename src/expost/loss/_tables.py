@@ -29,7 +29,7 @@ __all__ = ["ExactResponseTable", "ResponseTable"]
 # So few are not sorted into classes first.
 _SMALL_BATCH = 8
 
-# Classes are numbered anew before their numbers could be larger than an integer holds.
+# Classes are renumbered before their numbers could be larger than an integer holds.
 _LARGE = 1 << 62
 
 

@@ -222,7 +222,7 @@ class _ProofTree(SearchTree):
                 at = math.ldexp(point, frame.exponents[v - n])
                 yield CoordinateSplit(frame.columns[v - n], at)
             else:
-                # What is below for the negative of a form is above.
+                # Below for the negative of a form is above for the form.
                 waiting += node.halves[:: -frame.sign]
                 yield ScoreSplit(v, frame.sign * point)
 

@@ -1417,7 +1417,7 @@ def bound_of_leaf(
         total += top(term.curve, m, lam[i], q[i], middle, *ends[i], leaf["tangents"][i])
         total += lam[i] * term.c
     for option in options:
-        # D/2 (x - x̂)², but for D/2 x̂² from above, which stays where a category is 0.
+        # D/2 (x - x̂)², except for D/2 x̂² from above, which stays where a category is 0.
         total += max(slopes[j] * x + diagonal[j] * x * (x - 2 * centre[j]) / 2 for j, x in option)
     return total
 

@@ -277,7 +277,7 @@ class _HistoryOnDisk(History):
             return
         if not complete.startswith(self._read_bytes):
             raise InvalidInput("the file no longer continues what this session has read")
-        # Whoever added them may have been killed before they were on the disk.
+        # The process that added them may have been killed before they were on the disk.
         os.fsync(self._held.fileno())
         sync_directory(self._path.parent)
         try:

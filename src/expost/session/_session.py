@@ -165,7 +165,7 @@ class Session:
         check_source(source)
         expect(effort, Effort | None, "an Effort", "effort")
         self._filter = filter
-        # What was answered before the session began may have been released without any filter.
+        # Exchanges from before the session may have been released without any filter.
         self._obeyed = filter.pure and not len(transcript)
         self._odometer = Odometer(transcript, effort=effort)
         self._lock = threading.Lock()

@@ -118,7 +118,7 @@ def _columns(results: Any, domain: Domain) -> tuple[list[Fraction], Fraction, li
     constant = model.data.const_idx
     intercept = Fraction(0)
     if constant is not None and not (named and names[constant] in (domain.names or ())):
-        # What is the same for everybody is not always 1.
+        # A constant column is not always 1.
         intercept = weights.pop(constant) * Fraction(float(model.exog[0, constant]))
         del names[constant]
     return weights, intercept, names if named else None
