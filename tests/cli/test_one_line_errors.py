@@ -103,6 +103,10 @@ def _write_queries_and_tables() -> None:
     about = {name: QUERY.about(name) for name in ("smokes", "region")}
     xp.audits.save_queries(record, about, "record_queries.json")
     write("record.csv", "subject,query,response\nann,smokes,no\nann,region,north\n")
+    worked = {"worked": QUERY.about("hours")}
+    hours = xp.Attributes(hours=[0, 4, 8], sex=["f", "m"])
+    xp.audits.save_queries(hours, worked, "number_queries.json")
+    write("numbers.csv", "subject,query,response\nann,worked,4\nbob,worked,8\n")
     write("log.csv", "subject,order,query,response\nann,1,smokes,no\n")
     write("people.csv", "subject,sex,weight\nann,f,2\nbob,m,-1\n")
     write("twice.csv", "subject,sex\nann,f\nbob,m\nann,f\n")
@@ -600,6 +604,27 @@ ERRORS = [
         "estimate box_answers.csv --queries box_queries.json --share 'age >= 1'",
         "--share: the domain is a box, whose values cannot be listed; --mean ID estimates the "
         "mean of a score, --about NAME the shares of a coordinate with categories",
+    ),
+    (
+        "estimate record.csv --queries record_queries.json --share 'size > 3'",
+        "--share: statement column 1: unknown name 'size'; known: smokes, region",
+    ),
+    (
+        "estimate numbers.csv --queries number_queries.json --mean hours --about sex",
+        "--about: --mean names its attributes; leave it out",
+    ),
+    (
+        "estimate numbers.csv --queries number_queries.json --mean worked",
+        "--mean: randomized_response is not about a score, so it has no mean; --mean hours, or "
+        "leave out --mean for the shares of its values",
+    ),
+    (
+        "estimate numbers.csv --queries number_queries.json --mean hour",
+        "--mean: unknown query 'hour'; did you mean 'hours'?",
+    ),
+    (
+        "estimate numbers.csv --queries number_queries.json --share 'sex == \"f\"'",
+        "--share: no query is about 'sex'; the queries are about hours",
     ),
     (
         "estimate record.csv --queries record_queries.json --mean region",

@@ -153,6 +153,12 @@ def command(
         unbiased = naive or (key is not None and not likelihood)
         if key is not None and unbiased and (about is not None or step is not None):
             raise InvalidInput("the query of --mean names its attributes; leave it out", "--about")
+        option_of = ABOUT_OPTIONS
+        if quantity is not None and quantity.about is not None:
+            goal = "--share" if mean is None else "--mean"
+            if about is not None:
+                raise InvalidInput(f"{goal} names its attributes; leave it out", "--about")
+            option_of = {**ABOUT_OPTIONS, "about": goal, "--about": goal}
         if weight is not None and (unbiased or support is not None):
             instead = "leave out --frequencies" if naive else "add --likelihood, on a finite domain"
             raise InvalidInput(f"only estimates by likelihood have weights; {instead}", "--weight")
@@ -162,12 +168,12 @@ def command(
         options: dict[str, Any] = {"confidence": confidence, "repetitions": repetitions}
         options |= {"seed": seed, "progress": line.counts("repetitions")}
         target = None
-        if naive or not unbiased:
-            names = None if about is None else read_attributes(about)
-            if quantity is not None and quantity.about is not None:
-                names, step = quantity.about
-            target = find_attributes(answers, names, step, key=key)
-        with option_names(ABOUT_OPTIONS):
+        with option_names(option_of):
+            if naive or not unbiased:
+                names = None if about is None else read_attributes(about)
+                if quantity is not None and quantity.about is not None:
+                    names, step = quantity.about
+                target = find_attributes(answers, names, step, key=key)
             if naive:
                 if target is not None:
                     names, at_step = target

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from expost.answers import Answers, no_such_query
+from expost.answers import Answers
 from expost.domains import Attributes, Box, Domain, FiniteSet, join_names
-from expost.errors import InvalidInput, at
+from expost.errors import InvalidInput, at, unknown_name
 from expost.estimation._support import query_scores
 from expost.estimation._validity import ChosenAttributes
 from expost.knowledge import Statement
+from expost.queries import About
 from expost.report._formatting import query_in_words
 
 __all__ = ["Quantity", "find_mean", "mean_of_query", "share_of_statement"]
@@ -69,24 +70,29 @@ def find_mean(answers: Answers, name: str, step: int | None, hint: str = "") -> 
     A query with a score comes before an attribute of the same name. ``hint`` ends the error about
     an unknown name.
     """
+    numeric = {other: found for other in answers.domain.called("value")
+               if (found := _numbers_named(answers.domain, other))}  # fmt: skip
     with at("--mean"):
-        no_mean: InvalidInput | None = None
+        no_score = None
         if name in answers.queries:
             try:
                 return mean_of_query(answers, name)
             except InvalidInput as error:
                 if error.location:
                     raise
-                no_mean = error
-        numbers = _numbers_named(answers.domain, name)
-        if numbers is not None:
+                no_score = error.reason
+        if name in numeric:
+            numbers = numeric[name]
             about = ((name,), step) if isinstance(answers.domain, Attributes) else None
-            ends = float(min(numbers)), float(max(numbers))
+            ends = min(numbers), max(numbers)
             return Quantity(f"mean of {name}", name, "mean", lambda _values: numbers, ends, about)
-        if no_mean is not None:
-            reason = f"{no_mean.reason}; leave out --mean for the shares of its values"
-            raise InvalidInput(reason)
-        raise InvalidInput(no_such_query(name, answers.queries).reason + hint)
+        if no_score is None:
+            raise InvalidInput(unknown_name("query", name, [*answers.queries, *numeric]) + hint)
+        query = answers.queries[name]
+        asked = query.names if isinstance(query, About) else answers.domain.called("value")
+        names = [other for other in asked if other in numeric]
+        instead = f"--mean {names[0]}, or leave out" if names else "leave out"
+        raise InvalidInput(f"{no_score}; {instead} --mean for the shares of its values")
 
 
 def mean_of_query(answers: Answers, key: str) -> Quantity:
@@ -102,16 +108,14 @@ def mean_of_query(answers: Answers, key: str) -> Quantity:
     return Quantity(f"mean of {key}", of, "mean", scores, (low, high), query=key)
 
 
-def _numbers_named(domain: Domain, name: str) -> list[float] | None:
-    """Return the numbers that a name stands for, one per value; None if there are none."""
-    values: Any
+def _numbers_named(domain: Domain, name: str) -> list[float]:
+    """Return the numbers that a name stands for, one per value; none if they are no numbers."""
+    values: Any = []
     if isinstance(domain, Attributes):
-        values = domain[name].values.values if name in domain.names else []
-    elif isinstance(domain, FiniteSet) and name in domain.called("value"):
+        values = domain[name].values.values
+    elif isinstance(domain, FiniteSet):
         index = domain.called("value").index(name)
         rows: Any = domain.values
         values = rows if domain.names is None else [row[index] for row in rows]
-    else:
-        values = []
     are_numbers = all(isinstance(value, (int, float, np.number)) for value in values)
-    return [float(value) for value in values] if len(values) and are_numbers else None
+    return [float(value) for value in values] if are_numbers else []
