@@ -10,7 +10,7 @@ UV_VERSION := 0.13.7
 BIN := .venv/bin
 SYNC := sync --quiet --locked --all-extras --inexact --compile-bytecode
 
-.PHONY: setup demo test quick slow-tests test-browser test-wheel test-spark hunt torture check format bench coverage docs clean
+.PHONY: setup demo test quick slow-tests test-browser test-wheel test-spark test-r hunt torture check format bench coverage docs clean
 
 setup: .venv/.installed .venv/.compiled
 
@@ -62,6 +62,10 @@ test-wheel: setup
 
 test-spark: setup
 	@UV="$(or $(UV),$(abspath $(BIN))/uv)" $(BIN)/python tests/on_spark.py
+
+# With R from the system: apt-get install r-base-core r-cran-ggplot2 r-cran-jsonlite
+test-r: setup
+	@EXPOST_R=1 $(BIN)/pytest -q tests/documentation/test_docs.py -k how-to/r.md
 
 hunt: setup
 	@$(BIN)/python tests/hunt.py $(if $(MODE),--mode $(MODE)) $(SEED)

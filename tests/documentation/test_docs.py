@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import itertools
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -73,10 +74,17 @@ class Reader:
         self.page, self.run = page, run
         self.names: dict[str, Any] = {}
         self.code = 0
+        self.r_code = ""
 
     def follow(self) -> None:
+        printed = ""
         for language, body, file in fences(self.page):
-            if file:
+            if language == "r":
+                printed = self.r(body)
+            elif language == "text" and printed:
+                assert_same(body, printed, "R")
+                printed = ""
+            elif file:
                 Path(file).write_text(body, encoding="utf-8")
                 Path(file).chmod(0o600)  # as the pages say of a secret
             elif language == "pycon":
@@ -92,6 +100,19 @@ class Reader:
         runner = doctest.DocTestRunner(optionflags=FLAGS)
         result = runner.run(test, out=report.append, clear_globs=False)
         assert result.failed == 0, "".join(report)
+
+    def r(self, source: str) -> str:
+        """Run R, after the code above it on the page; return what this part prints."""
+        mark = "-- from here --"
+        Path("page.R").write_text(f'{self.r_code}cat("{mark}\\n")\n{source}', encoding="utf-8")
+        self.r_code += source
+        programs = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+        done = subprocess.run(
+            ["Rscript", "page.R"], capture_output=True, text=True, check=False,
+            env={**os.environ, "PATH": programs},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return done.stdout.partition(f"{mark}\n")[2]
 
     def command(self, line: str, shown: str) -> None:
         program, *arguments = shlex.split(line.replace("\\\n", ""))
@@ -149,6 +170,8 @@ def assert_same(shown: str, printed: str, line: str) -> None:
 def test_whoever_follows_a_page_gets_what_it_says(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
 ) -> None:
+    if blocks(page, "r") and "EXPOST_R" not in os.environ:
+        pytest.skip("needs R: make test-r follows this page")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("expost.queries.FAMILIES", FAMILIES.copy())  # a page may add to them
     monkeypatch.setattr("expost.filters.FILTERS", FILTERS.copy())
