@@ -206,7 +206,7 @@ def write_csv(columns: Mapping[str, Sequence[Any]], path: Path) -> None:
 
 
 def _cell(entry: Any) -> Any:
-    """Return a cell that no spreadsheet takes for a formula; truth as R and spreadsheets write it."""
+    """Return a cell that no spreadsheet takes for a formula; truth is TRUE in R too."""
     if isinstance(entry, bool):
         return str(entry).upper()
     return f"'{entry}" if isinstance(entry, str) and entry.startswith(_FORMULAS) else entry
