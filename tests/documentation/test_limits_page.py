@@ -76,6 +76,7 @@ ENFORCED = {
     "patterns of responses × (different values + 20)²": (
         "estimation._observations._MOST_STEP_PRODUCTS"
     ),
+    "groups of `estimate --by`": "answers._covariates._MOST_GROUPS",
     "different queries that `compare` takes": "report._comparison._MOST_DIFFERENT",
     "different responses on a box that `certify` takes": "proof._certificates._MOST_DIFFERENT",
     "responses × values of `loss --many`, for each megabyte of its files": (

@@ -57,6 +57,9 @@ def test_whole_weights_with_their_effective_size_are_repeated_subjects() -> None
     expected = (share - (1 - TRUTH)) / (2 * TRUTH - 1)
     assert weighted.probabilities[1] == pytest.approx(expected, abs=1e-5)
     effective = weights.sum() ** 2 / (weights**2).sum()
+    assert weighted.effective_sample_size == pytest.approx(effective)
+    assert f"effective sample size: {effective:.0f}\n" in repr(weighted)
+    assert "effective" not in repr(repeated)
     ratio = weighted.intervals().standard_error[1] / repeated.intervals().standard_error[1]
     assert ratio == pytest.approx(np.sqrt(weights.sum() / effective), rel=0.03)
 

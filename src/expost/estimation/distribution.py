@@ -90,6 +90,8 @@ class Distribution(ResultTable):
     """
     model: str | None
     """A description of the finer support on which it was estimated; None if there is none."""
+    weighted: bool
+    """Whether subjects have survey weights."""
     _mixture: EstimatedMixture = field(repr=False)
     _value_index: NDArray[np.intp] = field(repr=False)
     """The index of the value that each point of the support belongs to."""
@@ -99,14 +101,20 @@ class Distribution(ResultTable):
         """How many subjects gave the responses."""
         return self.provenance.subjects
 
+    @property
+    def effective_sample_size(self) -> float:
+        """How many subjects of equal weight count as much as these, by Kish."""
+        return float(self._mixture.observations.counts.sum())
+
     def _view(self) -> View:
-        size = len(self.domain)
+        size, effective = len(self.domain), f"{self.effective_sample_size:,.0f}"
         return View(
             f"Distribution({size:,} values, {format_count(self.subjects, 'subject')})",
             {
                 "gap": f"{self.gap:.1e} nats at most",
                 "intervals": "from .intervals()",
                 **({} if self.model is None else {"model": self.model}),
+                **({"effective sample size": effective} if self.weighted else {}),
                 **self.provenance.facts(),
             },
             (*value_heads(self.domain, _ESTIMATES), *_ESTIMATES),
@@ -272,7 +280,7 @@ def estimate_distribution(
     mixture = estimate_mixture(
         observations, query_likelihoods, gap=gap, steps=steps, progress=progress
     )
-    return _distribution(estimand, mixture, provenance)
+    return _distribution(estimand, mixture, provenance, weighted=weights is not None)
 
 
 def _limits(gap: Any, steps: Any) -> tuple[float, int]:
@@ -285,7 +293,11 @@ def _limits(gap: Any, steps: Any) -> tuple[float, int]:
 
 
 def _distribution(
-    estimand: Estimand, mixture: EstimatedMixture, provenance: Provenance
+    estimand: Estimand,
+    mixture: EstimatedMixture,
+    provenance: Provenance,
+    *,
+    weighted: bool = False,
 ) -> Distribution:
     """Sum the probabilities of a mixture by value."""
     value_count = len(estimand.domain)
@@ -304,6 +316,7 @@ def _distribution(
         identified,
         groups,
         estimand.model,
+        weighted,
         mixture,
         estimand.value_index,
     )

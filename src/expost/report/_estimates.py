@@ -31,7 +31,6 @@ from expost.estimation._validity import (
     exchange_counts,
     lacks_deciding_answers,
 )
-from expost.estimation._weights import read_weights
 from expost.estimation.frequencies import LIKELIHOOD_HINT
 from expost.files.canonical import plain_tree
 from expost.filters import Filter
@@ -245,8 +244,7 @@ def report_likelihood(
         name, range_ = quantity.name, quantity.range
         intervals = likeliest.intervals(quantity.scores(likeliest.domain), **options)
         rows = _name_row(intervals, quantity)
-    effective = None if weights is None else float(read_weights(answers, weights).sum())
-    report = _report(answers, name, likeliest, intervals, rows, range_, effective)
+    report = _report(answers, name, likeliest, intervals, rows, range_)
     advice = () if all(row.identified for row in rows) else advise(answers, chosen, likeliest)
     other_methods = _BY_FREQUENCIES if quantity is None else _BY_MEAN if quantity.query else ""
     return replace(report, advice=tuple(advice), other_method=other_methods)
@@ -310,11 +308,11 @@ def _report(
     intervals: Intervals,
     rows: tuple[EstimateRow, ...],
     range_: tuple[float, float],
-    effective: float | None = None,
 ) -> EstimateReport:
     """Report an estimate from the likeliest distribution, with its doubts."""
     bias = _warn_of_missing_answers(answers)
     doubts = [] if bias is None else [bias]
+    effective = likeliest.effective_sample_size if likeliest.weighted else None
     if effective is not None and effective < _FEWEST_SUBJECTS <= len(answers):
         doubts.append(f"The weighted subjects count as {effective:.3g}: too few for intervals.")
     if len(answers) < _FEWEST_SUBJECTS:
