@@ -767,6 +767,7 @@ ERRORS = [
         "ledger reserve study.db --query smokes --subject zed",
         "--subject zed: no subject 'zed' in this ledger",
     ),
+    ("ledger saturating study.db --question smokes", "Missing option '--cap'."),
     (
         "ledger sync study.db nowhere.jsonl",
         "nowhere.jsonl: cannot be read: No such file or directory",

@@ -296,7 +296,10 @@ ESTIMATE = xp.estimation.estimate_distribution([(RANDOMIZED, 1)], domain=DOMAIN)
 @pytest.mark.parametrize(
     ("call", "reason"),
     [
-        (lambda: xp.estimation.estimate_distribution([], domain=DOMAIN), "answers: there are none"),
+        (
+            lambda: xp.estimation.estimate_distribution([], domain=DOMAIN),
+            "answers: must not be empty",
+        ),
         (
             lambda: xp.estimation.estimate_distribution([(RANDOMIZED, 1)]),
             "domain: must be a FiniteSet",
@@ -338,7 +341,7 @@ def test_bad_input_gets_one_clear_line(call: Any, reason: str) -> None:
 
 def test_too_many_values_are_refused_by_a_line() -> None:
     pairs = [(xp.randomized_response(epsilon=1), 3)] * 10
-    with pytest.raises(xp.InvalidInput, match="domain: there are 1,501 values; at most 1,500"):
+    with pytest.raises(xp.InvalidInput, match="domain: has 1,501 values; at most 1,500"):
         xp.estimation.estimate_distribution(pairs, domain=xp.FiniteSet(range(1501)))
 
 

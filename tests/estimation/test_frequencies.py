@@ -209,7 +209,7 @@ RANDOMIZED = xp.randomized_response(epsilon=1)
 @pytest.mark.parametrize(
     ("answers", "options", "reason"),
     [
-        ([], {"domain": DOMAIN}, "answers: there are none"),
+        ([], {"domain": DOMAIN}, "answers: must not be empty"),
         (None, {"domain": DOMAIN}, "answers: must be Answers(domain, queries, table), or pairs"),
         ([0, 1], {"domain": DOMAIN}, "answers: must be Answers"),
         ([(0, 1)], {"domain": DOMAIN}, "answers: must be Answers"),

@@ -158,7 +158,7 @@ QUERIED = xp.Answers(
 @pytest.mark.parametrize(
     ("arguments", "options", "reason"),
     [
-        (([], ONE_BIT), {"domain": DOMAIN}, "answers: there are none"),
+        (([], ONE_BIT), {"domain": DOMAIN}, "answers: must not be empty"),
         (("01", ONE_BIT), {"domain": DOMAIN}, "answers: must be a list"),
         (
             ([0], ONE_BIT),

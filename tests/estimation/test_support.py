@@ -115,7 +115,7 @@ def test_bad_input_is_one_line() -> None:
         ),
         (
             lambda: beyond_support(ANSWERS, estimate, Samples.uniform(PERSON, 1_500, seed=1)),
-            "domain: there are 1,560 values; at most 1,500 can be estimated together",
+            "domain: has 1,560 values; at most 1,500 can be estimated together",
         ),
     ]:
         with pytest.raises(xp.InvalidInput) as raised:

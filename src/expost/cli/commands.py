@@ -37,7 +37,7 @@ _TASKS = {
         "ledger": "Run a durable study (crash-safe budgets for many subjects).",
         "forecast": "Forecast how many subjects will accept a query, now and in later rounds.",
         "import": "Make a clean table of answers from an exported survey.",
-        "estimate": "Estimate means, frequencies or distributions from many subjects.",
+        "estimate": "Estimate means, shares or distributions from many subjects.",
     },
     "Check": {
         "loss": "Compute the realized privacy loss of one or many subjects.",
