@@ -178,6 +178,25 @@ def test_answers_in_memory_and_transcripts_of_a_folder_are_audited_like_a_log(
             xp.audit(source, filter=guard, resume=tmp_path / "parts")
 
 
+def test_a_budget_is_an_edge_although_a_loss_is_a_little_above_it() -> None:
+    guard = xp.BayesianFilter(epsilon="2")
+    queries = {e: xp.randomized_response(epsilon=e) for e in ("2", "2.1", "30", "300")}
+    names = ["2", "2.1", "30", "300"]
+    for count, edge in ((1, 20), (2, 20), (3, 2), (4, None)):
+        rows = {"subject": names[:count], "query": names[:count], "response": ["no"] * count}
+        audit = xp.audit(xp.Answers(xp.FiniteSet(["no", "yes"]), queries, rows), filter=guard)
+        for column in ("upper", "peak"):
+            for bins in (10, 20):
+                spread = audit.histogram(column, bins=bins)
+                assert sum(spread.counts) == count
+                assert spread.edges[-1] >= float(names[count - 1])
+                assert len(spread.counts) <= 5 * bins
+                if edge is not None:
+                    index = edge * bins // 20
+                    assert spread.edges[index] == pytest.approx(2, abs=1e-12)
+                    assert sum(spread.counts[:index]) == 1
+
+
 def test_histograms_beside_each_other_have_the_budget_as_an_edge() -> None:
     guard, query = xp.BayesianFilter(epsilon="0.9"), xp.randomized_response(epsilon="0.3")
     panel = xp.Panel(xp.FiniteSet(["no", "yes"]), filter=guard, subjects=range(4))

@@ -109,7 +109,7 @@ def audit(folder: Path) -> str:
         panel.ask(query, ["never", "sometimes", "often"] * 100)
     panel.record(query, ["never"] * 9, subjects=[7] * 9)
     audit_ = xp.audit(panel.answers(), filter=filter_)
-    return audit_page(audit_, name=f"{'a_long_name_' * 9}.csv", date=DATE, content_id="0" * 64)
+    return audit_page(audit_, name=f"{'a_long_name_' * 9}.csv", date=DATE, files_digest="0" * 64)
 
 
 def audit_of_one(folder: Path) -> str:
@@ -120,7 +120,7 @@ def audit_of_one(folder: Path) -> str:
         {"subject": ["ann"], "query": ["sure"], "response": [1]},
     )
     audit_ = xp.audit(answers, filter=xp.BayesianFilter(epsilon="2"))
-    return audit_page(audit_, name="ann.csv", date=DATE, content_id="0" * 64)
+    return audit_page(audit_, name="ann.csv", date=DATE, files_digest="0" * 64)
 
 
 def audit_of_many(folder: Path) -> str:
@@ -138,7 +138,7 @@ def audit_of_many(folder: Path) -> str:
     }
     filter_ = xp.ApproximateFilter(epsilon="0.4", delta="1e-6", inner=xp.filters.rules.Sums())
     audit_ = xp.audit(xp.Answers(WORDS, queries, table), filter=filter_)
-    return audit_page(audit_, name="log.csv", date=DATE, content_id="0" * 64)
+    return audit_page(audit_, name="log.csv", date=DATE, files_digest="0" * 64)
 
 
 def study(folder: Path) -> str:

@@ -272,6 +272,7 @@ def test_the_number_of_files_is_printed_and_can_be_checked(run: Run, tmp_path: P
     assert "files read         5\n" in printed
     text = Page((out / "audit.html").read_text("utf-8")).words
     assert "5 files were read. Compare this with the number that you expect." in text
+    assert "The log has the expected number of subjects: 5 (--expect)." in text
     assert json.loads((out / "summary.json").read_text("utf-8"))["files"] == 5
     code, printed, err = run(*arguments, "--expect", "300")
     assert (code, printed) == (2, "")
@@ -291,6 +292,58 @@ def test_the_number_of_subjects_of_a_log_can_be_checked(run: Run, tmp_path: Path
     assert code == 0
     assert "files read         1\n" in printed
     assert run(*arguments, "--expect", "21")[0] == 2
+
+
+def test_the_digest_of_the_files_covers_all_that_was_audited(run: Run, tmp_path: Path) -> None:
+    arguments, out = files(some_honest(3), tmp_path), tmp_path / "out"
+    log, queries, guard = (tmp_path / name for name in ("log.csv", "queries.json", "filter.json"))
+
+    def digest() -> str:
+        return str(json.loads(run(*arguments, "--json")[1])["files_digest"])
+
+    first = digest()
+    printed = run(*arguments, "-o", out)[1]
+    assert printed.endswith(f"\nfiles digest       {first}\n")
+    page = checked((out / "audit.html").read_text("utf-8"))
+    assert page.facts["files digest"] == first
+    assert json.loads((out / "summary.json").read_text("utf-8"))["files_digest"] == first
+    digests = [first]
+    log.write_bytes(log.read_bytes().replace(b"\n", b"\r\n"))
+    digests.append(digest())
+    queries.write_text(queries.read_text("utf-8") + "\n", encoding="utf-8")
+    digests.append(digest())
+    guard.write_text('{"kind": "bayesian", "epsilon": "1.5"}', encoding="utf-8")
+    digests.append(digest())
+    arguments[1] = log.rename(tmp_path / "renamed.csv")
+    digests.append(digest())
+    assert len({*digests}) == 5
+
+
+def test_output_and_page_state_the_same_limit_of_missing_answers(run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    printed = run(*files(some_honest(3), tmp_path), "-o", out)[1]
+    words = "nswers that are missing from the log, such as the last ones of a subject"
+    assert f"not covered        a{words}\n" in printed
+    text = Page((out / "audit.html").read_text("utf-8")).words
+    assert f"A{words}." in text
+    assert "(--expect)" not in text
+
+
+def test_a_copied_file_of_a_log_is_named_once(run: Run, tmp_path: Path) -> None:
+    arguments, folder = files(some_honest(20), tmp_path), tmp_path / "log"
+    folder.mkdir()
+    part = (tmp_path / "log.csv").rename(folder / "part2.csv")
+    header = part.read_text("utf-8").splitlines()[0]
+    for name in ("part0.csv", "part1.csv"):  # equal files without rows repeat nothing
+        (folder / name).write_text(header + "\n", encoding="utf-8")
+    arguments[1] = folder
+    assert run(*arguments)[0] == 0
+    copy = folder / "part2 (copy).csv"
+    copy.write_bytes(part.read_bytes())
+    reason = f"expost: {part}: has the same content as {copy}. Remove one of them\n"
+    assert run(*arguments) == (2, "", reason)
+    copy.write_text(copy.read_text("utf-8") + "s000,99,q,no\n", encoding="utf-8")
+    assert "row 1: order: exchange 1 of this subject appears twice" in run(*arguments)[2]
 
 
 def test_equal_transcripts_and_other_filters_are_named(run: Run, tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ from html.parser import HTMLParser
 __all__ = ["Element", "checked", "parsed"]
 
 _VOID = {"meta", "br", "hr", "img", "input", "link"}
-_ALWAYS = ("file", "date", "content id", "budget")
+_ALWAYS = ("file", "date", "budget")
+_DIGESTS = ("content id", "files digest")
 
 
 @dataclass
@@ -45,13 +46,14 @@ class Element:
 
     @property
     def facts(self) -> dict[str, str]:
-        """What the header says, by name; of the content id all digits."""
+        """What the header says, by name; of the digest of the content all digits."""
         (table,) = self.all("table", "facts")
         facts = dict(table.rows)
-        explained, _, digits = facts["content id"].rpartition("All digits")
+        (name,) = facts.keys() & _DIGESTS
+        explained, _, digits = facts[name].rpartition("All digits")
         assert explained.startswith(f"{digits[:12]}… ")
         assert len(explained) > 40
-        return {**facts, "content id": digits}
+        return {**facts, name: digits}
 
     @property
     def alts(self) -> list[str]:

@@ -232,7 +232,8 @@ _MOST_LISTED = 100
 
 _WORST = 10
 _BINS = 20
-_MOST_BINS = 100
+_MOST_PER_BIN = 5
+"""How many times as many bins there may be, so that the budget is an edge."""
 _EDGE_TOLERANCE = 1e-9
 
 # A weight that is rounded leaves so little of a budget that is spent.
@@ -360,24 +361,24 @@ class Audit(ResultTable):
         worst = self.frame.sort(order, descending=[True, True, False], maintain_order=True)
         return worst.head(most).to_dicts()
 
-    def histogram(self, column: str = "upper", *beside: str) -> Histogram:
+    def histogram(self, column: str = "upper", *beside: str, bins: int = _BINS) -> Histogram:
         """How the losses now are spread, or the peaks: from nothing to the largest of all.
 
-        Histograms of columns that are shown ``beside`` each other have the same edges, and the
-        budget is one of these.
+        The budget is an edge, unless the largest amount is many times the budget. Histograms of
+        columns that are shown ``beside`` each other have the same edges.
         """
         amounts = self.frame[column].to_numpy()
         finite = amounts[np.isfinite(amounts)]
         budget = self.filter.budget.nearest
         most = max(budget, *map(self._largest_finite, (column, *beside)))
-        edges: NDArray[np.floating[Any]] = np.linspace(0.0, most, _BINS + 1)
-        if beside:
-            # If the largest amount is many times the budget, each bar spans several budgets.
-            budgets_per_bar = math.ceil(most / (_MOST_BINS * budget))
-            width = budgets_per_bar * budget / math.ceil(_BINS * budget / most)
-            edges = width * np.arange(math.ceil(most / width * (1 - _EDGE_TOLERANCE)) + 1)
+        # If the largest amount is many times the budget, each bar spans several budgets.
+        budgets_per_bar = math.ceil(most / (_MOST_PER_BIN * bins * budget))
+        width = budgets_per_bar * budget / math.ceil(bins * budget / most)
+        edges: NDArray[np.floating[Any]] = width * np.arange(
+            math.ceil(most / width * (1 - _EDGE_TOLERANCE)) + 1
+        )
         # A loss at an edge, such as a budget that is used up, is not above it.
-        counts, _ = np.histogram(finite, bins=edges * (1 + _EDGE_TOLERANCE) if beside else edges)
+        counts, _ = np.histogram(finite, bins=edges * (1 + _EDGE_TOLERANCE))
         return Histogram(tuple(edges.tolist()), tuple(counts.tolist()), len(amounts) - len(finite))
 
     def _largest_finite(self, column: str) -> float:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from hashlib import file_digest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from expost._types import Codes
 from expost.answers import Answers, no_such_query, response_position
-from expost.audits._errors import BadRow, BadRows, Unusable
+from expost.audits._errors import BadFile, BadFiles, BadRow, BadRows, Unusable
 from expost.audits._log import json_problems, read, select_exchanges
 from expost.audits._plan import Plan
 from expost.errors import InvalidInput
@@ -183,6 +184,9 @@ def bad_rows(parts: list[tuple[Path | None, LazyFrame]], plan: Plan) -> BadRows:
 
     Rows that could be read in more than one way come first, then other errors within a row. If
     there are none, missing and repeated numbers of exchanges are reported.
+
+    Raises:
+        BadFiles: A file was copied.
     """
     for problems in (_find_ambiguous, _find_invalid, _find_misnumbered):
         count, listed_problems = problems(parts, plan)
@@ -273,6 +277,7 @@ def _reason(row: dict[str, Any], reasons: dict[tuple[str, str], str], plan: Plan
 def _find_misnumbered(parts: list[tuple[Path | None, LazyFrame]], plan: Plan) -> _Problems:
     import polars
 
+    _check_copies(parts)
     order = polars.col("order")
     columns = [select_exchanges(part).select("subject", "order") for _, part in parts]
     repeats = polars.len() - order.n_unique()
@@ -289,6 +294,21 @@ def _find_misnumbered(parts: list[tuple[Path | None, LazyFrame]], plan: Plan) ->
     rows = read(polars.concat(numbered).join(suspects.lazy(), on="subject", how="semi"))
     listed_problems = [(parts[part][0], row, reason) for part, row, reason in _gaps(rows)]
     return int(bad["count"].sum()), listed_problems
+
+
+def _check_copies(parts: list[tuple[Path | None, LazyFrame]]) -> None:
+    """Refuse a file with the content of another one: all of its rows are repeated."""
+    originals: dict[bytes, Path] = {}
+    copies = []
+    for file, part in parts:
+        if file is not None and not read(part.head(1)).is_empty():
+            with file.open("rb") as opened:
+                original = originals.setdefault(file_digest(opened, "sha256").digest(), file)
+            if original != file:
+                reason = f"has the same content as {original}. Remove one of them"
+                copies.append(BadFile(os.fspath(file), reason))
+    if copies:
+        raise BadFiles(copies)
 
 
 def _gaps(rows: DataFrame) -> Iterator[tuple[int, int, str]]:

@@ -6,6 +6,7 @@ import hashlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -37,13 +38,19 @@ from expost.files.kinds import AUDIT_SUMMARY, AUDIT_TABLE, LOSSES, PAGE
 from expost.files.tables import write_csv
 from expost.filters._outcomes import verdict_text
 from expost.numbers import Enclosure
-from expost.report._audit_page import audit_columns, audit_page, other_filter
+from expost.report._audit_page import (
+    MISSING_ANSWERS,
+    audit_columns,
+    audit_page,
+    other_filter,
+)
 from expost.report._formatting import budget_text, format_amount
 from expost.solver import Effort
 
 __all__ = ["audit_lines", "command"]
 
 _BAR = 40
+_BINS = 10
 _NAMED = 5
 _TABLE, _SUMMARY, _PAGE = "losses.parquet", "summary.json", "audit.html"
 _PARTS = ".parts"
@@ -126,9 +133,19 @@ def command(
         _check_subject_count(result, expect, answers)
     if csv is not None:
         write_csv(audit_columns(result), csv)
+    digest = _compute_files_digest(result, answers, queries)
+    summary = {**result.summary(), "files_digest": digest}
     if out is not None:
-        _write_results(result, out, answers, queries, date)
-    return Result(result.summary(), audit_lines(result), exit_code=result.broken > 0)
+        text = audit_page(
+            result,
+            name=answers.name,
+            date=date or modification_date(answers),
+            files_digest=digest,
+            expected=expect,
+        )
+        _write_results(result, out, summary, text)
+    lines = *audit_lines(result), ("not covered", MISSING_ANSWERS), ("files digest", digest)
+    return Result(summary, lines, exit_code=result.broken > 0)
 
 
 def _parse_size(text: str) -> int:
@@ -169,26 +186,18 @@ def _check_subject_count(result: Audit, expected: int, answers: Path) -> None:
         raise InvalidInput(reason, os.fspath(answers))
 
 
-def _write_results(
-    result: Audit, out: Path, answers: Path, queries: Path | None, date: str | None
-) -> None:
+def _write_results(result: Audit, out: Path, summary: dict[str, Any], page: str) -> None:
     temporary = out / ".losses.parquet"
     result.frame.write_parquet(temporary)
     os.replace(temporary, out / _TABLE)
-    summary = json_text(result.summary(), indent=2) + "\n"
-    save(out / _SUMMARY, lambda: summary)
-    text = audit_page(
-        result,
-        name=answers.name,
-        date=date or modification_date(answers),
-        content_id=_compute_content_id(result, answers, queries),
-    )
-    save(out / _PAGE, lambda: text)
+    summary_text = json_text(summary, indent=2) + "\n"
+    save(out / _SUMMARY, lambda: summary_text)
+    save(out / _PAGE, lambda: page)
     Parts(out / _PARTS).remove()
 
 
-def _compute_content_id(result: Audit, answers: Path, queries: Path | None) -> str:
-    """Return a digest of everything that the result depends on: log, queries and filter."""
+def _compute_files_digest(result: Audit, answers: Path, queries: Path | None) -> str:
+    """Return a digest of names and bytes of the log, bytes of the queries, and the filter."""
     digest = hashlib.sha256()
     if is_transcript_folder(answers):
         for file in transcript_files(answers):
@@ -263,11 +272,9 @@ def _count_subjects(count: int) -> str:
 
 
 def _draw_histogram(result: Audit) -> Iterator[tuple[str, str]]:
-    spread = result.histogram()
-    halves = zip(spread.counts[::2], spread.counts[1::2], strict=True)
-    edges, counts = spread.edges[::2], [sum(both) for both in halves]
-    largest = max(1, *counts)
-    for index, count in enumerate(counts):
+    spread = result.histogram(bins=_BINS)
+    edges, largest = spread.edges, max(1, *spread.counts)
+    for index, count in enumerate(spread.counts):
         bar = "#" * -(-_BAR * count // largest)
         name = "" if index else "losses now"
         yield name, f"up to {format_amount(edges[index + 1]):<8} {bar:<{_BAR}} {count:,}"

@@ -25,6 +25,7 @@ from expost.report._formatting import (
 from expost.report._page import bullets, figure, page, paragraph, section, side_by_side, table
 
 __all__ = [
+    "MISSING_ANSWERS",
     "NOT_COVERED",
     "audit_columns",
     "audit_page",
@@ -36,23 +37,27 @@ __all__ = [
     "verdict_sentences",
 ]
 
-_MISSING = "Answers that are not in the log. It has to be complete."
+MISSING_ANSWERS = "answers that are missing from the log, such as the last ones of a subject"
 _IDENTIFIED = (
-    "SHA-256 of all audited files: log, queries and filter. To compare it, audit the files again."
+    "SHA-256 of the names and bytes of the log, the bytes of the queries, and the filter. "
+    "To compare it, audit the same files again: expost audit prints it."
 )
 _WORST = "The subjects with the largest peaks. Amounts are in nats."
 _NAMED = 20
 """The longest list of subjects or questions."""
 
 
-def audit_page(audit: Audit, *, name: str, date: str, content_id: str) -> str:
+def audit_page(
+    audit: Audit, *, name: str, date: str, files_digest: str, expected: int | None = None
+) -> str:
     """Write an audit as a page, for the person who is responsible for the data.
 
     Args:
         audit: The audit.
         name: The name of the log.
         date: The date of the page, as text.
-        content_id: The digest of all audited files.
+        files_digest: The digest of all audited files.
+        expected: The number of subjects that the auditor expected, if it was checked.
     """
     first, *lead = verdict_sentences(audit)
     peak, limit = _format_largest(audit, "peak"), audit.filter.limit
@@ -63,15 +68,15 @@ def audit_page(audit: Audit, *, name: str, date: str, content_id: str) -> str:
         section("Largest losses", _table_of(audit.worst(), _WORST)),
         section("What the budget promises", *promise_paragraphs(audit.filter)),
         section("Questions", _list_queries(audit)),
-        section("Checks of this audit", bullets(_list_checks(audit))),
-        section("Not covered by this audit", bullets((_MISSING, *NOT_COVERED))),
+        section("Checks of this audit", bullets(_list_checks(audit, expected))),
+        section("Not covered by this audit", bullets((f"A{MISSING_ANSWERS[1:]}.", *NOT_COVERED))),
         about=f"Audit of {shorten(name)}",
         verdict=first,
         breach=audit.broken > 0,
         lead=lead,
         file=name,
         date=date,
-        ids=[("content id", content_id, _IDENTIFIED)],
+        ids=[("files digest", files_digest, _IDENTIFIED)],
         budget=budget_text(audit.filter),
         facts=_list_facts(audit),
     )
@@ -335,7 +340,7 @@ def _list_names(names: list[str]) -> str:
     return ", ".join(names[:_NAMED]) + unlisted
 
 
-def _list_checks(audit: Audit) -> Iterator[str]:
+def _list_checks(audit: Audit, expected: int | None) -> Iterator[str]:
     yield (
         "The filter decided every answer of the log again, after all earlier answers of the same "
         "subject. That needs no secret, and none was used."
@@ -346,6 +351,8 @@ def _list_checks(audit: Audit) -> Iterator[str]:
     )
     if audit.files is not None:
         yield from _describe_files(audit.files)
+    if expected is not None:
+        yield f"The log has the expected number of subjects: {expected:,} (--expect)."
     yield from scope_notes(audit)
 
 
