@@ -63,7 +63,7 @@ def difference(
         share_of(_answers(generator, generator.random(size) < share, by_likelihood))
         for size, share in zip(sizes, shares, strict=True)
     ]
-    return estimate_difference(intervals[0], intervals[1]), shares[0] - shares[1]
+    return estimate_difference(intervals[0], intervals[1], range=(0, 1)), shares[0] - shares[1]
 
 
 def weighted(

@@ -45,10 +45,10 @@ def advise(
         yield f"All queries treat {listed} alike. Ask one that distinguishes them:"
     else:
         yield "The queries do not distinguish all values. Ask one that does:"
-    epsilons = [query.charge(answers.domain) for query in answers.queries.values()]
-    exact = [str(epsilon) for epsilon in epsilons if epsilon.ratio == 1]
+    epsilons = (query.charge(answers.domain) for query in answers.queries.values())
+    exact = (str(epsilon) for epsilon in epsilons if epsilon.ratio == 1)
     command = ["expost", "query", "randomized_response"]
-    command += ["--epsilon", exact[0] if exact else _DEFAULT_EPSILON]
+    command += ["--epsilon", next(exact, _DEFAULT_EPSILON)]
     command += ["--about", ",".join(names)] if names else []
     command += ["--at", str(step)] if step is not None else []
     yield shlex.join(command)

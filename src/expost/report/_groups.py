@@ -74,7 +74,7 @@ def _merge(reports: Mapping[str, EstimateReport], by: tuple[str, ...]) -> Estima
     first_name, *other_names = reports
     for name in other_names:
         pairs = zip(reports[name].estimates, first.estimates, strict=True)
-        rows += [subtract(row, base, name, first_name) for row, base in pairs]
+        rows += [subtract(row, base, name, first_name, first.ends) for row, base in pairs]
     names_by_warning: dict[str, list[str]] = {}
     for name, result in reports.items():
         if result.warning is not None:
@@ -112,14 +112,18 @@ def _merge(reports: Mapping[str, EstimateReport], by: tuple[str, ...]) -> Estima
 _INDEPENDENT = "groups are independent samples, for the intervals of differences"
 
 
-def subtract(row: EstimateRow, base: EstimateRow, group: str, minus: str) -> EstimateRow:
-    """Subtract the row of another group.
+def subtract(
+    row: EstimateRow, base: EstimateRow, group: str, minus: str, ends: tuple[float, float]
+) -> EstimateRow:
+    """Subtract the row of another group; all estimates are between two ``ends``.
 
     If the responses do not determine both estimates, the interval has all differences of numbers in
     the two intervals.
     """
     difference, lower, upper = estimate_difference(
-        (row.estimate, row.lower, row.upper), (base.estimate, base.lower, base.upper)
+        (row.estimate, row.lower, row.upper),
+        (base.estimate, base.lower, base.upper),
+        range=ends,
     )
     identified = row.identified and base.identified
     if not identified:
