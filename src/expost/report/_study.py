@@ -241,7 +241,8 @@ def rounds_figure(rounds: Sequence[Round]) -> str:
             marks,
         ),
         alt=f"{format_count(len(drawn), 'round')}, over all of them: {totals_text}.{earlier}",
-        caption="A round is one query under one key, in the order of the first requests. "
-        f"Refusals are decided from earlier answers alone.{earlier}",
+        caption="A round is one query under one key, or all saturating queries about one "
+        "question, in the order of the first requests. Refusals are decided from earlier answers "
+        f"alone.{earlier}",
         data_table=table(["round", "key", "query", *OUTCOMES], rows),
     )

@@ -28,9 +28,9 @@ _MOST_CELLS = 256
 # Of subjects who are simulated one by one, with all that they are asked: on a box, where each
 # decision is a search, and elsewhere.
 _MOST_ANSWERS = {True: 150_000, False: 1_000_000}
-_MOST_ENTRIES = 100_000_000
+_MOST_ENTRIES = 50_000_000
 """The largest number of simulated subjects × questions × values."""
-_FEWEST_SUBJECTS = 10_000
+_FEWEST_SUBJECTS = 8_000
 
 
 def reason_against_simulation(model: StudyModel) -> str | None:
