@@ -8,11 +8,13 @@ import math
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.optimize import linprog
 
 import expost as xp
 from expost.estimation import estimate_distribution
-from expost.estimation._mle import fit_mixture
-from expost.estimation._profile_likelihood import ProfileProblem, interior_start
+from expost.estimation._mle import EstimatedMixture, fit_mixture
+from expost.estimation._observations import Observations
+from expost.estimation._profile_likelihood import LikelihoodRegion
 
 Floats = NDArray[np.float64]
 FALL = 1.92
@@ -38,27 +40,89 @@ def grid(values: int, parts: int) -> Floats:
     return np.array(rows) / parts
 
 
+def log_likelihood(table: Floats, counts: Floats, mixtures: Floats) -> Floats:
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(mixtures @ table.T) @ counts)
+
+
+def region_of(table: Floats, counts: Floats) -> LikelihoodRegion:
+    fit = fit_mixture(table, counts, gap=1e-6, steps=1000)
+    observations = Observations(table, counts, np.arange(table.shape[1]))
+    return LikelihoodRegion.around(EstimatedMixture(observations, fit, np.eye(len(counts))), FALL)
+
+
+def end_by_cutting_planes(table: Floats, counts: Floats, scores: Floats, floor: float) -> float:
+    """Bound the least mean from below by linear programs (Kelley 1960).
+
+    The log-likelihood is below its tangents, so no program excludes a mixture that is likely
+    enough. Each tangent is one where the last solution leaves the region.
+    """
+    total, inside = float(counts.sum()), np.full(len(scores), 1 / len(scores))
+    rows, rights, bound = [], [], 0.0
+    for _ in range(200):
+        inside = fit_by_em(table, counts, inside)
+        if log_likelihood(table, counts, inside) > floor + FALL / 2:
+            break
+    point = inside
+    for _ in range(60):
+        slopes = (counts / (table @ point)) @ table
+        rows.append(-slopes)
+        rights.append(float(log_likelihood(table, counts, point)) - total - floor)
+        solution = linprog(
+            scores, np.array(rows) / total, np.array(rights) / total,
+            np.ones((1, len(scores))), [1.0],
+        )  # fmt: skip
+        bound = float(solution.fun)
+        outside = np.maximum(solution.x, 0)
+        low, high = 0.0, 1.0
+        for _ in range(60):
+            middle = (low + high) / 2
+            point = inside + middle * (outside - inside)
+            likely = log_likelihood(table, counts, point) >= floor
+            low, high = (middle, high) if likely else (low, middle)
+        point = inside + low * (outside - inside)
+    return bound
+
+
+def fit_by_em(table: Floats, counts: Floats, weights: Floats) -> Floats:
+    """Take a hundred steps of expectation and maximization, which never lower the likelihood."""
+    for _ in range(100):
+        weights = weights * ((counts / (table @ weights)) @ table) / counts.sum()
+    return weights
+
+
 @pytest.mark.parametrize("seed", range(60))
-def test_no_mixture_that_is_likely_enough_is_outside_and_the_end_is_reached(seed: int) -> None:
+def test_the_end_is_reached_and_no_mixture_of_sufficient_likelihood_is_outside(seed: int) -> None:
     table, counts, scores = random_problem(seed)
-    bound = fit_mixture(table, counts, gap=1e-6, steps=1000)
-    floor = bound.log_likelihood - FALL
-    estimate = float(scores @ bound.weights)
-    end = ProfileProblem(table, counts, scores, floor).least(
-        interior_start(table, counts, bound.weights, floor), estimate
-    )
+    region = region_of(table, counts)
+    floor = region.maximum - FALL
+    end, estimate = region.least(scores), float(scores @ region.weights)
+    # The witness is a distribution, has the mean, and is likely enough.
+    assert (end.witness >= 0).all()
+    assert end.witness.sum() == pytest.approx(1, abs=1e-12)
+    assert end.witness @ scores == pytest.approx(end.attained, abs=1e-12)
+    assert log_likelihood(table, counts, end.witness) >= floor - 1e-9
     assert 0 <= end.bound <= end.attained <= estimate + 1e-9
-    assert end.attained - end.bound <= 2e-3 * max(estimate - end.bound, 1e-6)
+    assert end.gap <= 2e-3 * max(estimate - end.bound, 1e-6)
     # Around the likeliest one, as fine as is needed to hit the set, and all over the simplex.
     draw = np.random.default_rng(seed)
     moves = draw.normal(size=(4_000, len(scores))) * (10 ** draw.uniform(-5, 0, (4_000, 1)))
-    near = np.maximum(bound.weights + moves, 1e-12)
+    near = np.maximum(region.weights + moves, 1e-12)
     tried = np.vstack([grid(len(scores), 20), near / near.sum(axis=1, keepdims=True)])
-    with np.errstate(divide="ignore"):
-        heights = np.log(tried @ table.T) @ counts
-    likely = tried[heights >= floor]
+    likely = tried[log_likelihood(table, counts, tried) >= floor]
     assert len(likely) > 0
     assert (likely @ scores >= end.bound - 1e-9).all()
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_just_outside_of_the_end_linear_programs_exclude_all_mixtures(seed: int) -> None:
+    table, counts, scores = random_problem(seed)
+    region = region_of(table, counts)
+    end, estimate = region.least(scores), float(scores @ region.weights)
+    floor = region.maximum - FALL
+    reference = end_by_cutting_planes(table, counts, scores, floor)
+    tolerance = 2e-3 * (estimate - end.bound) + 1e-7
+    assert end.bound - tolerance <= reference <= end.attained + 1e-7
 
 
 def test_with_two_values_it_is_the_interval_of_the_binomial_likelihood() -> None:

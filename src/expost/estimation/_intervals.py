@@ -12,6 +12,7 @@ from statistics import NormalDist
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from expost._format import format_confidence
 from expost._types import Floats
@@ -65,8 +66,13 @@ class Intervals(ResultTable):
     provenance: Provenance
     gap: float
     """How much too far out an end is at most, because a search has a limit."""
-    doubts: tuple[str, ...]
-    """Reasons why they may be too narrow."""
+    uncertified: NDArray[np.bool_]
+    """Whether a search ended before it had shown where an end is: lower ends, then upper ones.
+
+    Such an end may be much too far out, but not too far in.
+    """
+    doubts: tuple[str, ...] = ()
+    """Reasons why they may be too narrow, or too wide."""
 
     def columns(self) -> dict[str, Any]:
         """Return the columns of a table: a row per value, or one for the mean of a score."""
@@ -242,7 +248,8 @@ def bootstrap_intervals(
         f"{at_end:,} of {len(estimate):,} estimates are at an end of what is possible, where "
         "intervals from resampled subjects are too narrow, the more so with few subjects."
     )
-    doubts = (doubt,) if at_end else ()
+    certified = np.zeros((2, len(estimate)), dtype=np.bool_)
     return Intervals(
-        estimate, lower, upper, errors, confidence, repetitions, domain, provenance, 0.0, doubts
-    )
+        estimate, lower, upper, errors, confidence, repetitions, domain, provenance, 0.0, certified,
+        (doubt,) if at_end else (),
+    )  # fmt: skip

@@ -180,8 +180,9 @@ class Distribution(ResultTable):
             generator = np.random.default_rng(read_integer(seed, at_least=0))
         if repetitions is None:
             return likelihood_ratio_intervals(
-                self._mixture, score_columns, confidence_level, domain, self.provenance, progress
-            )
+                self._mixture, score_columns, self._value_index, confidence_level, domain,
+                self.provenance, progress,
+            )  # fmt: skip
         with at("repetitions"):
             repetitions = read_integer(repetitions, at_least=LEAST_REPETITIONS)
         result = bootstrap_intervals(
