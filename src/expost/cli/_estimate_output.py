@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -85,7 +86,10 @@ def _format_rows(result: EstimateReport, rows: Sequence[EstimateRow]) -> Lines:
         estimate, lower, upper = (
             _format_estimate(bound, result.ends) for bound in (row.estimate, row.lower, row.upper)
         )
-        yield (*names, row.of, estimate, f"{lower} to {upper}", f"{row.standard_error:.4g}")
+        lower += " (uncertified)" if "lower" in row.uncertified else ""
+        upper += " (uncertified)" if "upper" in row.uncertified else ""
+        error = "—" if math.isnan(row.standard_error) else f"{row.standard_error:.4g}"
+        yield (*names, row.of, estimate, f"{lower} to {upper}", error)
     if len(shown) < len(rows):
         yield f"… and {len(rows) - len(shown):,} smaller ones (--json has all)"
 

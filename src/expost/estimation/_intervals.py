@@ -24,8 +24,10 @@ from expost.files.canonical import plain_tree
 from expost.files.tables import ResultTable, as_lists
 
 __all__ = [
+    "INCONSISTENT",
     "LEAST_REPETITIONS",
     "Intervals",
+    "binomial_interval",
     "bootstrap_intervals",
     "normal_quantile",
     "score_interval",
@@ -58,6 +60,8 @@ class Intervals(ResultTable):
     lower: Floats
     upper: Floats
     standard_error: Floats
+    """Infinite where the responses do not determine the estimate; not a number where the interval
+    ends where the range does, because its width then says little of the error."""
     confidence: float
     repetitions: int | None
     """How often subjects were resampled; None for likelihood-ratio intervals."""
@@ -107,7 +111,16 @@ class Intervals(ResultTable):
         """Return the intervals as JSON, in lists."""
         values = {} if self.domain is None else {"value": list(self.domain.values)}
         options = {"confidence": self.confidence, "repetitions": self.repetitions, "gap": self.gap}
-        return plain_tree({**values, **as_lists(self._estimates()), **options})
+        uncertified = {"uncertified": self.uncertified_ends()}
+        return plain_tree({**values, **as_lists(self._estimates()), **uncertified, **options})
+
+    def uncertified_ends(self) -> list[str]:
+        """Name the uncertified ends of each interval: ``lower``, ``upper``, both or none."""
+        names = {"lower": self.uncertified[0], "upper": self.uncertified[1]}
+        return [
+            " ".join(name for name, column in names.items() if column[index])
+            for index in range(len(self.estimate))
+        ]
 
 
 def value_heads(domain: FiniteSet, other_columns: Iterable[str]) -> list[str]:
@@ -186,16 +199,16 @@ def t_quantile(confidence: float, degrees_of_freedom: int) -> float:
 
 def score_interval(
     estimates: Floats, constant: Floats, slope: Floats, subjects: int, quantile: float
-) -> tuple[Floats, Floats]:
+) -> tuple[Floats, Floats, NDArray[np.bool_]]:
     r"""Return the range of shares f in [0, 1] that an estimate does not reject (after Wilson).
 
     .. math:: n\,(\hat f - f)^2 \le z^2\,(c + b f - f^2)
 
-    The variance of one subject's estimate is c + b f - f² for every f. If no share fits, the
-    interval is the single share that fits best.
+    The variance of one subject's estimate is c + b f - f² for every f. The third array says where
+    any share fits; elsewhere the range is all of [0, 1].
 
     >>> zero, one = np.zeros(1), np.ones(1)  # c = 0 and b = 1: Wilson's own interval
-    >>> lower, upper = score_interval(np.array([0.5]), zero, one, subjects=100, quantile=1.96)
+    >>> lower, upper, _ = score_interval(np.array([0.5]), zero, one, subjects=100, quantile=1.96)
     >>> lower.round(3).tolist(), upper.round(3).tolist()
     ([0.404], [0.596])
     """
@@ -203,8 +216,89 @@ def score_interval(
     center = (estimates + relative_variance * slope / 2) / (1 + relative_variance)
     offset = (estimates**2 - relative_variance * constant) / (1 + relative_variance)
     half_width = np.sqrt(np.maximum(center**2 - offset, 0.0))
-    return np.clip(center - half_width, 0.0, 1.0), np.clip(center + half_width, 0.0, 1.0)
+    lower, upper = center - half_width, center + half_width
+    # A share of exactly 0 or 1 fits an estimate of the same without noise, but for rounding.
+    dust = 1e-12
+    consistent = (center**2 - offset >= -dust) & (lower <= 1 + dust) & (upper >= -dust)
+    lower = np.where(consistent, np.clip(lower, 0.0, 1.0), 0.0)
+    upper = np.where(consistent, np.clip(upper, 0.0, 1.0), 1.0)
+    return lower, upper, consistent
 
+
+INCONSISTENT = (
+    "nothing that is possible fits some responses, so intervals are of all that is possible; check "
+    "the probabilities of the queries"
+)
+"""A remark where responses reject everything within the range of what is estimated."""
+
+
+def binomial_interval(count: int, trials: int, level: float) -> tuple[float, float]:
+    """Return the shares that an exact test of this level does not reject (Blaker 2000).
+
+    The test rejects a share if responses whose lesser tail is no larger than that of ``count``
+    have a probability of at most ``level`` in all.
+
+    >>> lower, upper = binomial_interval(0, trials=5, level=0.05)
+    >>> lower, round(upper, 3)
+    (0.0, 0.5)
+    """
+    return _lower_share(count, trials, level), 1 - _lower_share(trials - count, trials, level)
+
+
+def _lower_share(count: int, trials: int, level: float) -> float:
+    """Return the least share of :func:`binomial_interval`, from below."""
+    if count == 0:
+        return 0.0
+
+    def upper_tail(share: float) -> float:
+        return _tail(count, trials, share)
+
+    def lower_tail(most: int, share: float) -> float:
+        return _tail(trials - most, trials, 1 - share)
+
+    # The upper tail alone rejects anything below this (Clopper and Pearson 1934).
+    least = _bisect(lambda share: upper_tail(share) < level / 2, 0.0, count / trials)
+    below, above = -1, count
+    while above - below > 1:
+        middle = (below + above) // 2
+        small = lower_tail(middle, least) <= level / 2
+        below, above = (middle, above) if small else (below, middle)
+    # The lower tail gains a response where the next one is as small as the upper tail; there the
+    # test no longer rejects.
+    next_ = _bisect(
+        lambda share: lower_tail(above, share) > upper_tail(share), least, count / trials
+    )
+    return _bisect(lambda share: upper_tail(share) + lower_tail(below, share) < level, least, next_)
+
+
+def _bisect(is_left: Callable[[float], bool], low: float, high: float) -> float:
+    """Return the largest number found on the left of where a condition ends."""
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if is_left(middle) else (low, middle)
+    return low
+
+
+def _tail(least: int, trials: int, share: float) -> float:
+    """Return the probability of at least so many successes."""
+    if least <= 0 or share >= 1:
+        return 1.0
+    if least > trials or share <= 0:
+        return 0.0
+    if least <= share * trials:
+        return 1 - _tail(trials - least + 1, trials, 1 - share)
+    # From the mean on, probabilities this many deviations later no longer matter.
+    reach = int(20 * math.sqrt(trials * share * (1 - share))) + 100
+    counts = np.arange(least, min(trials, least + reach))
+    first = (
+        math.lgamma(trials + 1) - math.lgamma(least + 1) - math.lgamma(trials - least + 1)
+        + least * math.log(share) + (trials - least) * math.log1p(-share)
+    )  # fmt: skip
+    ratios = np.log((trials - counts) / (counts + 1)) + math.log(share) - math.log1p(-share)
+    return min(1.0, math.exp(first) * (1 + float(np.exp(np.cumsum(ratios)).sum())))
+
+
+_BISECTIONS = 60
 
 LEAST_REPETITIONS = 50
 """Repetitions: the ends of a 95 % interval are then not just the two most extreme of them."""

@@ -55,7 +55,6 @@ _MOST_PRODUCTS = 300_000_000_000
 
 # The information is computed a little away from the boundary.
 _UNIFORM_SHARE = 0.05
-_RELATIVE_RIDGE = 1e-12
 
 
 def likelihood_ratio_intervals(
@@ -99,10 +98,18 @@ def likelihood_ratio_intervals(
     lower, upper = np.minimum(ends[0], estimate), np.maximum(ends[1], estimate)
     ranges = np.ptp(scores, axis=0)
     uncertified = gaps > _LARGEST_GAP * np.abs(ends - estimate) + _DUST * ranges
-    errors = np.where(unidentified, np.inf, (upper - lower) / (2 * quantile))
+    dust = _DUST * ranges
+    cut = (lower <= scores.min(axis=0) + dust) | (upper >= scores.max(axis=0) - dust)
+    errors = np.where(cut, np.nan, (upper - lower) / (2 * quantile))
+    errors = np.where(unidentified, np.inf, errors)
+    doubt = (
+        f"{uncertified.sum():,} of {2 * count:,} ends of intervals are uncertified: the search "
+        "ended before it had shown where they are, and they may be much too far out."
+    )
+    doubts = (doubt,) if uncertified.any() else ()
     return Intervals(
         estimate, lower, upper, errors, confidence, None, domain, provenance, float(gaps.max()),
-        uncertified,
+        uncertified, doubts,
     )  # fmt: skip
 
 
@@ -205,9 +212,8 @@ class LikelihoodRegion:
         weights, size, total = mixture.fit.weights, table.shape[1], float(counts.sum())
         interior = (1 - _UNIFORM_SHARE) * weights + _UNIFORM_SHARE / size
         information = total * observed_information(table, counts / total, table @ interior)
-        scale = float(np.trace(information))
-        # The sum of the weights is certain, and nothing is known to more digits than a double has.
-        information += scale * np.ones((size, size)) + _RELATIVE_RIDGE * scale * np.eye(size)
+        # As if one more subject had given the value; and the sum of the weights is certain.
+        information += np.diag(1 / interior) + float(np.trace(information)) * np.ones((size, size))
         covariance = np.asarray(np.linalg.inv(information))
         maximum = mixture.fit.log_likelihood
         start = _interior_start(table, counts, weights, maximum - _START_DROP * drop)
@@ -232,9 +238,7 @@ class LikelihoodRegion:
         start: Floats = (self.start + below) / stretch
         fit = fit_mixture(table, self.counts, gap=_RELAXED_GAP, steps=STEPS, start=start)
         maximum = fit.log_likelihood
-        start = _interior_start(
-            table, self.counts, fit.weights, maximum - _START_DROP * self.drop
-        )
+        start = _interior_start(table, self.counts, fit.weights, maximum - _START_DROP * self.drop)
         return LikelihoodRegion(
             table, self.counts, fit.weights, start, maximum, self.drop, below, self.covariance
         )

@@ -22,6 +22,7 @@ from expost.cards import View
 from expost.domains import FiniteSet, Part
 from expost.errors import InvalidInput, at
 from expost.estimation._intervals import (
+    INCONSISTENT,
     normal_quantile,
     score_interval,
     value_cells,
@@ -74,6 +75,8 @@ class Frequencies(ResultTable):
     """The error as an estimate for these very subjects: from the noise of the responses alone."""
     lower: Floats
     upper: Floats
+    consistent: NDArray[np.bool_]
+    """Whether any share of each value fits the responses; if not, its interval is [0, 1]."""
     confidence: float
     provenance: Provenance
     """The data it was made from, and its assumptions."""
@@ -85,9 +88,12 @@ class Frequencies(ResultTable):
 
     def _view(self) -> View:
         size, columns = len(self.domain), (self.frequency, self.lower, self.upper)
+        facts = {"intervals": format_confidence(self.confidence), **self.provenance.facts()}
+        if not self.consistent.all():
+            facts["but"] = "; ".join(filter(None, (INCONSISTENT, facts.get("but"))))
         return View(
             f"Frequencies({size:,} values, {format_count(self.subjects, 'subject')})",
-            {"intervals": format_confidence(self.confidence), **self.provenance.facts()},
+            facts,
             (*value_heads(self.domain, self._estimates()), "frequency", "lower", "upper"),
             size,
             lambda index: (
@@ -111,7 +117,8 @@ class Frequencies(ResultTable):
     def tree(self) -> dict[str, Any]:
         """Return the estimate as JSON, with its columns as lists."""
         columns = {"value": list(self.domain.values), **as_lists(self._estimates())}
-        return plain_tree({**columns, "confidence": self.confidence, **self.provenance.tree()})
+        options = {"consistent": self.consistent.tolist(), "confidence": self.confidence}
+        return plain_tree({**columns, **options, **self.provenance.tree()})
 
 
 def estimate_frequencies(
@@ -221,15 +228,16 @@ def _frequencies(
     share = np.clip(frequency, 0.0, 1.0)
     other_variance = _variance_of_others(share, other)
     slope, quantile = true - other_variance + 1, normal_quantile(confidence)
-    lower, upper = score_interval(frequency, other_variance, slope, subjects, quantile)
+    lower, upper, consistent = score_interval(frequency, other_variance, slope, subjects, quantile)
     noise = share * true + (1 - share) * other_variance
     standard_error = np.sqrt((noise + share * (1 - share)) / subjects)
     noise_error = np.sqrt(noise / subjects)
-    for array in (frequency, standard_error, noise_error, lower, upper):
+    for array in (frequency, standard_error, noise_error, lower, upper, consistent):
         array.setflags(write=False)
     return Frequencies(
-        domain, frequency, standard_error, noise_error, lower, upper, confidence, provenance
-    )
+        domain, frequency, standard_error, noise_error, lower, upper, consistent, confidence,
+        provenance,
+    )  # fmt: skip
 
 
 def _variance_of_others(shares: Floats, variance: Floats) -> Floats:

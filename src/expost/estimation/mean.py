@@ -15,7 +15,12 @@ from expost.answers import Answers, no_such_query
 from expost.cards import View
 from expost.domains import Domain
 from expost.errors import InvalidInput, at, expect
-from expost.estimation._intervals import normal_quantile, score_interval, t_quantile
+from expost.estimation._intervals import (
+    INCONSISTENT,
+    binomial_interval,
+    normal_quantile,
+    t_quantile,
+)
 from expost.estimation._validity import Provenance, read_answers
 from expost.files.canonical import plain_tree
 from expost.files.reading import as_list
@@ -28,6 +33,9 @@ __all__ = ["Mean", "estimate_mean"]
 
 # Squares up to this can be summed without overflow.
 _LARGEST = 1e140
+
+# Relative; a root of a polynomial in doubles is only nearly one.
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -47,9 +55,12 @@ class Mean(ResultTable):
     mean: float
     """The unbiased estimate, which may be outside the range of the score."""
     standard_error: float
-    """Infinite if there is only one subject."""
+    """Infinite if there is only one subject; never less than the noise of the responses."""
     lower: float
     upper: float
+    consistent: bool
+    """Whether any mean in the range of the score fits the responses; if not, the interval is all
+    of the range."""
     confidence: float
     provenance: Provenance
     """The data it was made from, and its assumptions."""
@@ -68,6 +79,8 @@ class Mean(ResultTable):
         bounds = (self.mean, self.lower, self.upper)
         cells = [f"{bound:.4g}" for bound in bounds]
         facts = {"interval": format_confidence(self.confidence), **self.provenance.facts()}
+        if not self.consistent:
+            facts["but"] = "; ".join(filter(None, (INCONSISTENT, facts.get("but"))))
         return View(
             f"Mean({format_count(self.subjects, 'subject')})",
             facts,
@@ -79,7 +92,8 @@ class Mean(ResultTable):
     def tree(self) -> dict[str, Any]:
         """Return the estimate as JSON."""
         row = {name: column[0] for name, column in as_lists(self.columns()).items()}
-        return plain_tree({**row, "confidence": self.confidence, **self.provenance.tree()})
+        options = {"consistent": self.consistent, "confidence": self.confidence}
+        return plain_tree({**row, **options, **self.provenance.tree()})
 
 
 def estimate_mean(
@@ -139,15 +153,26 @@ def estimate_mean(
     subjects, counts = np.unique(rows, return_counts=True)
     provenance = Provenance.of(answers, len(subjects), len(rows), key, by_likelihood=False)
     responses = answers.queries[key].on(answers.domain).responses
-    if len(responses) == 2 and len(subjects) == len(rows):
-        ends = sorted(_estimate(meaning, response) for response in responses)
-        mean, error, *interval = _mean_of_bits(estimates, ends[0], ends[1], confidence_level)
-    else:
-        means = np.bincount(np.searchsorted(subjects, rows), estimates) / counts
-        mean, error, *interval = _mean_of_numbers(means, confidence_level)
+    means = np.bincount(np.searchsorted(subjects, rows), estimates) / counts
+    mean, size = float(means.mean()), len(means)
     low, high = map(float, meaning.range)
-    lower, upper = (min(high, max(low, end)) for end in interval)
-    return Mean(mean, error, lower, upper, confidence_level, provenance)
+    # Several responses of a subject have less noise.
+    noise_share = float((1 / counts).mean()) / size
+    least_variance = noise_share * meaning.variance(min(high, max(low, mean)))
+    sample_error = float(means.std(ddof=1)) / math.sqrt(size) if size > 1 else math.inf
+    if len(responses) == 2 and size == len(rows):
+        first, last = sorted(_estimate(meaning, response) for response in responses)
+        count = int((estimates > (first + last) / 2).sum())
+        shares = binomial_interval(count, size, 1 - confidence_level)
+        lower, upper = (first + (last - first) * share for share in shares)
+    else:
+        lower, upper = _interval_of_numbers(
+            mean, sample_error, size, meaning, noise_share, confidence_level
+        )
+    consistent = lower <= high and upper >= low
+    lower, upper = (max(low, lower), min(high, upper)) if consistent else (low, high)
+    error = max(sample_error, math.sqrt(least_variance))
+    return Mean(mean, error, lower, upper, consistent, confidence_level, provenance)
 
 
 def _key(answers: Answers, query: Any) -> str:
@@ -182,29 +207,34 @@ def _estimate(meaning: UnbiasedScore, response: Any) -> float:
     return float(estimate)
 
 
-def _mean_of_bits(
-    estimates: Floats, low: float, high: float, confidence: float
-) -> tuple[float, float, float, float]:
-    """Return the mean of one of two responses per subject, its error, and an interval.
+def _interval_of_numbers(
+    mean: float,
+    sample_error: float,
+    subjects: int,
+    meaning: UnbiasedScore,
+    noise_share: float,
+    confidence: float,
+) -> tuple[float, float]:
+    """Return the hull of Student's interval and the one from the noise that is known.
 
-    The counts of the responses are binomial.
+    Student's has one degree of freedom less than usual, because values are not normal. The other
+    one has all means that would not be rejected if all subjects had the same score.
     """
-    subjects, width = len(estimates), high - low
-    share = float((estimates > (low + high) / 2).mean())
-    shares, quantile = np.array([share]), normal_quantile(confidence)
-    lower, upper = score_interval(shares, np.zeros(1), np.ones(1), subjects, quantile)
-    error = width * math.sqrt(share * (1 - share) / (subjects - 1)) if subjects > 1 else math.inf
-    return low + width * share, error, low + width * float(lower[0]), low + width * float(upper[0])
-
-
-def _mean_of_numbers(means: Floats, confidence: float) -> tuple[float, float, float, float]:
-    """Return the mean of one number per subject, its error, and an interval.
-
-    The variance of the numbers is unknown.
-    """
-    subjects, mean = len(means), float(means.mean())
-    if subjects == 1:
-        return mean, math.inf, -math.inf, math.inf
-    error = float(means.std(ddof=1)) / math.sqrt(subjects)
-    half_width = t_quantile(confidence, subjects - 1) * error
-    return mean, error, mean - half_width, mean + half_width
+    low, high = map(float, meaning.range)
+    if subjects <= 2:
+        return low, high
+    half_width = t_quantile(confidence, subjects - 2) * sample_error
+    # A quadratic inequality: (mean - score)² ≤ z² · variance(score) · noise_share.
+    scores = np.array([low, (low + high) / 2, high])
+    factor = normal_quantile(confidence) ** 2 * noise_share
+    excess = (mean - scores) ** 2 - factor * np.array([meaning.variance(s) for s in scores])
+    polynomial = np.polyfit((scores - low) / (high - low), excess, 2)
+    roots = np.roots(polynomial)
+    ends = [0.0, 1.0, *(float(root.real) for root in roots if 0 < root.real < 1 and not root.imag)]
+    inside = [end for end in ends if np.polyval(polynomial, end) <= _ROUNDING * excess.max()]
+    if not inside:
+        return mean - half_width, mean + half_width
+    return (
+        min(mean - half_width, low + min(inside) * (high - low)),
+        max(mean + half_width, low + max(inside) * (high - low)),
+    )

@@ -40,6 +40,8 @@ def plain_tree(tree: dict[str, Any]) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     if isinstance(value, Enclosure):
         return {"lower": _plain(value.lower), "upper": _plain(value.upper)}
+    if isinstance(value, float) and math.isnan(value):
+        return None
     return str(value) if value in (math.inf, -math.inf) else value
 
 

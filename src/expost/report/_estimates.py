@@ -92,6 +92,7 @@ class EstimateRow:
     """A value of the domain, or a query: its id, and what it asks."""
     estimate: float
     standard_error: float
+    """Infinite if it is not known; not a number if the interval is cut."""
     lower: float
     upper: float
     identified: bool = True
@@ -102,6 +103,10 @@ class EstimateRow:
     """The group of subjects; empty for all subjects."""
     minus: str = ""
     """The group whose estimate is subtracted; empty if this is no difference."""
+    consistent: bool = True
+    """Whether anything that is possible fits the responses."""
+    uncertified: str = ""
+    """Which ends of the interval the search could not certify: ``lower``, ``upper`` or both."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +184,10 @@ class EstimateReport:
         )
 
 
-_COLUMNS = ("group", "minus", "of", "estimate", "lower", "upper", "standard_error", "identified")
+_COLUMNS = (
+    "group", "minus", "of", "estimate", "lower", "upper", "standard_error", "identified",
+    "consistent", "uncertified",
+)  # fmt: skip
 _FIELDS = (
     "confidence", "subjects", "left_out", "refused", "unmatched", "ungrouped", "effective",
     "answers", "unused", "unanswered", "assumes", "warning", "other_method", "advice",
@@ -192,18 +200,19 @@ def report_mean(answers: Answers, key: str, *, confidence: ExactLike = "0.95") -
     estimate = estimate_mean(answers, key, confidence=confidence)
     quantity = mean_of_query(answers, key)
     without = exchanges == 0
-    warning = _warn_of_unequal_asking(answers, key, "the mean by likelihood (--likelihood)")
+    rows = _name_row(estimate, quantity)
+    bias = _warn_of_unequal_asking(answers, key, "the mean by likelihood (--likelihood)")
     on_box = isinstance(answers.domain, Box)
     return EstimateReport(
         f"the mean of {key}: unbiased, if everybody was asked alike",
-        _name_row(estimate, quantity),
+        rows,
         estimate.confidence,
         estimate.subjects,
         int(exchanges.sum()),
         (*_ALWAYS, _NAIVE),
-        warning,
+        _join_warnings(bias, _warn_of_inconsistency(rows)),
         quantity.range,
-        may_be_biased=warning is not None,
+        may_be_biased=bias is not None,
         left_out=int(without.sum()),
         refused=None if filter_ is None else _count_refused(answers, key, filter_, without),
         unused=int(len(answers.codes) - exchanges.sum()),
@@ -286,18 +295,34 @@ def report_frequencies(answers: Answers, *, confidence: ExactLike = "0.95") -> E
         instead = "leave out --frequencies, for any mixture of queries"
         raise InvalidInput(error.reason.replace(LIKELIHOOD_HINT, instead), error.location) from None
     instead = "the distribution by likelihood (without --frequencies)"
-    warning = _warn_of_missing_answers(answers) or _warn_of_unequal_asking(answers, None, instead)
+    bias = _warn_of_missing_answers(answers) or _warn_of_unequal_asking(answers, None, instead)
+    rows = estimate_rows(estimate)
     return EstimateReport(
         f"the share of each value{_name_part(answers)}: unbiased, if everybody was asked alike",
-        estimate_rows(estimate),
+        rows,
         estimate.confidence,
         estimate.subjects,
         len(answers.codes),
         (*_ALWAYS, _NAIVE),
-        warning,
+        _join_warnings(bias, _warn_of_inconsistency(rows)),
         (0.0, 1.0),
-        may_be_biased=warning is not None,
+        may_be_biased=bias is not None,
         other_method=f"without --frequencies, the likelihood {_BY_LIKELIHOOD}",
+    )
+
+
+def _join_warnings(*warnings: str | None) -> str | None:
+    return " ".join(filter(None, warnings)) or None
+
+
+def _warn_of_inconsistency(rows: Sequence[EstimateRow]) -> str | None:
+    """Warn where the responses reject all that is possible."""
+    rejected = format_list([row.of for row in rows if not row.consistent])
+    if not rejected:
+        return None
+    return (
+        f"Nothing that is possible fits the answers for {rejected}, so the interval is all that is "
+        "possible. Check the probabilities of the queries, and how answers were recorded."
     )
 
 
@@ -331,7 +356,7 @@ def _report(
         len(answers),
         len(answers.codes),
         (*_ALWAYS, *(_LIKELIHOOD if answers.complete else (_NAIVE,))),
-        " ".join(doubts) or None,
+        _join_warnings(*doubts),
         range_,
         may_be_biased=bias is not None,
         effective=effective,
@@ -349,7 +374,7 @@ def mark_incomplete(report: EstimateReport) -> EstimateReport:
     """Warn that responses are missing that a filter may have looked at."""
     # What it says against a bias, such as to use the likelihood, does not help here.
     other_warning = None if report.may_be_biased else report.warning
-    warning = " ".join(filter(None, (_MISSING, other_warning)))
+    warning = _join_warnings(_MISSING, other_warning)
     return replace(report, assumes=(*_ALWAYS, _NAIVE), warning=warning, may_be_biased=True)
 
 
@@ -367,20 +392,29 @@ def largest_rows(rows: Sequence[EstimateRow], most: int) -> Sequence[EstimateRow
 def estimate_rows(estimate: Mean | Frequencies | Intervals) -> tuple[EstimateRow, ...]:
     """List the numbers of an estimate, each with its interval."""
     if isinstance(estimate, Mean):
-        lower, upper = estimate.lower, estimate.upper
-        return (EstimateRow("mean", estimate.mean, estimate.standard_error, lower, upper),)
+        numbers = (estimate.mean, estimate.standard_error, estimate.lower, estimate.upper)
+        return (EstimateRow("mean", *numbers, consistent=estimate.consistent),)
     middle = estimate.frequency if isinstance(estimate, Frequencies) else estimate.estimate
     columns = (middle, estimate.standard_error, estimate.lower, estimate.upper)
-    identified = [True] * len(middle)
-    if isinstance(estimate, Intervals):  # what is not determined has no error
-        identified = np.isfinite(estimate.standard_error).tolist()
+    identified, consistent = [True] * len(middle), [True] * len(middle)
+    uncertified = [""] * len(middle)
+    if isinstance(estimate, Frequencies):
+        consistent = estimate.consistent.tolist()
+    else:  # what is not determined has no error
+        identified = (~np.isinf(estimate.standard_error)).tolist()
+        uncertified = estimate.uncertified_ends()
     domain = estimate.domain
     names, labels = ["mean"], ["mean"]
     if domain is not None:
         names = [value_text(value, domain) for value in domain.values]
         labels = [value_label(value) for value in domain.values]
     values = [column.tolist() for column in columns]
-    return tuple(EstimateRow(*row) for row in zip(names, *values, identified, labels, strict=True))
+    rows = zip(names, *values, identified, labels, strict=True)
+    remarks = zip(consistent, uncertified, strict=True)
+    return tuple(
+        EstimateRow(*row, consistent=fits, uncertified=ends)
+        for row, (fits, ends) in zip(rows, remarks, strict=True)
+    )
 
 
 def _check_finite(answers: Answers) -> None:

@@ -187,6 +187,9 @@ def estimates_chart(
     lines = [f"{noun}, {format_confidence(confidence)} interval{plural}", *notes]
     if undetermined:
         lines.append(f"{'no mark' if side_by_side else 'hollow'}: not determined by the responses")
+    uncertified = [estimate.label for estimate in estimates if estimate.uncertified]
+    if uncertified:
+        lines.append(f"uncertified intervals: {', '.join(uncertified)}")
     ends = [end for estimate in estimates for end in (estimate.lower, estimate.upper)]
     if not of_mean:
         marks.append(VerticalLine(0, "ink", width=1))

@@ -135,6 +135,12 @@ def subtract(
         lower=lower,
         upper=upper,
         identified=identified,
+        consistent=row.consistent and base.consistent,
+        uncertified=" ".join(
+            end
+            for end, other in (("lower", "upper"), ("upper", "lower"))
+            if end in row.uncertified or other in base.uncertified
+        ),
         group=group,
         minus=minus,
     )

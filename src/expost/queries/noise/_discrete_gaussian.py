@@ -62,6 +62,13 @@ class GaussianNoise:
         """The count of steps that responses may lie beyond the values."""
         return math.ceil(_DEVIATIONS * self.deviation)
 
+    @cached_property
+    def variance(self) -> float:
+        """The variance of the noise, in doubles."""
+        steps = np.arange(self.beyond + 1.0) / float(self.deviation)
+        weights = np.exp(-(steps**2) / 2)
+        return 2 * float(self.deviation**2) * float(steps**2 @ weights / (2 * weights.sum() - 1))
+
     @property
     def low(self) -> int:
         return self.first - self.beyond

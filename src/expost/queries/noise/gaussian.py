@@ -125,7 +125,10 @@ class Gaussian(OnGrid):
         return _GaussianOnBox(domain, self, self.noise)
 
     def meaning(self, domain: Domain) -> UnbiasedScore:
-        return UnbiasedScore(self.range, lambda response: self.grid * response)
+        variance = float(self.grid) ** 2 * self.noise.variance
+        return UnbiasedScore(
+            self.range, lambda response: self.grid * response, lambda _score: variance
+        )
 
     def charge(self, domain: Domain) -> Nats:
         """Return the least epsilon at ``delta``; without it, the largest loss of a response."""

@@ -87,7 +87,11 @@ class Laplace(GridQuery):
         return _LaplaceOnBox(domain, self, self.noise())
 
     def meaning(self, domain: Domain) -> UnbiasedScore:
-        return UnbiasedScore(self.range, lambda response: self.grid * response)
+        heavy, light = two_weights(self.epsilon, self.cells)
+        variance = float(self.grid**2 * Fraction(2 * heavy * light, (heavy - light) ** 2))
+        return UnbiasedScore(
+            self.range, lambda response: self.grid * response, lambda _score: variance
+        )
 
 
 class _LaplaceOnBox(NoisyOnBox):

@@ -118,7 +118,18 @@ class Piecewise(GridQuery):
         return _PiecewiseOnBox(domain, self, self.score.on_box(domain))
 
     def meaning(self, domain: Domain) -> UnbiasedScore:
-        return UnbiasedScore(self.range, self.estimate)
+        return UnbiasedScore(self.range, self.estimate, self._variance)
+
+    def _variance(self, score: float) -> float:
+        """Return the variance of an estimate: of a mixture of two uniform distributions."""
+        heavy, light = self.two_weights
+        size, width = len(self.responses), self.window
+        inside = width * (heavy - light)
+        share = inside / (inside + size * light)  # of the window, beyond the rest
+        step = score / float(self.grid) - self.first
+        between = step + (width - size) / 2
+        within = share * (width**2 - 1) / 12 + (1 - share) * (size**2 - 1) / 12
+        return (float(self.grid) / share) ** 2 * (within + share * (1 - share) * between**2)
 
 
 def _in_window(steps: NDArray[np.int64], position: int, window: int) -> NDArray[np.bool_]:

@@ -87,8 +87,10 @@ def one_bit_weights(share: NDArray[np.float64], epsilon: Fraction) -> tuple[Weig
 
 def one_bit_meaning(ends: Ends, responses: Ends, epsilon: Fraction) -> UnbiasedScore:
     """Return the meaning of two responses that are sampled by the weights of a grid."""
-    means = dict(zip(responses, OneBitGrid.at(epsilon).means(ends), strict=True))
-    return UnbiasedScore(ends, means.__getitem__)
+    means = OneBitGrid.at(epsilon).means(ends)
+    estimates = dict(zip(responses, means, strict=True))
+    low, high = map(float, means)
+    return UnbiasedScore(ends, estimates.__getitem__, lambda score: (high - score) * (score - low))
 
 
 def read_range(range: Sequence[float]) -> Ends:

@@ -52,7 +52,8 @@ class Duchi(Linear):
             raise InvalidInput("is too small for estimates in doubles", "epsilon") from None
 
     def meaning(self, domain: Domain) -> UnbiasedScore:
-        return UnbiasedScore(self.range, Fraction)
+        low, high = self._answers(self.range)
+        return UnbiasedScore(self.range, Fraction, lambda score: (high - score) * (score - low))
 
 
 def duchi(
