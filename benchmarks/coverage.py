@@ -1,7 +1,8 @@
 """The coverage of 95 % intervals, by simulation: ``make coverage``.
 
 Subjects are drawn from a known distribution, and answer by the probabilities that the query
-declares. A family named on the command line is done alone. It takes some minutes in all.
+declares. A family named on the command line is done alone; ``means`` and perhaps names of families
+do intervals for means, with their widths. It takes some minutes in all.
 """
 
 from __future__ import annotations
@@ -46,25 +47,35 @@ FREQUENCIES: dict[str, xp.queries.Query] = {
         ]
     ),
 }
-MEANS: dict[str, xp.queries.Query] = {
-    "perturbation": xp.perturbation(SCORES, range=(0, 3), epsilon=1),
-    "linear": xp.linear({"value": 1}, range=(0, 3), epsilon=1),
-    "logistic": xp.logistic({"value": 1}, intercept=-1, epsilon=1),
-    "probit": xp.probit({"value": 1}, intercept=-1, epsilon=1),
-    "duchi": xp.queries.duchi({"value": 1}, range=(0, 3), epsilon=1),
-    "piecewise": xp.piecewise({"value": 1}, range=(0, 3), grid="0.1", epsilon=1),
-    "laplace": xp.laplace({"value": 1}, range=(0, 3), grid="0.1", epsilon=1),
+STEPS = xp.FiniteSet([index / 10 for index in range(31)])
+"""The values that means are taken of, on the grid of the queries."""
+RANGE, WEIGHTS = (0, 3), {"value": 1}
+MEANS: dict[str, Callable[[str], xp.queries.Query]] = {
+    "perturbation": lambda e: xp.perturbation([x / 10 for x in range(31)], range=RANGE, epsilon=e),
+    "linear": lambda e: xp.linear(WEIGHTS, range=RANGE, epsilon=e),
+    "logistic": lambda e: xp.logistic(WEIGHTS, intercept=-1, epsilon=e),
+    "probit": lambda e: xp.probit(WEIGHTS, intercept=-1, epsilon=e),
+    "duchi": lambda e: xp.queries.duchi(WEIGHTS, range=RANGE, epsilon=e),
+    "piecewise": lambda e: xp.piecewise(WEIGHTS, range=RANGE, grid="0.1", epsilon=e),
+    "laplace": lambda e: xp.laplace(WEIGHTS, range=RANGE, grid="0.1", epsilon=e),
+    "gaussian": lambda e: xp.gaussian(WEIGHTS, range=RANGE, grid="0.1", sigma=3 / float(e)),
 }
+EPSILONS = ("0.5", "1", "2", "4", "8")
+"""Of a Gaussian query, the range over sigma."""
+GROUP_SIZES = (5, 20, 200, 1000)
+VALUES: dict[str, list[int]] = {"spread": list(range(31)), "alike": [12], "at an end": [0]}
+"""The values that subjects have, equally often."""
+REPETITIONS = 1000
 
 Hits = NDArray[np.bool_]
 Trial = Callable[[Any, int, list[float]], Hits]
 
 
-def _probabilities(query: xp.queries.Query) -> NDArray[np.float64]:
+def _probabilities(query: xp.queries.Query, domain: xp.FiniteSet = DOMAIN) -> NDArray[np.float64]:
     """Tabulate Pr(response | value), a row per value."""
-    likelihood = query.on(DOMAIN)
+    likelihood = query.on(domain)
     positions = range(len(likelihood.responses))
-    pmfs = [likelihood.pmf(position) for position in range(len(DOMAIN))]
+    pmfs = [likelihood.pmf(position) for position in range(len(domain))]
     return np.array([[float(pmf.probability(y)) for y in positions] for pmf in pmfs])
 
 
@@ -115,17 +126,65 @@ def _frequencies(query: xp.queries.Query) -> Trial:
     return trial
 
 
-def _mean(query: xp.queries.Query) -> Trial:
-    group = Group(query)
-    worth = np.array([float(query.meaning(DOMAIN).estimate(y)) for y in group.responses])
-    scores = _probabilities(query) @ worth
+class MeanCoverage:
+    """The coverage and the mean width of intervals for the mean of a score."""
 
-    def trial(generator: Any, subjects: int, prior: list[float]) -> Hits:
-        estimate = xp.estimation.estimate_mean(group.answers(generator, subjects, prior), "q")
-        truth = float(scores @ prior)
-        return np.array([estimate.lower <= truth <= estimate.upper])
+    def __init__(self, query: xp.queries.Query) -> None:
+        self._query = query
+        self._responses = list(query.on(STEPS).responses)
+        self._table = _probabilities(query, STEPS)
+        self._estimates = np.array([query.meaning(STEPS).estimate(y) for y in self._responses])
+        self._known: dict[tuple[int, ...], tuple[float, float]] = {}
 
-    return trial
+    def measure(
+        self, values: list[int], subjects: int, repetitions: int, generator: Any
+    ) -> tuple[float, float]:
+        """Simulate groups of subjects whose values are drawn from a list."""
+        chances = self._table[values].mean(axis=0)
+        truth = float(chances @ self._estimates.astype(float) / chances.sum())
+        counts = generator.multinomial(subjects, chances / chances.sum(), repetitions)
+        ends = np.array([self._interval(row) for row in counts])
+        hits = (ends[:, 0] <= truth + 1e-9) & (truth - 1e-9 <= ends[:, 1])
+        return float(hits.mean()), float(np.ptp(ends, axis=1).mean())
+
+    def _interval(self, counts: NDArray[np.int64]) -> tuple[float, float]:
+        given = np.flatnonzero(counts)
+        key = (*given.tolist(), *counts[given].tolist())
+        if key not in self._known:
+            responses = np.repeat(given, counts[given]).tolist()
+            table = {
+                "subject": np.arange(len(responses)),
+                "query": ["q"] * len(responses),
+                "response": [self._responses[y] for y in responses],
+            }
+            answers = xp.Answers(STEPS, {"q": self._query}, table)
+            estimate = xp.estimation.estimate_mean(answers, "q")
+            self._known[key] = estimate.lower, estimate.upper
+        return self._known[key]
+
+
+def mean_cells(
+    family: str, epsilon: str, sizes: tuple[int, ...], repetitions: int
+) -> dict[tuple[str, int], tuple[float, float]]:
+    """Return the coverage and the mean width for each list of values and number of subjects."""
+    coverage, cells = MeanCoverage(MEANS[family](epsilon)), {}
+    for name, values in VALUES.items():
+        for subjects in sizes:
+            seed = zlib.crc32(f"{family} {epsilon} {name} {subjects}".encode())
+            generator = np.random.default_rng(seed)
+            cells[name, subjects] = coverage.measure(values, subjects, repetitions, generator)
+    return cells
+
+
+def means(wanted: list[str]) -> None:
+    """Print the coverage of intervals for means, and in brackets their mean width."""
+    heads = [f"{values}, n = {size:,}" for values in VALUES for size in GROUP_SIZES]
+    print(f"| | epsilon | {' | '.join(heads)} |\n|---|---|{'---|' * len(heads)}", flush=True)
+    for family in wanted or MEANS:
+        for epsilon in EPSILONS:
+            cells = mean_cells(family, epsilon, GROUP_SIZES, REPETITIONS)
+            texts = [f"{100 * share:.1f} ({width:.2g})" for share, width in cells.values()]
+            print(f"| {family} | {epsilon} | {' | '.join(texts)} |", flush=True)
 
 
 def _likeliest(query: xp.queries.Query) -> Trial:
@@ -145,8 +204,6 @@ def _likeliest(query: xp.queries.Query) -> Trial:
 def _trials() -> Iterator[tuple[str, Callable[[], Trial], dict[int, int]]]:
     for name, query in FREQUENCIES.items():
         yield name, partial(_frequencies, query), SIZES
-    for name, query in MEANS.items():
-        yield f"mean, {name}", partial(_mean, query), SIZES
     query, fewer = FREQUENCIES["randomized_response"], dict.fromkeys(SIZES, BOOTSTRAPS)
     yield "likeliest distribution, bootstrap", partial(_likeliest, query), fewer
 
@@ -177,4 +234,8 @@ def main(wanted: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    words = sys.argv[1:]
+    if words[:1] != ["means"]:
+        main(words)
+    if not words or words[0] == "means":
+        means(words[1:])

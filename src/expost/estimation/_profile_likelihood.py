@@ -40,11 +40,11 @@ from expost.estimation._validity import Provenance
 __all__ = ["LikelihoodRegion", "ProfileBound", "likelihood_ratio_intervals"]
 
 
-# How many standard errors a weight may be below zero, and those of a value together. (With very
-# many weights the second limit is what keeps the relaxed likelihood from fitting noise.)
+# How many standard errors a weight may be below zero; and at most how far the weights of a value
+# may be, together. Many weights that are free to be negative would fit noise.
 _ERRORS_BELOW_ZERO = 4.0
-_VALUE_ERRORS_BELOW_ZERO = 12.0
 _MOST_BELOW_ZERO = 1.0
+_MOST_BELOW_ZERO_TOGETHER = 3.0
 
 # Of the relaxed mixture; in nats, where the interval is cut at about two.
 _RELAXED_GAP = 1e-4
@@ -203,14 +203,14 @@ class LikelihoodRegion:
     """How far below the maximum a likelihood is sufficient, in nats."""
     below: Floats
     covariance: Floats
-    """Roughly that of the weights. It only says where to look for an end."""
+    """Roughly that of the weights: no bound depends on it."""
 
     @classmethod
     def around(cls, mixture: EstimatedMixture, drop: float) -> LikelihoodRegion:
         """Return the region without weights below zero."""
         table, counts = mixture.observations.table, mixture.observations.counts
         weights, size, total = mixture.fit.weights, table.shape[1], float(counts.sum())
-        interior = (1 - _UNIFORM_SHARE) * weights + _UNIFORM_SHARE / size
+        interior = _interior(weights)
         information = total * observed_information(table, counts / total, table @ interior)
         # As if one more subject had given the value; and the sum of the weights is certain.
         information += np.diag(1 / interior) + float(np.trace(information)) * np.ones((size, size))
@@ -222,16 +222,14 @@ class LikelihoodRegion:
     def relaxed(self, members: Floats) -> LikelihoodRegion:
         """Extend the region to weights that are some standard errors below zero.
 
-        Those of a value together are in proportion to what makes up the value.
+        The limits of those that make up a value are in proportion to them.
         """
-        covariances = members @ self.covariance
-        value_errors = np.sqrt(np.maximum((covariances * members).sum(axis=1), 0.0))
         errors = np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
-        parts = members * self.start
-        parts /= parts.sum(axis=1, keepdims=True)
+        parts = members * _interior(self.weights)
+        together = (parts / parts.sum(axis=1, keepdims=True)).sum(axis=0)
         below = np.minimum(
             np.minimum(_ERRORS_BELOW_ZERO * errors, _MOST_BELOW_ZERO),
-            (_VALUE_ERRORS_BELOW_ZERO * value_errors) @ parts,
+            _MOST_BELOW_ZERO_TOGETHER * together,
         )
         stretch = 1 + float(below.sum())
         table: Floats = stretch * self.table - (self.table @ below)[:, None]
@@ -306,6 +304,10 @@ class LikelihoodRegion:
             )
             low, high = (middle, high) if sufficient else (low, middle)
         return np.asarray(inside + low * (outside - inside))
+
+
+def _interior(weights: Floats) -> Floats:
+    return np.asarray((1 - _UNIFORM_SHARE) * weights + _UNIFORM_SHARE / len(weights))
 
 
 def _log_likelihood(counts: Floats, mixed: Floats) -> float:
