@@ -226,10 +226,10 @@ def score_interval(
 
 
 INCONSISTENT = (
-    "nothing that is possible fits some responses, so intervals are of all that is possible; check "
-    "the probabilities of the queries"
+    "no number in the range fits some of the responses at this confidence, so the interval is the "
+    "whole range"
 )
-"""A remark where responses reject everything within the range of what is estimated."""
+"""A remark where responses reject everything that is possible."""
 
 
 def binomial_interval(count: int, trials: int, level: float) -> tuple[float, float]:

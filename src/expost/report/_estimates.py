@@ -321,8 +321,9 @@ def _warn_of_inconsistency(rows: Sequence[EstimateRow]) -> str | None:
     if not rejected:
         return None
     return (
-        f"Nothing that is possible fits the answers for {rejected}, so the interval is all that is "
-        "possible. Check the probabilities of the queries, and how answers were recorded."
+        f"No number in the range fits the answers for {rejected} at this confidence, so the "
+        "interval is the whole range. That happens by chance if the truth is at an end of it, or "
+        "if the queries have other probabilities than they state."
     )
 
 
