@@ -76,7 +76,8 @@ def _probabilities(query: xp.queries.Query, domain: xp.FiniteSet = DOMAIN) -> ND
     likelihood = query.on(domain)
     positions = range(len(likelihood.responses))
     pmfs = [likelihood.pmf(position) for position in range(len(domain))]
-    return np.array([[float(pmf.probability(y)) for y in positions] for pmf in pmfs])
+    # Without reducing fractions, whose denominators may have 100,000 digits.
+    return np.array([[pmf.weight(y) / pmf.total for y in positions] for pmf in pmfs])
 
 
 class Group:

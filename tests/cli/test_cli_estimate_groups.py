@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -102,7 +103,7 @@ def test_groups_are_estimated_as_from_files_of_their_own(
     assert [(row["group"], row["minus"]) for row in differences] == [("m", "f")] * half
     for index, row in enumerate(differences):
         first, second = (
-            EstimateRow(row["of"], *(row[name] for name in
+            EstimateRow(row["of"], *(math.nan if row[name] is None else row[name] for name in
                         ("estimate", "standard_error", "lower", "upper", "identified")))
             for row in (rows[half + index], rows[index])
         )  # fmt: skip
@@ -235,6 +236,7 @@ def test_a_table_has_all_rows(run: Run, study: list[Any], suffix: str) -> None:
     for found, expected in zip(table, rows, strict=True):
         assert list(found) == [
             "group", "minus", "of", "estimate", "lower", "upper", "standard_error", "identified",
+            "consistent", "uncertified",
             "subjects",
         ]  # fmt: skip
         assert (found["group"], found["minus"], found["of"]) == (

@@ -42,7 +42,7 @@ def test_equal_weights_change_nothing() -> None:
         for weights in (None, dict.fromkeys(range(50), 0.3))
     )
     for name, column in plain.items():
-        assert list(equal[name]) == list(column)
+        np.testing.assert_array_equal(equal[name], column)
 
 
 def test_whole_weights_with_their_effective_size_are_repeated_subjects() -> None:

@@ -69,7 +69,7 @@ def test_differences_cover(shares: tuple[float, float], sizes: tuple[int, int]) 
     rows = []
     for share, size in zip(shares, sizes, strict=True):
         estimates = generator.binomial(size, share, repetitions) / size
-        lower, upper = score_interval(estimates, zero, one, size, quantile)
+        lower, upper, _ = score_interval(estimates, zero, one, size, quantile)
         rows.append([EstimateRow("yes", *four) for four in
                      zip(estimates, zero, lower, upper, strict=True)])  # fmt: skip
     difference = shares[0] - shares[1]

@@ -413,7 +413,7 @@ def estimate_rows(estimate: Mean | Frequencies | Intervals) -> tuple[EstimateRow
     rows = zip(names, *values, identified, labels, strict=True)
     remarks = zip(consistent, uncertified, strict=True)
     return tuple(
-        EstimateRow(*row, consistent=fits, uncertified=ends)
+        replace(EstimateRow(*row), consistent=fits, uncertified=ends)
         for row, (fits, ends) in zip(rows, remarks, strict=True)
     )
 
