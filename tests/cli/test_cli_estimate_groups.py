@@ -103,8 +103,14 @@ def test_groups_are_estimated_as_from_files_of_their_own(
     assert [(row["group"], row["minus"]) for row in differences] == [("m", "f")] * half
     for index, row in enumerate(differences):
         first, second = (
-            EstimateRow(row["of"], *(math.nan if row[name] is None else row[name] for name in
-                        ("estimate", "standard_error", "lower", "upper", "identified")))
+            EstimateRow(
+                row["of"],
+                row["estimate"],
+                math.nan if row["standard_error"] is None else row["standard_error"],
+                row["lower"],
+                row["upper"],
+                row["identified"],
+            )
             for row in (rows[half + index], rows[index])
         )  # fmt: skip
         ends = (0.0, 8.0) if options[:2] == ["--mean", "hours"] else (0.0, 1.0)
