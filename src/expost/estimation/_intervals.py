@@ -217,7 +217,7 @@ def score_interval(
     offset = (estimates**2 - relative_variance * constant) / (1 + relative_variance)
     half_width = np.sqrt(np.maximum(center**2 - offset, 0.0))
     lower, upper = center - half_width, center + half_width
-    # A share of exactly 0 or 1 fits an estimate of the same without noise, but for rounding.
+    # A share of exactly 0 or 1 fits an estimate of the same without noise, except for rounding.
     dust = 1e-12
     consistent = (center**2 - offset >= -dust) & (lower <= 1 + dust) & (upper >= -dust)
     lower = np.where(consistent, np.clip(lower, 0.0, 1.0), 0.0)

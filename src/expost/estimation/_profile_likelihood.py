@@ -68,7 +68,7 @@ def likelihood_ratio_intervals(
 ) -> Intervals:
     """Compute intervals for the means of scores; ``scores`` has a column for each.
 
-    Points with the same number in ``value_index`` are the same value to whoever asks.
+    Points with the same number in ``value_index`` belong to the same value.
     """
     observations = mixture.observations
     count = scores.shape[1]
