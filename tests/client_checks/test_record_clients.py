@@ -80,7 +80,11 @@ def test_a_client_whose_answers_depend_on_another_attribute_is_refuted() -> None
 @pytest.mark.parametrize(
     ("query", "columns", "message"),
     [
-        (QUERIES[0], {"age": [1]}, "column 'region' is missing"),
+        (
+            QUERIES[0],
+            {"input": [1]},
+            "column 'region' is missing; inputs are in region, not in 'input'",
+        ),
         (QUERIES[0], {"region": ["x"]}, "row 1: input: is not in the domain"),
         (QUERIES[1], {"region": ["n"], "age": [9]}, "row 1: input: is not in the domain"),
         (RESPONSE, {"region": ["n"]}, "about: the domain has attributes; call query.about(…)"),

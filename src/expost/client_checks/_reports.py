@@ -54,7 +54,9 @@ def read_reports(
     for name in further:
         if name in names:
             raise InvalidInput(f"a coordinate of the domain is called {name!r}, as is a column")
-    columns = [_column(table, name) for name in (*names, *further)]
+    hint = "" if names == ("input",) else f"; inputs are in {join_names(names)}, not in 'input'"
+    columns = [_column(table, name, hint) for name in names]
+    columns += [_column(table, name) for name in further]
     if len({len(column) for column in columns}) > 1:
         raise InvalidInput("the columns have different lengths")
     if not columns[0]:
@@ -81,9 +83,9 @@ def read_reports(
     return reports, changed
 
 
-def _column(table: Any, name: str) -> list[Any]:
+def _column(table: Any, name: str, hint: str = "") -> list[Any]:
     if column_names(table).count(name) != 1:
-        raise InvalidInput(f"column {name!r} is missing")
+        raise InvalidInput(f"column {name!r} is missing{hint}")
     column = as_array(table[name])
     with at(name):
         return as_list(column.tolist() if isinstance(column, np.ndarray) else column)
