@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks.coverage import mean_cells
 
 import expost as xp
 from expost.queries import Query
@@ -173,6 +174,33 @@ def test_a_mean_on_a_box_needs_no_list_of_values() -> None:
     estimate = xp.estimation.estimate_mean([30, 40, 50, 60, 70], exact, domain=box)
     # The reach of Student's t with three degrees of freedom is 3.182 standard errors of 7.07.
     assert (estimate.lower, estimate.upper) == pytest.approx((27.5, 72.5), abs=1e-2)
+
+
+@pytest.mark.parametrize("family", ["perturbation", "piecewise", "laplace"])
+@pytest.mark.parametrize("epsilon", ["4", "8"])
+def test_intervals_cover_values_that_are_spread_alike_or_at_an_end(
+    family: str, epsilon: str
+) -> None:
+    """Of 200 groups; Student's interval covered 5 % for alike values at epsilon 8."""
+    for share, width in mean_cells(family, epsilon, (5, 20), 200).values():
+        assert share >= 0.93 - 2 * math.sqrt(0.93 * 0.07 / 200)
+        assert 0 < width <= 3
+
+
+def test_two_equal_responses_do_not_make_a_mean_certain() -> None:
+    query = xp.laplace({"value": 2}, range=(0, 6), grid="0.5", epsilon=6)
+    estimate = xp.estimation.estimate_mean([6, 6], query, domain=DOMAIN)
+    assert (estimate.lower, estimate.upper) == (0, 6)
+    assert estimate.standard_error >= 1 / 2**0.5
+
+
+def test_responses_that_no_mean_fits_have_the_whole_range() -> None:
+    query = xp.perturbation([0, 1], epsilon="0.1")
+    estimate = xp.estimation.estimate_mean([1] * 190 + [0] * 10, query, domain=xp.FiniteSet([0, 1]))
+    assert not estimate.consistent
+    assert (estimate.lower, estimate.upper) == (0, 1)
+    assert "no number in the range fits" in repr(estimate)
+    assert estimate.tree()["consistent"] is False
 
 
 ONE_BIT = xp.perturbation([0, 1], epsilon=1)

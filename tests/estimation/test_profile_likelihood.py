@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+from benchmarks.coverage_by_likelihood import survey
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
@@ -15,6 +16,7 @@ from expost.estimation import estimate_distribution
 from expost.estimation._mle import EstimatedMixture, fit_mixture
 from expost.estimation._observations import Observations
 from expost.estimation._profile_likelihood import LikelihoodRegion
+from expost.report._estimates import estimate_rows
 
 Floats = NDArray[np.float64]
 FALL = 1.92
@@ -209,3 +211,46 @@ def test_of_200_groups_of_100_subjects_the_intervals_of_93_per_cent_hold_the_tru
             ]
         )
     assert np.mean(hits, axis=0).min() >= 0.93
+
+
+@pytest.mark.parametrize(("share", "times"), [(0.0, 2), (0.02, 2), (0.3, 1)])
+def test_ends_about_one_attribute_of_a_survey_are_certified(share: float, times: int) -> None:
+    """Of 330 combinations; an earlier search reported 0 to 1 where zero was 80 nats too low."""
+    answers = survey(np.random.default_rng(3), share, times)
+    distribution = estimate_distribution(answers, about="smokes")
+    intervals = distribution.intervals()
+    assert not intervals.uncertified.any()
+    assert intervals.gap < 1e-3
+    assert intervals.upper[1] - intervals.lower[1] < 0.25
+    assert intervals.lower[1] - 0.05 <= share <= intervals.upper[1] + 0.05
+    # The shares of smokers and of others are mirrored.
+    assert intervals.lower[0] == pytest.approx(1 - intervals.upper[1], abs=1e-12)
+
+
+def test_an_end_beyond_the_limit_of_a_search_is_called_uncertified(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    query = xp.randomized_response(epsilon=1)
+    pairs = [(query, "yes")] * 300 + [(query, "no")] * 305
+    domain = xp.FiniteSet(["no", "yes"])
+    certified = estimate_distribution(pairs, domain=domain).intervals()
+    monkeypatch.setattr("expost.estimation._profile_likelihood._MOST_TILTS", 1)
+    monkeypatch.setattr("expost.estimation._profile_likelihood._TILTED_GAP", 1.0)
+    intervals = estimate_distribution(pairs, domain=domain).intervals()
+    assert intervals.uncertified.all()
+    # It is too far out, and not too far in.
+    assert (intervals.lower <= certified.lower + 1e-3).all()
+    assert (intervals.upper >= certified.upper - 1e-3).all()
+    assert "4 of 4 ends of intervals are uncertified" in repr(intervals)
+    assert intervals.tree()["uncertified"] == ["lower upper"] * 2
+    assert [row.uncertified for row in estimate_rows(intervals)] == ["lower upper"] * 2
+
+
+def test_no_standard_error_is_given_where_an_interval_ends_with_the_range() -> None:
+    """One subject had an error of 0.039, which was the whole range over Student's quantile."""
+    query = xp.randomized_response(epsilon=1)
+    domain = xp.FiniteSet(["no", "yes"])
+    for subjects in (1, 3, 20):
+        intervals = estimate_distribution([(query, "yes")] * subjects, domain=domain).intervals()
+        assert np.isnan(intervals.standard_error).all()
+        assert intervals.tree()["standard_error"] == [None, None]
