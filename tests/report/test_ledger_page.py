@@ -180,6 +180,17 @@ def test_what_is_out_of_the_ordinary_is_on_the_page() -> None:
     assert "Recoveries" not in plain
 
 
+def test_a_recovery_is_shown_with_those_who_are_confirmed_since() -> None:
+    recovered = ["recovered at commit 7: 319 commits were lost"]
+    for unconfirmed, sentence in (
+        ((), "7 registered subjects are confirmed since: none of their answers is missing. 0 are"),
+        (("person-2",), "6 registered subjects are confirmed since: none of their answers is "),
+        (("person-2",), " missing. 1 is still unconfirmed."),  # the eighth subject is suspended
+    ):
+        assert sentence in words(page(study(MANY, marks=recovered, unconfirmed=unconfirmed)))
+    assert "confirmed since" not in words(page(study(MANY, marks=["ended at commit 9"])))
+
+
 @pytest.mark.parametrize("panel_", [MANY, panel()], ids=["many", "nobody"])
 def test_nobody_is_named_unless_asked_for(panel_: xp.Panel) -> None:
     message = QuarantinedMessage("person-3", "another answer to exchange 1", b"person-3", held=True)

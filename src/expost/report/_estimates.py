@@ -294,8 +294,9 @@ def report_frequencies(answers: Answers, *, confidence: ExactLike = "0.95") -> E
     except InvalidInput as error:
         instead = "leave out --frequencies, for any mixture of queries"
         raise InvalidInput(error.reason.replace(LIKELIHOOD_HINT, instead), error.location) from None
-    instead = "the distribution by likelihood (without --frequencies)"
-    bias = _warn_of_missing_answers(answers) or _warn_of_unequal_asking(answers, None, instead)
+    instead = "the distribution by likelihood (leave out --frequencies)"
+    bias = _warn_of_missing_answers(answers, instead)
+    bias = bias or _warn_of_unequal_asking(answers, None, instead)
     rows = estimate_rows(estimate)
     return EstimateReport(
         f"the share of each value{_name_part(answers)}: unbiased, if everybody was asked alike",
@@ -336,7 +337,7 @@ def _report(
     range_: tuple[float, float],
 ) -> EstimateReport:
     """Report an estimate from the likeliest distribution, with its doubts."""
-    bias = _warn_of_missing_answers(answers)
+    bias = _warn_of_missing_answers(answers, "one by likelihood")
     doubts = [] if bias is None else [bias]
     effective = likeliest.effective_sample_size if likeliest.weighted else None
     if effective is not None and effective < _FEWEST_SUBJECTS <= len(answers):
@@ -440,13 +441,13 @@ def _format_about(names: tuple[str, ...], step: int | None) -> str:
     return f" of {format_list(names)}{'' if step is None else f' at step {step}'}"
 
 
-def _warn_of_missing_answers(answers: Answers) -> str | None:
+def _warn_of_missing_answers(answers: Answers, instead: str) -> str | None:
     """Warn if answers about other attributes may have decided who was asked."""
     if not lacks_deciding_answers(answers):
         return None
     return (
         "Answers about other attributes are left out. If who was asked depended on them, as it "
-        "does under a filter, this estimate is biased; one by likelihood, of all attributes "
+        f"does under a filter, this estimate is biased; {instead}, of all attributes "
         "together, is not. If it did not depend on them, say --planned."
     )
 

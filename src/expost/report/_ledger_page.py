@@ -70,7 +70,7 @@ def ledger_page(
     """
     audit = study.audit.audit
     sections = [
-        *_describe_recoveries(study.audit),
+        *_describe_recoveries(study),
         section("What the budget promises", *promise_paragraphs(study.filter)),
     ]
     if study.subjects:
@@ -242,9 +242,18 @@ def _describe_messages(audit: StudyAudit) -> Iterator[str]:
         yield table(["reason", "messages"], rows)
 
 
-def _describe_recoveries(audit: StudyAudit) -> Iterator[str]:
+def _describe_recoveries(study: StudySummary) -> Iterator[str]:
     """Yield a section about recoveries and rollbacks, if there were any."""
+    audit = study.audit
     lines, count = list(audit.marks), len(audit.two_outcomes)
+    if any(not mark.startswith("ended") for mark in audit.marks):
+        waiting = len(audit.unconfirmed)
+        confirmed = study.subjects - waiting - len(audit.suspended)
+        lines.append(
+            f"{with_count(confirmed, 'registered subject is', 'registered subjects are')} "
+            "confirmed since: none of their answers is missing. "
+            f"{with_count(waiting, 'is', 'are')} still unconfirmed."
+        )
     if count:
         lines.append(
             f"{with_count(count, 'key has', 'keys have')} two outcomes for a subject, because a "
