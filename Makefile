@@ -92,6 +92,7 @@ bench: setup
 coverage: setup
 	@$(BIN)/python -m benchmarks.coverage
 	@$(BIN)/python -m benchmarks.coverage_by_likelihood
+	@$(BIN)/python -m benchmarks.coverage_of_groups
 
 docs: setup
 	@$(BIN)/sphinx-build -q -W -b html docs docs/_build/html

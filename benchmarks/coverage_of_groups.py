@@ -84,10 +84,10 @@ def weighted(
 
 
 ROWS: dict[str, Any] = {
-    "difference, by likelihood": partial(difference, by_likelihood=True),
+    "difference of shares, by likelihood": partial(difference, by_likelihood=True),
     "difference of means, unbiased": partial(difference, by_likelihood=False),
-    "weighted strata": partial(weighted, by_stratum=True),
-    "weights like any": partial(weighted, by_stratum=False),
+    "weighted strata, by likelihood": partial(weighted, by_stratum=True),
+    "weights unrelated to values, by likelihood": partial(weighted, by_stratum=False),
 }
 
 
