@@ -256,6 +256,7 @@ def test_attributes_are_estimated_together_if_who_was_asked_may_depend_on_others
     assert (planned["answers"], planned["unused"]) == (120, 200)
     naive = json.loads(run(*command, "--frequencies")[1])
     assert naive["warning"].startswith("Answers about other attributes are left out.")
+    assert "by likelihood (leave out --frequencies), of all attributes" in naive["warning"]
 
 
 def test_a_mean_on_a_box_by_likelihood_takes_a_support(run: Run, tmp_path: Path) -> None:

@@ -180,15 +180,15 @@ def test_what_is_out_of_the_ordinary_is_on_the_page() -> None:
     assert "Recoveries" not in plain
 
 
-def test_a_recovery_is_shown_with_those_who_are_confirmed_since() -> None:
+def test_a_recovery_is_shown_with_the_subjects_that_are_confirmed_now() -> None:
     recovered = ["recovered at commit 7: 319 commits were lost"]
     for unconfirmed, sentence in (
-        ((), "7 registered subjects are confirmed since: none of their answers is missing. 0 are"),
-        (("person-2",), "6 registered subjects are confirmed since: none of their answers is "),
-        (("person-2",), " missing. 1 is still unconfirmed."),  # the eighth subject is suspended
+        ((), "7 subjects are confirmed now, 0 are still unconfirmed."),
+        (("person-2",), "6 subjects are confirmed now, 1 is still unconfirmed."),
     ):
         assert sentence in words(page(study(MANY, marks=recovered, unconfirmed=unconfirmed)))
-    assert "confirmed since" not in words(page(study(MANY, marks=["ended at commit 9"])))
+    # The eighth subject is suspended.
+    assert "confirmed now" not in words(page(study(MANY, marks=["ended at commit 9"])))
 
 
 @pytest.mark.parametrize("panel_", [MANY, panel()], ids=["many", "nobody"])

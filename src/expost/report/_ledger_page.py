@@ -250,8 +250,7 @@ def _describe_recoveries(study: StudySummary) -> Iterator[str]:
         waiting = len(audit.unconfirmed)
         confirmed = study.subjects - waiting - len(audit.suspended)
         lines.append(
-            f"{with_count(confirmed, 'registered subject is', 'registered subjects are')} "
-            "confirmed since: none of their answers is missing. "
+            f"{with_count(confirmed, 'subject is', 'subjects are')} confirmed now, "
             f"{with_count(waiting, 'is', 'are')} still unconfirmed."
         )
     if count:
