@@ -283,6 +283,9 @@ def test_attributes_that_were_not_asked_about_together_get_a_query_about_both(
         "No subject answered about both hours and smokes. Ask one query about both:",
         "expost query randomized_response --epsilon 2 --about hours,smokes",
     ]
+    single = tree_of(run, "--share", 'hours > 2 or smokes == "yes"', "--planned")
+    assert single["warning"] == "The responses do not determine this number."
+    assert single["advice"] == tree["advice"]
     code, out, _ = run(*tree["advice"][1].split()[1:], "--for", "queries.json")
     assert code == 0
     asked = Query.from_json(out)

@@ -348,7 +348,8 @@ def _report(
         doubts.append(f"Only {subjects}: too few for intervals{resampled}.")
     unknown = sum(not row.identified for row in rows)
     if unknown:
-        doubts.append(f"The responses do not determine {unknown:,} of {len(rows):,} numbers.")
+        numbers = f"{unknown:,} of {len(rows):,} numbers" if len(rows) > 1 else "this number"
+        doubts.append(f"The responses do not determine {numbers}.")
     doubts += intervals.doubts
     model = "" if likeliest.model is None else f" of {likeliest.model}"
     return EstimateReport(
