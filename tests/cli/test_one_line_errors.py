@@ -590,7 +590,7 @@ ERRORS = [
     (
         "estimate answers.csv --queries queries.json --covariates strangers.csv --by response",
         "strangers.csv: subject: none of these subjects is in the answers, whose subjects are "
-        "ann, bob, …",
+        "ann, bob",
     ),
     (
         "estimate answers.csv --queries queries.json --share 'value == no'",

@@ -18,6 +18,7 @@ from expost.answers._columns import (
     parse_spelling,
     read_columns,
 )
+from expost.domains import join_names
 from expost.errors import InvalidInput
 from expost.files.reading import double
 
@@ -88,10 +89,13 @@ def read_covariates(
     if len(members) > _MOST_GROUPS:
         reason = f"got {len(members):,} groups; expected at most {_MOST_GROUPS}. Group its values"
         raise InvalidInput(reason, f"column {by[0]!r}")
-    if not any(members.values()):
-        known = ", ".join(shorten(str(name), 20) for name in list(subject_of.values())[:3])
-        reason = f"none of these subjects is in the answers, whose subjects are {known}, …"
+    matched = {subject for subject in subjects if subject is not None}
+    if not matched:
+        known = join_names([shorten(str(name), 20) for name in subject_of.values()])
+        reason = f"none of these subjects is in the answers, whose subjects are {known}"
         raise InvalidInput(reason, "subject")
+    if not any(members.values()):
+        raise InvalidInput(f"no subject of the answers has an entry in {join_names(by)}")
     weights = None
     if weight is not None:
         of_row, numbers = encode_parsed_column(columns[weight], _read_weight, weight)
@@ -103,7 +107,6 @@ def read_covariates(
     groups = {", ".join(group): frozenset(members[group]) for group in sorted(members, key=_order)}
     if len(groups) < len(members):
         raise InvalidInput("two groups get the same name; leave commas out of their entries")
-    matched = {subject for subject in subjects if subject is not None}
     unmatched = frozenset(subject_of.values()) - matched
     return Covariates(tuple(by), groups, weights, unmatched, frozenset(ungrouped))
 

@@ -87,12 +87,13 @@ def find_mean(answers: Answers, name: str, step: int | None, hint: str = "") -> 
             ends = min(numbers), max(numbers)
             return Quantity(f"mean of {name}", name, "mean", lambda _values: numbers, ends, about)
         if no_score is None:
-            raise InvalidInput(unknown_name("query", name, [*answers.queries, *numeric]) + hint)
+            names = {**answers.queries, **numeric}
+            raise InvalidInput(unknown_name("query", name, names) + hint)
         query = answers.queries[name]
         asked = query.names if isinstance(query, About) else answers.domain.called("value")
-        names = [other for other in asked if other in numeric]
-        instead = f"--mean {names[0]}, or leave out" if names else "leave out"
-        raise InvalidInput(f"{no_score}; {instead} --mean for the shares of its values")
+        first = next((other for other in asked if other in numeric), None)
+        instead = "" if first is None else f"--mean {first}, or "
+        raise InvalidInput(f"{no_score}; {instead}leave out --mean for the shares of its values")
 
 
 def mean_of_query(answers: Answers, key: str) -> Quantity:
