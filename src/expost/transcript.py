@@ -294,6 +294,9 @@ def append_exchange(exchange: Exchange, growing: TranscriptText) -> None:
 
 def no_such_response(likelihood: Likelihood[Any], query: str = "this query") -> str:
     """Return the message about a response that a query does not have."""
+    if isinstance(likelihood.responses, range) and len(likelihood.responses) > 6:
+        low, high = likelihood.responses[0], likelihood.responses[-1]
+        return f"is not a response of {query}; it has the integers from {low} to {high}"
     # There can be more responses than can be counted, and long ones.
     response = [reprlib.repr(response) for response in islice(likelihood.responses, 7)]
     shown = ", ".join([*response[:6], "…"] if len(response) > 6 else response)

@@ -104,6 +104,13 @@ def test_a_response_may_be_a_vector(response: Any) -> None:
     assert answers.responses == (("q", 0),)
 
 
+def test_a_fraction_where_steps_of_a_grid_are_expected_gets_a_hint() -> None:
+    query = xp.laplace({"hours": 1}, range=(0, 8), grid="0.25", epsilon=1)
+    table = {"subject": [1], "query": ["q"], "response": ["2.5"]}
+    with pytest.raises(xp.InvalidInput, match=r"it has the integers from -\d+ to \d+; with a grid"):
+        xp.Answers(xp.Box(hours=(0, 8)), {"q": query}, table)
+
+
 def test_a_text_that_is_a_label_is_no_number() -> None:
     domain = xp.FiniteSet(["1", "2"])
     table = {"subject": ["a", "b"], "query": ["q", "q"], "response": ["2", "1"]}

@@ -257,6 +257,41 @@ def test_decimal_commas_are_numbers_where_commas_separate_nothing(tmp_path: Path
     assert small(tmp_path, 'id,q,a\n1,s,"1,5"\n2,s,2\n').labels["s"] == ["1,5", "2"]
 
 
+def test_a_word_for_no_response_does_not_make_labels_of_numbers(tmp_path: Path) -> None:
+    imported = small(tmp_path, "id,q,a\n1,s,2.0\n2,s,2\n3,s,n/a\n")
+    assert imported.labels["s"] == [2, "n/a"]
+    assert imported.table["response"] == ["2", "2", "n/a"]
+    assert "numbers in responses to 's' are written in one way: '2.0' as 2" in imported.remarks
+
+
+def test_labels_that_look_like_formulas_come_back_from_the_table(run: Run, tmp_path: Path) -> None:
+    source, table, queries = (tmp_path / name for name in ("s.csv", "a.csv", "q.json"))
+    source.write_text("id,test\n@ann,+\n@bob,-\n=c,-\n")
+    run("import", source, "--subject", "id", "--response", "test", "--epsilon", 1,
+        "-o", table, "--queries", queries)  # fmt: skip
+    answers = xp.load_answers(table, queries)
+    assert answers.subjects == ("@ann", "@bob", "=c")
+    xp.audits.save_answers(answers, table)
+    assert xp.load_answers(table, queries).subjects == answers.subjects
+
+
+def test_a_file_of_queries_for_other_responses_is_pointed_out(run: Run, tmp_path: Path) -> None:
+    source = tmp_path / "s.csv"
+    source.write_text("id,q\n1,yes\n2,no\n3,n/a\n")
+    arguments = ["import", source, "--subject", "id", "--response", "q",
+                 "-o", tmp_path / "a.csv", "--queries", tmp_path / "q.json"]  # fmt: skip
+    run(*arguments)
+    assert "Its domain differs" not in run(*arguments)[1]
+    assert "Its domain differs" in run(*arguments, "--missing", "n/a")[1]
+
+
+def test_the_entry_that_is_no_date_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "survey.csv"
+    file.write_text("id,q,a,d\n1,s,1,13/04/2026\n2,s,1,02/05/2026\n3,s,1,soon\n")
+    with pytest.raises(xp.InvalidInput, match="row 3 below the header: 'soon' cannot be ordered"):
+        import_answers(file, subject="id", query="q", response="a", order_by="d")
+
+
 def test_numbers_that_look_noisy_are_left_to_the_user(tmp_path: Path) -> None:
     rows = "".join(f"{row},age,{30 + row / 7:.3f}\n" for row in range(20))
     imported = small(tmp_path, "id,q,a\n" + rows)

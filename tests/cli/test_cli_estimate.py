@@ -196,6 +196,19 @@ def test_an_estimate_from_a_part_of_the_responses_warns_and_points_to_nothing_be
     assert {**part, "warning": 0, "assumes": 0} == {**complete, "warning": 0, "assumes": 0}
 
 
+@pytest.mark.parametrize("what", [[], ["--frequencies"]])
+def test_missing_responses_warn_without_advice_about_other_attributes(
+    run: Run, tmp_path: Path, queries: Path, what: list[str]
+) -> None:
+    data = tmp_path / "data.csv"
+    rows = "".join(f"{n},habit,never,answered\n" for n in range(50))
+    data.write_text(f"subject,query,response,outcome\n{rows}50,habit,,missing\n")
+    arguments = ["estimate", data, "--queries", queries, *what, "--json"]
+    tree = json.loads(run(*arguments)[1])
+    assert tree["warning"].startswith("Responses of 1 subject are missing. If what is missing")
+    assert "attributes" not in tree["warning"]
+
+
 def test_intervals_at_an_end_of_what_is_possible_are_said_to_be_too_narrow(
     run: Run, tmp_path: Path, queries: Path
 ) -> None:

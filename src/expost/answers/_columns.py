@@ -149,7 +149,9 @@ def response_position(likelihood: Likelihood[Any], response: Any, query: str) ->
     if len(positions) > 1:
         raise InvalidInput(f"is a label of {query}, and also spells one of its numbers")
     if not positions:
-        raise InvalidInput(f"{_SHORT.repr(response)} {no_such_response(likelihood, query)}")
+        reason = f"{_SHORT.repr(response)} {no_such_response(likelihood, query)}"
+        is_fraction = isinstance(likelihood.responses, range) and isinstance(tried[-1], float)
+        raise InvalidInput(reason + ("; with a grid, count its steps" if is_fraction else ""))
     return positions.pop()
 
 

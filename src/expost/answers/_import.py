@@ -237,7 +237,8 @@ class _Import:
     def _unify_subjects(self, rows: list[_Row]) -> None:
         """Write every subject in one way: 3.0 is 3."""
         as_written = list(dict.fromkeys(row.subject for row in rows))
-        spelled = {name: re.sub(r"^(\d+)\.0+$", r"\1", _normal(name)) for name in as_written}
+        point = "[.,]" if self._table.decimal_commas else r"\."
+        spelled = {name: re.sub(rf"^(\d+){point}0+$", r"\1", _normal(name)) for name in as_written}
         whole = sum(spelled[name] != _normal(name) for name in as_written)
         if whole:
             example = next(name for name in as_written if spelled[name] != _normal(name))
@@ -287,21 +288,30 @@ class _Import:
     def _unify_responses(self, key: str, rows: list[_Row]) -> list[str | int | Decimal]:
         """Write every response to a query in one way, and return the different ones."""
         spellings = Counter(_normal(row.response) for row in rows)
-        numbers = {name: self._parse_number(name) for name in spellings}
-        if all(number is not None for number in numbers.values()):
-            written = {name: str(number) for name, number in numbers.items()}
-            values: list[Any] = sorted(
-                {number for number in numbers.values() if number is not None}
-            )
-        else:
-            groups: dict[str, Counter[str]] = {}
-            for name, count in spellings.items():
+        parsed = {name: self._parse_number(name) for name in spellings}
+        numbers = {name: number for name, number in parsed.items() if number is not None}
+        if not all(_folded(name) in _NO_RESPONSES for name in spellings.keys() - numbers.keys()):
+            numbers = {}
+        groups: dict[str, Counter[str]] = {}
+        for name, count in spellings.items():
+            if name not in numbers:
                 groups.setdefault(name.casefold(), Counter())[name] += count
-            written = {name: groups[name.casefold()].most_common(1)[0][0] for name in spellings}
-            for counts in groups.values():
-                if len(counts) > 1:
-                    self._remarks.append(f"responses to {key!r} are written as {_listed(counts)}")
-            values = sorted(set(written.values()), key=str.casefold)
+        spelled = {name: counts.most_common(1)[0][0] for name, counts in groups.items()}
+        for counts in groups.values():
+            if len(counts) > 1:
+                self._remarks.append(f"responses to {key!r} are written as {_listed(counts)}")
+        written = {
+            name: str(numbers[name]) if name in numbers else spelled[name.casefold()]
+            for name in spellings
+        }
+        changed = [name for name in numbers if written[name] != name]
+        if changed:
+            self._remarks.append(
+                f"numbers in responses to {key!r} are written in one way: {changed[0]!r} as "
+                f"{written[changed[0]]}"
+            )
+        values: list[Any] = sorted(set(numbers.values()))
+        values += sorted(spelled.values(), key=str.casefold)
         for row in rows:
             row.response = written[_normal(row.response)]
         suspects = [value for value in written.values() if _folded(value) in _NO_RESPONSES]
@@ -392,17 +402,18 @@ def _order_keys(rows: list[_Row]) -> dict[str, Any]:
         keys = read(entries)
         if keys is not None:
             return keys
-    odd = next(
-        (entry for entry in entries if _numeric_keys([entry]) is None
-         and _date_keys([entry]) is None and _numbered_keys([entry]) is None),
-        None,
-    )  # fmt: skip
+    odd = next((entry for entry in entries if not _is_order(entry)), None)
     expected = "expected numbers, dates such as 2026-03-04, or texts such as Week 3"
     if odd is None:
         example = format_list([repr(entry) for entry in entries])
         raise InvalidInput(f"{example} cannot be ordered; {expected}, all alike")
     number = next(row.row_number for row in rows if row.order == odd)
     raise InvalidInput(f"{odd!r} cannot be ordered; {expected}", f"row {number} below the header")
+
+
+def _is_order(entry: str) -> bool:
+    """Return whether an entry can be ordered in some way."""
+    return bool(_date_readings([entry]) or _numeric_keys([entry]) or _numbered_keys([entry]))
 
 
 def _numeric_keys(entries: list[str]) -> dict[str, Any] | None:
@@ -421,11 +432,7 @@ def _numbered_keys(entries: list[str]) -> dict[str, Any] | None:
 
 def _date_keys(entries: list[str]) -> dict[str, Any] | None:
     """Read dates of one format; refuse days and months that could be swapped."""
-    readings = [
-        keys
-        for read in (datetime.fromisoformat, *map(_date_reader, _DATES))
-        if (keys := _read_all(entries, read)) is not None
-    ]
+    readings = _date_readings(entries)
     for keys in readings[1:]:
         swapped = [entry for entry in entries if keys[entry] != readings[0][entry]]
         if swapped:
@@ -436,6 +443,14 @@ def _date_keys(entries: list[str]) -> dict[str, Any] | None:
                 f"{swapped[0]!r} could be {first} or {second}; write dates as 2026-03-04"
             )
     return readings[0] if readings else None
+
+
+def _date_readings(entries: list[str]) -> list[dict[str, datetime]]:
+    return [
+        keys
+        for read in (datetime.fromisoformat, *map(_date_reader, _DATES))
+        if (keys := _read_all(entries, read)) is not None
+    ]
 
 
 _DATES = ("%d.%m.%Y", "%d.%m.%y", "%d/%m/%Y", "%m/%d/%Y", "%d/%m/%y", "%m/%d/%y", "%d-%m-%Y")

@@ -330,7 +330,7 @@ def save_answers(answers: Answers, path: PathLike) -> None:
         "response": [spelled[code] for code in answers.codes.tolist()],
     }
     with at(os.fspath(path), ": "):
-        write_table(columns, Path(path))
+        write_table(columns, Path(path), for_people=False)
 
 
 def _spelled(answers: Answers, key: str, position: int) -> Any:

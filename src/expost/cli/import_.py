@@ -19,9 +19,11 @@ from expost.answers import (
 from expost.cli._inputs import option_names
 from expost.cli._options import file_option, out_option, path
 from expost.cli._outputs import Result, check_output, prints_result
-from expost.errors import at
+from expost.errors import InvalidInput, at
 from expost.files.durable import create
 from expost.files.kinds import ANSWERS
+from expost.files.reading import parse
+from expost.files.regular import read_text
 from expost.files.tables import table_format, write_table
 from expost.numbers import exact
 
@@ -103,16 +105,17 @@ def command(
             ignore_case=ignore_case,
             sheet=sheet,
         )
+    document = imported.queries_document(epsilon or UNKNOWN)
     new_queries = not queries.exists()
     if new_queries:
         with at(str(queries), ": "):
-            create(queries, imported.queries_document(epsilon or UNKNOWN))
-    write_table(imported.table, out)
+            create(queries, document)
+    write_table(imported.table, out, for_people=False)
     lines: list[str | tuple[str, ...]] = [
         *_describe_counts(imported),
         *(f"- {remark}" for remark in imported.remarks),
         f"The table is in {out}.",
-        *_describe_next_step(imported, queries, new=new_queries, epsilon=epsilon),
+        *_describe_next_step(imported, queries, document, new=new_queries, epsilon=epsilon),
     ]
     counts = {outcome: imported.count(outcome) for outcome in _OUTCOMES}
     tree = {
@@ -122,6 +125,15 @@ def command(
         "remarks": imported.remarks,
     }
     return Result(tree, lines)
+
+
+def _has_same_domain(queries: Path, document: str) -> bool:
+    """Return whether a file of queries has the domain of a new one."""
+    try:
+        tree = parse(read_text(queries))
+    except InvalidInput:
+        return False
+    return isinstance(tree, dict) and tree.get("domain") == parse(document)["domain"]
 
 
 _OUTCOMES = (ANSWERED, REFUSED, DECLINED, MISSING)
@@ -136,10 +148,12 @@ def _describe_counts(imported: ImportedAnswers) -> Iterator[tuple[str, str]]:
 
 
 def _describe_next_step(
-    imported: ImportedAnswers, queries: Path, *, new: bool, epsilon: str | None
+    imported: ImportedAnswers, queries: Path, document: str, *, new: bool, epsilon: str | None
 ) -> Iterator[str]:
     if not new:
         yield f"{queries} already exists and was not changed."
+        if not _has_same_domain(queries, document):
+            yield "Its domain differs from what these answers show; move it away for a new file."
     elif epsilon is None or not all(imported.labels.values()):
         yield f'{queries} is new. Complete every "?" in it, and check each kind and its values.'
     else:

@@ -133,7 +133,7 @@ def estimate_mean(
     >>> sleep = xp.perturbation([0, 6, 12], range=(0, 12), epsilon=1)
     >>> result = estimate_mean([0, 12, 12, 12], sleep, domain=xp.FiniteSet(range(3)))
     >>> round(result.mean, 2), round(result.lower, 2), round(result.upper, 2)
-    (12.49, 0.82, 12.0)
+    (12.49, 0.0, 12.0)
     """
     confidence_level = float(read_confidence(confidence))
     if not isinstance(answers, Answers):

@@ -47,6 +47,7 @@ _MOST_ROWS = 100_000_000
 
 # What a spreadsheet takes for the beginning of a formula.
 _FORMULAS = ("=", "+", "-", "@", "\t", "\r")
+_PLAIN_NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
 
 Columns = dict[str, list[Any]]
 
@@ -59,12 +60,18 @@ def read_table(path: Path, names: Sequence[str], optional: Sequence[str] = ()) -
     return _READERS[table_format(path)](path, names, optional)
 
 
-def write_table(columns: Mapping[str, Sequence[Any]], path: Path) -> None:
+def write_table(
+    columns: Mapping[str, Sequence[Any]], path: Path, *, for_people: bool = True
+) -> None:
     """Write columns of numbers and texts.
 
-    In CSV a text that a spreadsheet would take for a formula, ``=1+1``, has an apostrophe in front.
+    In CSV a text that a spreadsheet would take for a formula, ``=1+1``, has an apostrophe in front,
+    unless only programs read the table.
     """
-    _WRITERS[table_format(path)](columns, path)
+    if table_format(path) == ".csv":
+        write_csv(columns, path, for_people=for_people)
+    else:
+        _WRITERS[table_format(path)](columns, path)
 
 
 def table_format(path: PathLike) -> str:
@@ -190,8 +197,8 @@ def parquet_columns(path: PathLike) -> set[str]:
         raise InvalidInput("is not a Parquet file") from None
 
 
-def write_csv(columns: Mapping[str, Sequence[Any]], path: Path) -> None:
-    """Write columns as CSV, without anything that a spreadsheet takes for a formula."""
+def write_csv(columns: Mapping[str, Sequence[Any]], path: Path, *, for_people: bool = True) -> None:
+    """Write columns as CSV; for people without anything that a spreadsheet takes for a formula."""
     # Up to Python 3.12 a carriage return is not quoted where lines end in another way.
     texts = (entry for column in columns.values() for entry in column if isinstance(entry, str))
     returns = any("\r" in entry for entry in texts)
@@ -202,14 +209,18 @@ def write_csv(columns: Mapping[str, Sequence[Any]], path: Path) -> None:
             quoting=csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL,
         )
         writer.writerow(columns)
-        writer.writerows(map(_cell, row) for row in zip(*columns.values(), strict=True))
+        writer.writerows(
+            [_cell(entry) if for_people else entry for entry in row]
+            for row in zip(*columns.values(), strict=True)
+        )
 
 
 def _cell(entry: Any) -> Any:
     """Return a cell that no spreadsheet takes for a formula; truth is TRUE in R too."""
     if isinstance(entry, bool):
         return str(entry).upper()
-    return f"'{entry}" if isinstance(entry, str) and entry.startswith(_FORMULAS) else entry
+    is_formula = isinstance(entry, str) and entry.startswith(_FORMULAS)
+    return f"'{entry}" if is_formula and not _PLAIN_NUMBER.fullmatch(entry) else entry
 
 
 def _write_json_lines(columns: Mapping[str, Sequence[Any]], path: Path) -> None:
@@ -240,7 +251,6 @@ _READERS: dict[str, Callable[[Path, Sequence[str], Sequence[str]], Any]] = {
     ".parquet": _read_parquet,
 }
 _WRITERS: dict[str, Callable[[Mapping[str, Sequence[Any]], Path], None]] = {
-    ".csv": write_csv,
     ".jsonl": _write_json_lines,
     ".parquet": _write_parquet,
 }

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost._format import format_count, format_list
-from expost.answers import DECLINED, Answers, Subject
+from expost.answers import DECLINED, MISSING, Answers, Subject
 from expost.domains import Box, Part, require_finite
 from expost.errors import InvalidInput, at
 from expost.estimation import (
@@ -76,6 +76,10 @@ _BY_LIKELIHOOD = "is right even under a filter, if no response is missing"
 _MISSING = (
     "Responses are missing. If who was asked depended on them, as it does under a filter, this "
     "estimate is biased, and so is every other from what is here."
+)
+_MISSING_RESPONSES = (
+    "Responses of {subjects} are missing. If what is missing depends on values or on responses, "
+    "this estimate is biased."
 )
 # Of so few, resampling shows little; coverage was measured from 100 on (docs/how-to/estimates.md).
 _FEWEST_SUBJECTS = 30
@@ -369,8 +373,16 @@ def _report(
 def with_outcomes(report: EstimateReport, answers: Answers, query: str | None) -> EstimateReport:
     """Count the subjects who left a query unanswered, by default any, and state what that needs."""
     unanswered = answers.count_unanswered(query)
-    declines = [_DECLINES] if unanswered and unanswered[DECLINED] else []
-    return replace(report, unanswered=unanswered, assumes=(*report.assumes, *declines))
+    if unanswered is None:
+        return report
+    report = replace(report, unanswered=unanswered)
+    if unanswered[DECLINED]:
+        report = replace(report, assumes=(*report.assumes, _DECLINES))
+    if unanswered[MISSING]:
+        subjects = format_count(unanswered[MISSING], "subject")
+        warning = _join_warnings(_MISSING_RESPONSES.format(subjects=subjects), report.warning)
+        report = replace(report, warning=warning, may_be_biased=True)
+    return report
 
 
 def mark_incomplete(report: EstimateReport) -> EstimateReport:
@@ -444,8 +456,9 @@ def _format_about(names: tuple[str, ...], step: int | None) -> str:
 
 def _warn_of_missing_answers(answers: Answers, instead: str) -> str | None:
     """Warn if answers about other attributes may have decided who was asked."""
-    if not lacks_deciding_answers(answers):
-        return None
+    unanswered = answers.count_unanswered()
+    if not lacks_deciding_answers(answers) or (unanswered and unanswered[MISSING]):
+        return None  # there is a warning of missing responses
     return (
         "Answers about other attributes are left out. If who was asked depended on them, as it "
         f"does under a filter, this estimate is biased; {instead}, of all attributes "
