@@ -1,4 +1,4 @@
-"""Privacy accounting after the fact for local differential privacy.
+"""Privacy accounting for local differential privacy, based on the answers actually given.
 
 What a first program needs is here; the rest is in its room, such as ``xp.knowledge``. All names
 are listed once, in ``__init__.pyi``, and imported when they are first used.

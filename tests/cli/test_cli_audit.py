@@ -12,6 +12,7 @@ import polars
 import pytest
 
 import expost as xp
+from expost.report._formatting import filter_name
 from support.answer_logs import Logged, Rows
 from support.page_checks import checked
 
@@ -216,7 +217,7 @@ def test_the_page_names_what_was_audited_and_the_limits_of_the_audit(
     assert run(*arguments, "-o", out)[0] == 0
     page = checked((out / "audit.html").read_text("utf-8"))
     facts = page.facts
-    assert (facts["domain"], facts["budget"]) == ("one of 2: no or yes", "1 (bayesian filter)")
+    assert (facts["domain"], facts["budget"]) == ("one of 2: no or yes", "1 (Bayesian filter)")
     assert (facts["questions"], facts["expost version"]) == ("2", xp.__version__)
     assert ["q", "the value itself, at epsilon 0.5"] in page.rows
     assert ["a rather lon…bout smoking", "the value itself, at epsilon 0.25"] in page.rows
@@ -394,7 +395,7 @@ def test_output_and_page_name_what_was_compared(filter_: Any, run: Run, tmp_path
     assert f"compared           {COMPARED[filter_]}, at every exchange\n" in printed
     text = Page((out / "audit.html").read_text("utf-8")).words
     for start in ("Before every question, the", "The"):
-        sentence = f"{start} {filter_.kind} filter compares this with the budget: "
+        sentence = f"{start} {filter_name(filter_)} compares this with the budget: "
         assert f"{sentence}{COMPARED[filter_]}." in text
     assert "before each question it has to be certain" not in text
 

@@ -39,7 +39,7 @@ The subject's value is one of 2: no or yes.
 All of these responses together reveal at most 0.5 nats; basic composition charges 1.5.
 At this loss, odds change by a factor of at most 1.65. \
 Someone undecided (50 %) is at most 62 % sure; the budget allows 73 %.
-The budget of 1 (bayesian filter) was respected at every exchange; 0.5 of it, 50 %, is used now.
+The budget of 1 (Bayesian filter) was respected at every exchange; 0.5 of it, 50 %, is used now.
 The responses are 1.649 times as likely for yes as for no; no two values are further apart.
 """  # fmt: skip
 
@@ -55,7 +55,7 @@ def test_a_breach_comes_first_and_nothing_soothes(run: Run, file: Path) -> None:
     code, out, _ = run("explain", file, "--html", page)
     assert code == 0
     first = [
-        "The budget of 1 (bayesian filter) was not respected: the filter refuses exchange 2.",
+        "The budget of 1 (Bayesian filter) was not respected: the filter refuses exchange 2.",
         "At its peak the loss was 2 nats; its current value of 0 does not undo that.",
         "At the peak, odds changed by a factor of at most 7.39. "
         "Someone undecided (50 %) was at most 88 % sure; the budget allows 73 %.",
@@ -123,7 +123,7 @@ def test_nothing_asked_so_far(run: Run, file: Path) -> None:
     xp.Transcript(xp.FiniteSet(range(3))).save(file)
     assert run("explain", file)[1] == (
         "The subject's value is one of 3: 0, 1 or 2.\n"
-        "Nothing was asked so far.\n"
+        "Nothing has been asked yet.\n"
         "The transcript names no filter, so there is no budget.\n"
     )
 
@@ -149,7 +149,7 @@ def test_degenerate_accounts(
     code, out, _ = run("explain", file)
     assert code == 0
     assert out.splitlines()[-1].endswith(sentence)
-    assert out.startswith("The budget of 1 (bayesian filter) was not respected") == (
+    assert out.startswith("The budget of 1 (Bayesian filter) was not respected") == (
         sentence[0] in "iN" and "found" not in sentence
     )
     json.loads(run("explain", file, "--json")[1])

@@ -46,7 +46,7 @@ def test_the_page_of_a_transcript_has_all_that_it_is_about(run: Run, file: Path)
         "realized loss": "1",
         "at its peak": "1.5, first after query 3",
         "basic composition": "2.5",
-        "budget": "2 (bayesian filter)",
+        "budget": "2 (Bayesian filter)",
         "budget respected": "yes, at every exchange",
         "remaining": "1",
     }

@@ -85,7 +85,7 @@ def test_a_budget_that_was_not_respected_allows_nothing_by_itself(
     options = ("explain", file, "--prior", prior, "--statement", "age >= 60")
     out = run(*options)[1]
     assert out.startswith(
-        "The budget of 0.1 (bayesian filter) was not respected: the filter refuses "
+        "The budget of 0.1 (Bayesian filter) was not respected: the filter refuses "
     )
     assert "\nBefore: 23 %. After these answers: 18 %. A loss as large as at its peak, 0.5, " in out
     assert json.loads(run(*options, "--json")[1])["budget_respected"] is False
@@ -160,7 +160,7 @@ def test_a_page_that_needs_nothing_from_outside(
         "date": "2023-11-14, when the file was last written",
         "content id": xp.load_transcript(file).content_id,
         "expost version": xp.__version__,
-        "budget": "1 (bayesian filter)",
+        "budget": "1 (Bayesian filter)",
         "budget respected": "yes, at every exchange",
         "prior": "prior.csv",
         "realized loss": "0.5",

@@ -163,7 +163,7 @@ def test_subjects_over_a_budget_are_counted_by_the_end(
     code, out, err = run(*arguments, "-o", saved)
     assert (code, err) == (0, "")
     assert out.splitlines()[-3:] == [
-        "budget              0.4 (bayesian filter)",
+        "budget              0.4 (Bayesian filter)",
         "over it at the end  1 subject",
         "budget respected    not looked at here; for each transcript, expost loss FILE says it",
     ]
@@ -195,7 +195,7 @@ def test_a_folder_of_transcripts_needs_no_queries_and_has_its_own_budget(
     assert "budget              0.5 (basic filter)\nover it at the end  1 subject\n" in out
     assert "eve,0.0," in saved.read_text("utf-8")
     out = run("loss", "--many", folder, "--budget", "0.5")[1]
-    assert "budget              0.5 (bayesian filter)\nover it at the end  0 subjects\n" in out
+    assert "budget              0.5 (Bayesian filter)\nover it at the end  0 subjects\n" in out
     xp.Transcript(start.domain).add(half, "no").save(folder / "zoe.json")
     out = run("loss", "--many", folder)[1]
     assert out.splitlines()[-1].endswith("name different ones; --budget gives one for all")

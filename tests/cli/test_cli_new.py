@@ -25,7 +25,7 @@ def test_a_transcript_is_made_from_options(run: Run, file: Path) -> None:
     assert (code, err) == (0, "")
     assert out == (
         "The subject's value is one of 3: never, sometimes or often.\n"
-        "The budget is 0.3 (bayesian filter). Nothing was asked so far.\n"
+        "The budget is 0.3 (Bayesian filter). Nothing has been asked yet.\n"
         f"The transcript is in {file}.\n"
     )
     values = xp.FiniteSet(["never", "sometimes", "often"])

@@ -759,8 +759,7 @@ ERRORS = [
     ("ledger register nowhere.db ann", "ann: cannot be read: No such file or directory"),
     (
         "ledger reserve study.db --query smoke",
-        "--query smoke: neither a file nor a query of the ledger, such as smokes; did you"
-        " mean 'smokes'?",
+        "--query: no such file, and unknown query 'smoke'; did you mean 'smokes'?",
     ),
     ("ledger reserve study.db", "Missing option '--query'."),
     (
@@ -802,7 +801,7 @@ ERRORS = [
     ),
     (
         "ledger ask study.db --query drinks --values values.csv",
-        "--query drinks: neither a file nor a query of the ledger, such as smokes",
+        "--query: no such file, and unknown query 'drinks'; known: smokes",
     ),
     ("ledger status nowhere.db", "nowhere.db: cannot be read: No such file or directory"),
     ("ledger status study.db --subject zed", "--subject zed: no subject 'zed' in this ledger"),

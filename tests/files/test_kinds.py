@@ -60,6 +60,13 @@ def test_a_slip_in_a_file_of_the_right_kind_is_named_by_its_place(files: Path) -
             xp.Transcript.from_json(wrong)
 
 
+@pytest.mark.parametrize("field", ["domain", "exchanges"])
+def test_a_misspelled_field_of_a_transcript_is_named(files: Path, field: str) -> None:
+    text = (files / "transcript").read_text("utf-8").replace(field, field[:-1])
+    with pytest.raises(xp.InvalidInput, match=f"{field[:-1]}: unknown .* mean '{field}'"):
+        xp.Transcript.from_json(text)
+
+
 def test_an_earlier_transcript_does_not_bring_a_budget_back(tmp_path: Path) -> None:
     path = tmp_path / "ann.json"
     START.save(path)

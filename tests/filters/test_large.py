@@ -131,13 +131,13 @@ def test_reports_explain_a_large_budget(run: Run, tmp_path: Path) -> None:
         code, out, err = run("explain", file, "--html", page)
         assert (code, err) == (0, "")
         assert f"The budget of 100 {SURE}.\n" in out
-        assert "100 (bayesian filter), very large" in page.read_text(encoding="utf-8").replace(
+        assert "100 (Bayesian filter), very large" in page.read_text(encoding="utf-8").replace(
             "\xa0", " "
         )
     page.unlink()
     code, out, err = run("loss", "--many", tmp_path)
     assert (code, err) == (0, "")
-    assert f"100 (bayesian filter), {SURE.removeprefix('is ')}" in out
+    assert f"100 (Bayesian filter), {SURE.removeprefix('is ')}" in out
 
 
 def test_a_design_with_a_large_budget_warns() -> None:

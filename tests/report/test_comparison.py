@@ -1,4 +1,4 @@
-"""What accountings say of a transcript: against formulas of their own, at every beginning."""
+"""Accounting methods on a transcript: against formulas of their own, after every exchange."""
 
 from __future__ import annotations
 
@@ -315,7 +315,7 @@ def test_parameters_are_shown_wherever_a_comparison_is() -> None:
 
 def test_rules_that_are_made_for_a_budget_say_so_beyond_it() -> None:
     comparison = xp.report.compare(asked(*["0.25"] * 107), epsilon=4)
-    said = "above the budget renyi and mixture say little of how good the rule is"
+    said = "above the budget renyi and mixture show little of how good the rule is"
     assert comparison.beyond.startswith(said)
     assert f"note: {said}" in repr(comparison)
     assert epsilon_of(comparison, "renyi") < 20  # 26.195 at the order that is best for 16 of them

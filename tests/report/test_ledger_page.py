@@ -126,7 +126,7 @@ def test_a_budget_that_was_not_respected_comes_first() -> None:
     )
     assert page_.facts["respected"] == "3 subjects"
     assert page_.facts["not respected"] == "1 subject"
-    assert "4 of 8 subjects have answered something." in words(page_)
+    assert "4 of 8 subjects have answered at least one question." in words(page_)
 
 
 def test_lost_imports_come_first() -> None:
@@ -141,7 +141,7 @@ def test_where_all_were_respected_it_says_so_about_people_who_answered() -> None
     page_ = page(study(panel(("person-2", "no"), ("person-4", "yes"))))
     assert not page_.all("p", "breach")
     assert "The budgets of all 2 subjects who answered were respected at every" in words(page_)
-    assert "2 of 8 subjects have answered something." in words(page_)
+    assert "2 of 8 subjects have answered at least one question." in words(page_)
     assert "within" not in words(page_)
 
 
@@ -240,8 +240,8 @@ def test_of_very_many_rounds_the_last_are_drawn() -> None:
 
 def test_a_study_without_anybody_is_a_page_too() -> None:
     empty = study(panel(), subjects=0, rounds=[])
-    assert "No one is registered so far. The study is open." in words(page(empty)).replace(
+    assert "No subject is registered yet. The study is open." in words(page(empty)).replace(
         "\n", " "
     )
-    assert "No one has answered anything so far." in words(page(study(panel(), rounds=[])))
+    assert "No subject has answered a question yet." in words(page(study(panel(), rounds=[])))
     assert "The study has ended." in words(page(study(MANY, ended=True)))

@@ -30,7 +30,7 @@ HEAD: dict[str, Any] = {
     "file": "study.json",
     "date": "2026-11-17",
     "ids": [("content id", "0123456789ab" + "c" * 52, "The digest; sha256sum FILE prints it too.")],
-    "budget": "2 (bayesian filter)",
+    "budget": "2 (Bayesian filter)",
     "facts": [("subjects", "12")],
 }
 CHART = Chart(Axis("x", 0, 1), Axis("y", 0, 1), [Dots([(0, 1)], "realized", "a dot")])
@@ -47,7 +47,7 @@ def test_a_page_starts_with_what_it_is_about() -> None:
         "file": "study.json",
         "date": "2026-11-17",
         "content id": "0123456789ab" + "c" * 52,
-        "budget": "2 (bayesian filter)",
+        "budget": "2 (Bayesian filter)",
         "subjects": "12",
         "expost version": expost.__version__,
     }

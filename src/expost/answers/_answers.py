@@ -274,10 +274,11 @@ class Answers:
         about some of the named attributes are taken in; ``at`` is the step if one of them changes.
         On a box it is one coordinate that has categories.
 
-        Other answers of the same subjects are left out. That is right if who was asked what did
-        not depend on responses: say ``planned=True``. It did not either if everybody was asked the
-        same. Otherwise, as under a filter, these answers are incomplete; name all attributes that
-        were asked about. Estimates do not mind if all subjects were asked alike about these.
+        Other answers of the same subjects are left out. That is right if the choice of questions
+        did not depend on responses: pass ``planned=True``. It did not if every subject was asked
+        the same questions. Otherwise, as under a filter, these answers are incomplete; name all
+        attributes that were asked about. Estimates stay unbiased if all subjects were asked about
+        these in the same way.
 
         >>> import expost as xp
         >>> person = xp.Attributes(smokes=["no", "yes"], drinks=["no", "yes"])

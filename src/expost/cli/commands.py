@@ -64,7 +64,7 @@ _TASKS = {
 )
 @click.version_option(__version__, message="expost %(version)s")
 def group() -> None:
-    """Privacy accounting after the fact for local differential privacy."""
+    """Privacy accounting for local differential privacy, based on the answers actually given."""
 
 
 class _Patient(io.FileIO):

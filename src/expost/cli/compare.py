@@ -15,7 +15,7 @@ from expost.filters._acceptance_limits import MOST_REPEATS
 from expost.filters._outcomes import undecided_text
 from expost.loss import Odometer
 from expost.queries import Query
-from expost.report._comparison import ACCOUNTINGS, Comparison, Standing, compare
+from expost.report._comparison import METHODS, Comparison, Standing, compare
 from expost.report._formatting import format_amount, query_in_words
 from expost.solver import Effort
 from expost.transcript import load_transcript
@@ -64,7 +64,7 @@ def command(file: Path, delta: str | None, epsilon_budget: str | None, effort: E
 
 def _list_standings(result: Comparison, last: Query, effort: Effort) -> Iterator[Row]:
     yield "", "epsilon", "more", ""
-    for name in ACCOUNTINGS:
+    for name in METHODS:
         standing = result.standings.get(name)
         if standing is None:
             yield name, "", "", result.missing[name]

@@ -11,7 +11,7 @@ from expost.cli._options import path
 from expost.cli._outputs import Result, prints_result
 from expost.errors import InvalidInput, at
 from expost.files.durable import create
-from expost.report._formatting import domain_in_words
+from expost.report._formatting import domain_in_words, filter_name
 from expost.transcript import Transcript
 
 __all__ = ["command"]
@@ -37,7 +37,7 @@ def command(file: Path, domain_options: DomainOptions) -> Result:
     lines = [
         f"The subject's value is {domain_in_words(domain)}.",
         number_note,
-        f"The budget is {filter_.limit} ({filter_.kind} filter). Nothing was asked so far.",
+        f"The budget is {filter_.limit} ({filter_name(filter_)}). Nothing has been asked yet.",
         f"The transcript is in {file}.",
     ]
     tree = {"file": str(file), "content_id": transcript.content_id}

@@ -100,7 +100,9 @@ def _kind(document: str) -> str:
     except (ValueError, RecursionError):
         return _by_lines(document)
     names = set(tree) if isinstance(tree, dict) else set()
-    return _with_names(names, {**_FIELDS, **_COLUMNS})
+    kind = _with_names(names, {**_FIELDS, **_COLUMNS})
+    # With other fields it is perhaps a transcript with a typo, about which the reader reports more.
+    return "" if kind == FILTER_FILE and names != _FIELDS[FILTER_FILE] else kind
 
 
 def _with_names(names: set[str], kinds: dict[str, set[str]]) -> str:

@@ -16,6 +16,7 @@ from expost.report._chart import Axis, Chart, Mark, VerticalBars, VerticalLine
 from expost.report._formatting import (
     budget_text,
     domain_in_words,
+    filter_name,
     format_amount,
     queries_by_question,
     queries_in_words,
@@ -178,7 +179,7 @@ def promise_paragraphs(filter_: Filter) -> Iterator[str]:
             "budget was respected."
         )
     yield paragraph(
-        f"Before every question, the {filter_.kind} filter compares this with the budget: "
+        f"Before every question, the {filter_name(filter_)} compares this with the budget: "
         f"{filter_.compares}. If it is above the budget, the device must refuse the question. "
         "Answering it breaks the budget, even if the loss stays below."
     )
@@ -247,7 +248,7 @@ def _describe_breaches(audit: Audit) -> list[str]:
         paragraph(
             "Each of these subjects answered a question that the filter refuses after the earlier "
             "answers. A loss below the budget does not show that a question was allowed. The "
-            f"{audit.filter.kind} filter compares this with the budget: {audit.filter.compares}. "
+            f"{filter_name(audit.filter)} compares this with the budget: {audit.filter.compares}. "
             "The devices may have used another filter, or none."
         )
     ]

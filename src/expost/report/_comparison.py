@@ -46,7 +46,7 @@ from expost.queries import LARGEST_EPSILON, read_delta
 from expost.transcript import Transcript
 
 __all__ = [
-    "ACCOUNTINGS",
+    "METHODS",
     "Comparison",
     "Standing",
     "basic_charges",
@@ -64,7 +64,7 @@ _MOST_DIFFERENT = 3_000
 # A plan is declared before the first response: a transcript alone has none to compare with.
 _RULES = tuple(kind for kind in RULES if kind != Declared.kind)
 
-ACCOUNTINGS = (*_RULES, SimplifiedFilter.kind, BayesianFilter.kind)
+METHODS = (*_RULES, SimplifiedFilter.kind, BayesianFilter.kind)
 """By name, in the order in which they are shown."""
 
 # Rogers needs much more than the others, and would be outside of the picture.
@@ -85,7 +85,7 @@ class Standing:
     """How many more of the last query it would accept, whatever the responses."""
 
     @property
-    def says(self) -> str:
+    def bounds(self) -> str:
         """What it bounds: "loss" or "epsilon"."""
         return "loss" if isinstance(self.spent, Enclosure) else "epsilon"
 
@@ -126,18 +126,18 @@ class Comparison(ResultTable):
     exchanges: int
     standings: dict[str, Standing]
     missing: dict[str, str]
-    """Accountings that do not allow this delta, and why."""
+    """Methods that do not allow this delta, and why."""
 
     def columns(self) -> dict[str, Any]:
         """Return the columns of a table, with a row per accounting method.
 
-        ``lower`` and ``upper`` are equal unless it says a realized loss. ``undecided`` is whether
-        it may be more than ``more``, and ``parameters`` what a rule had to fix in advance.
+        ``lower`` and ``upper`` are equal except for a realized loss. ``undecided`` is True if more
+        than ``more`` may fit, and ``parameters`` lists what a rule had to fix in advance.
         """
         rows = self.standings.values()
         return {
-            "accounting": [row.name for row in rows],
-            "says": [row.says for row in rows],
+            "method": [row.name for row in rows],
+            "bounds": [row.bounds for row in rows],
             "lower": [row.enclosure.lower for row in rows],
             "upper": [row.enclosure.upper for row in rows],
             "more": [row.repeats.count for row in rows],
@@ -159,8 +159,8 @@ class Comparison(ResultTable):
         if not over:
             return ""
         return (
-            f"above the budget {format_list(over)} {'say' if len(over) > 1 else 'says'} little "
-            "of how good the rule is, for the parameters suit the budget"
+            f"above the budget {format_list(over)} {'show' if len(over) > 1 else 'shows'} little "
+            "of how good the rule is, because its parameters suit the budget"
         )
 
     def _view(self) -> View:
@@ -169,7 +169,7 @@ class Comparison(ResultTable):
         def row(index: int) -> tuple[object, ...]:
             standing = standings[index]
             spent = standing.enclosure.shown()
-            return standing.name, standing.says, spent, standing.repeats_text, standing.parameters
+            return standing.name, standing.bounds, spent, standing.repeats_text, standing.parameters
 
         allowed = f"budget {self.budget} at delta {format_nats(float(self.delta))}"
         facts: dict[str, object] = {"more": "of the last query, whatever the responses"}
@@ -177,15 +177,15 @@ class Comparison(ResultTable):
         if self.beyond:
             facts["note"] = self.beyond
         title = f"Comparison({allowed}, {format_count(self.exchanges, 'exchange')})"
-        head = ("accounting", "says", "spent", "more", "parameters")
+        head = ("method", "bounds", "spent", "more", "parameters")
         return View(title, facts, head, len(standings), row)
 
     def tree(self) -> dict[str, Any]:
         """Return the comparison as JSON."""
-        rows: dict[str, Any] = dict.fromkeys(ACCOUNTINGS)
+        rows: dict[str, Any] = dict.fromkeys(METHODS)
         rules = {}
         for name, standing in self.standings.items():
-            rows[name] = {standing.says: standing.spent, "more": standing.repeats.count}
+            rows[name] = {standing.bounds: standing.spent, "more": standing.repeats.count}
             if isinstance(standing.filter, CompositionFilter):
                 rules[name] = readable_tree(standing.filter.rule.tree())
         undecided = [name for name, row in self.standings.items() if row.repeats.undecided]
@@ -276,7 +276,7 @@ def budget_and_delta(
 def composition_filters(
     transcript: Transcript, budget: Nats, delta: Fraction
 ) -> tuple[dict[str, CompositionFilter], dict[str, str]]:
-    """Make the filters of all composition rules; say why some do not allow this delta."""
+    """Make the filters of all composition rules; report why some do not allow this delta."""
     filters, missing = {}, {}
     for rule in _choose_rules(transcript, budget, delta):
         try:

@@ -69,9 +69,10 @@ _LIKELIHOOD = (
 )
 _DECLINES = "whether subjects declined did not depend on their values"
 _BY_FREQUENCIES = (
-    "--frequencies is unbiased, if everybody was asked alike and each query tells all values apart"
+    "--frequencies is unbiased if all subjects were asked alike and each query distinguishes all "
+    "values"
 )
-_BY_MEAN = "without --likelihood, the mean is unbiased, if everybody was asked alike"
+_BY_MEAN = "without --likelihood, the mean is unbiased if all subjects were asked alike"
 _BY_LIKELIHOOD = "is right even under a filter, if no response is missing"
 _MISSING = (
     "Responses are missing. If who was asked depended on them, as it does under a filter, this "
@@ -199,7 +200,7 @@ _FIELDS = (
 
 
 def report_mean(answers: Answers, key: str, *, confidence: ExactLike = "0.95") -> EstimateReport:
-    """Estimate the mean of the score of a query, without bias if everybody was asked alike."""
+    """Estimate the mean of the score of a query, without bias if all subjects were asked alike."""
     exchanges, filter_ = exchange_counts(answers, key), answers.filter
     estimate = estimate_mean(answers, key, confidence=confidence)
     quantity = mean_of_query(answers, key)
@@ -208,7 +209,7 @@ def report_mean(answers: Answers, key: str, *, confidence: ExactLike = "0.95") -
     bias = _warn_of_unequal_asking(answers, key, "the mean by likelihood (--likelihood)")
     on_box = isinstance(answers.domain, Box)
     return EstimateReport(
-        f"the mean of {key}: unbiased, if everybody was asked alike",
+        f"the mean of {key}: unbiased if all subjects were asked alike",
         rows,
         estimate.confidence,
         estimate.subjects,
@@ -291,7 +292,7 @@ def report_support_mean(
 
 
 def report_frequencies(answers: Answers, *, confidence: ExactLike = "0.95") -> EstimateReport:
-    """Estimate the share of each value, without bias if everybody was asked alike."""
+    """Estimate the share of each value, without bias if all subjects were asked alike."""
     _check_finite(answers)
     try:
         estimate = estimate_frequencies(answers, confidence=confidence)
@@ -303,7 +304,7 @@ def report_frequencies(answers: Answers, *, confidence: ExactLike = "0.95") -> E
     bias = bias or _warn_of_unequal_asking(answers, None, instead)
     rows = estimate_rows(estimate)
     return EstimateReport(
-        f"the share of each value{_name_part(answers)}: unbiased, if everybody was asked alike",
+        f"the share of each value{_name_part(answers)}: unbiased if all subjects were asked alike",
         rows,
         estimate.confidence,
         estimate.subjects,
@@ -462,7 +463,7 @@ def _warn_of_missing_answers(answers: Answers, instead: str) -> str | None:
     return (
         "Answers about other attributes are left out. If who was asked depended on them, as it "
         f"does under a filter, this estimate is biased; {instead}, of all attributes "
-        "together, is not. If it did not depend on them, say --planned."
+        "together, is not. If it did not depend on them, pass --planned."
     )
 
 

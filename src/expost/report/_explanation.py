@@ -23,6 +23,7 @@ from expost.numbers import Enclosure
 from expost.report._formatting import (
     basic_text,
     domain_in_words,
+    filter_name,
     format_amount,
     query_in_words,
     records_text,
@@ -244,7 +245,7 @@ def explanation_sentences(explanation: Explanation) -> Iterator[str]:
         yield from (*broken, "")
     yield f"The subject's value is {explanation.domain}."
     if not n:
-        yield "Nothing was asked so far."
+        yield "Nothing has been asked yet."
     else:
         yield f"{n:,} quer{'ies were' if n > 1 else 'y was'} answered, with noise:"
         yield ""
@@ -315,7 +316,7 @@ def budget_sentences(explanation: Explanation) -> Iterator[str]:
     if filter_ is None or explanation.used is None:
         yield "The transcript names no filter, so there is no budget."
         return
-    budget = f"The budget of {filter_.limit} ({filter_.kind} filter)"
+    budget = f"The budget of {filter_.limit} ({filter_name(filter_)})"
     used = format_amount(explanation.held)
     if not explanation.exchanges:
         yield f"{budget} is untouched."

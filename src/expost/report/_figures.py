@@ -242,7 +242,7 @@ def comparison_chart(comparison: Comparison) -> Chart:
         "loss": ("realized", "realized loss"),
         "epsilon": ("basic", f"epsilon at delta {float(comparison.delta):.6g}"),
     }
-    looks = [looks_by_bound[standing.says] for standing in standings]
+    looks = [looks_by_bound[standing.bounds] for standing in standings]
     marks: list[Mark] = [*HorizontalBars.by_look(ends, looks)]
     limit = comparison.budget.enclosure.upper
     labels = []

@@ -31,6 +31,7 @@ __all__ = [
     "basic_text",
     "budget_text",
     "domain_in_words",
+    "filter_name",
     "format_amount",
     "queries_by_question",
     "queries_in_words",
@@ -76,7 +77,12 @@ def budget_text(filter_: Filter | None) -> str:
     if filter_ is None:
         return "none: the transcript names no filter"
     large = f", very large: {sure_text(filter_.budget)}" if is_large(filter_.budget) else ""
-    return f"{filter_.limit} ({filter_.kind} filter){large}"
+    return f"{filter_.limit} ({filter_name(filter_)}){large}"
+
+
+def filter_name(filter_: Filter) -> str:
+    """Name a filter in a sentence: ``Bayesian filter``."""
+    return f"{filter_.kind.replace('bayesian', 'Bayesian')} filter"
 
 
 def query_in_words(query: Query, domain: Domain) -> str:

@@ -111,18 +111,18 @@ def _summarize(study: StudySummary) -> Iterator[str]:
         lost_text = with_count(lost, "imported answer is lost", "imported answers are lost")
         yield (
             f"{lost_text}: a restored backup does not have them. "
-            "The losses on this page are without them."
+            "The losses on this page do not include them."
         )
     if not study.subjects:
-        yield "No one is registered so far."
+        yield "No subject is registered yet."
     elif audit is None:
-        yield "No one has answered anything so far."
+        yield "No subject has answered a question yet."
     else:
         if not audit.broken:
             yield from verdict_sentences(audit)
         if len(audit) < study.subjects:
             subjects = format_count(study.subjects, "subject")
-            yield f"{len(audit):,} of {subjects} have answered something."
+            yield f"{len(audit):,} of {subjects} have answered at least one question."
         if used_up := budget_shares(study).used_up:
             yield with_count(
                 used_up,
@@ -157,7 +157,7 @@ def _list_facts(study: StudySummary) -> Iterator[tuple[str, str]]:
 
 def _query_tables(study: StudySummary) -> Iterator[str]:
     if not study.rounds:
-        yield paragraph("Nothing was asked so far.")
+        yield paragraph("Nothing has been asked yet.")
         return
     yield rounds_figure(study.rounds)
     by_query: dict[str, list[Round]] = {}
@@ -200,7 +200,7 @@ def _draw_losses(audit: Audit) -> str:
 def _describe_subject(subject: OneSubject) -> str:
     explanation = subject.explanation
     if not explanation.exchanges:
-        body = [paragraph("Nothing was answered so far.")]
+        body = [paragraph("Nothing has been answered yet.")]
     else:
         body = [
             paragraph(*breach_sentences(explanation.replay)),

@@ -65,13 +65,13 @@ _NO_MATPLOTLIB = "a picture needs the extra: pip install 'expost[plot]'"
 def plot(result: object, ax: Axes | None = None, *, delta: ExactLike | None = None) -> Axes:
     """Draw a result, on given axes of matplotlib or on new ones, and return the axes.
 
-    - a transcript, a session, an odometer or a replay: the loss after each response, beside basic
-      composition and the budget. With a ``delta``, here or in the filter, also beside other
+    - a transcript, a session, an odometer or a replay: the loss after each response, next to basic
+      composition and the budget. With a ``delta``, here or in the filter, also next to other
       composition rules. Over a box this searches for every loss;
     - :class:`~expost.audits.Losses`: how the losses of many subjects are spread;
     - a mean, frequencies, a distribution or its intervals: the estimates with their intervals.
       Those of a distribution are from 200 bootstrap repetitions;
-    - a comparison: what every accounting says, and how many more queries it would accept.
+    - a comparison: what each accounting method bounds, and how many more queries it would accept.
 
     The legend stands above the axes, and some labels beside them. On a figure of your own,
     ``plt.subplots(1, 2, figsize=(12, 4), layout="constrained")`` makes room for them.

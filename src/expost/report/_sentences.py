@@ -10,7 +10,7 @@ from expost._format import format_factor, format_percent
 from expost.filters._outcomes import breach_reason
 from expost.loss import Replay
 from expost.loss._odometer import peak_text
-from expost.report._formatting import basic_text, format_amount, with_unit
+from expost.report._formatting import basic_text, filter_name, format_amount, with_unit
 
 __all__ = [
     "COMPARE_TRANSCRIPTS",
@@ -61,7 +61,7 @@ def breach_sentences(replay: Replay) -> Iterator[str]:
     if filter_ is None or replay.respected is not False:
         return
     reason = breach_reason(replay.first_refused)
-    yield f"The budget of {filter_.limit} ({filter_.kind} filter) was not respected: {reason}."
+    yield f"The budget of {filter_.limit} ({filter_name(filter_)}) was not respected: {reason}."
     peak, loss = peak_text(replay.peak, replay.loss), format_amount(replay.loss)
     now = "" if peak == loss else f"; its current value of {loss} does not undo that"
     yield f"At its peak the loss was {with_unit(peak)}{now}."

@@ -14,7 +14,7 @@ import click
 from expost.answers import Subject
 from expost.cli._inputs import read_columns, read_query
 from expost.cli._options import file_option
-from expost.errors import InvalidInput, at, did_you_mean
+from expost.errors import InvalidInput, at, did_you_mean, unknown_name
 from expost.files.regular import LARGEST_TABLE, open_for_reading, read_text
 from expost.ledger import Ledger
 from expost.queries import Query
@@ -129,9 +129,8 @@ def find_query(study: Ledger, text: str) -> Query:
         return queries[text]
     file = Path(text.partition("#")[0])
     if queries and not file.exists():
-        examples = ", ".join(list(queries)[:3])
-        reason = f"neither a file nor a query of the ledger, such as {examples}"
-        raise InvalidInput(reason + did_you_mean(text, queries), f"--query {text}")
+        reason = unknown_name("query", text, queries)
+        raise InvalidInput(f"no such file, and {reason}", "--query")
     return read_query(Path(text), study.domain)
 
 

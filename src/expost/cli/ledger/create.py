@@ -17,7 +17,7 @@ from expost.files.durable import create
 from expost.files.regular import read_text
 from expost.ledger import Ledger
 from expost.queries import Query
-from expost.report._formatting import domain_in_words
+from expost.report._formatting import domain_in_words, filter_name
 
 __all__ = ["command"]
 
@@ -69,9 +69,9 @@ def command(
     lines = [
         f"A subject's value is {domain_in_words(domain)}.",
         number_note,
-        f"Each subject's budget is {filter_.limit} ({filter_.kind} filter).",
+        f"Each subject's budget is {filter_.limit} ({filter_name(filter_)}).",
         f"Queries: {format_list(list(named_queries))}." if named_queries else "",
-        "No subjects are registered so far.",
+        "No subjects are registered yet.",
     ]
     tree = {"policy_id": policy_id, "study": study, "queries": list(named_queries)}
     return Result(tree, filter(None, lines))

@@ -29,10 +29,10 @@ __all__ = ["command"]
 def command(location: str, checkpoint: Path | None, lost: bool) -> Result:
     """Make a restored backup usable again.
 
-    If the newer database still exists, restore that instead. Recovery marks every subject with a
-    device unconfirmed. An unconfirmed subject is not queried until its device has synced and sent
-    again what the database has lost. Keep the checkpoint and its key as they are. Stop other
-    processes that write to the ledger first.
+    If the newer database still exists, restore that instead. Recovery marks every device and
+    simulated subject unconfirmed. An unconfirmed subject is not queried until its device has
+    synced and sent again what the database has lost. Keep the checkpoint and its key as they are.
+    Stop other processes that write to the ledger first.
     """
     check_output(checkpoint, CHECKPOINT)
     recovery = Ledger.recover(location, checkpoint=checkpoint, lost=lost)
