@@ -16,7 +16,7 @@ import pytest
 
 import expost as xp
 from expost.audits import _polars_engine as engine
-from expost.audits._rows import MOST
+from expost.audits._rows import MOST_LISTED
 from support.answer_logs import Logged, some_log
 
 GUARD = xp.BayesianFilter(epsilon="0.6")
@@ -116,7 +116,7 @@ def test_of_many_bad_rows_the_first_are_listed(queries: Path, tmp_path: Path) ->
     with pytest.raises(xp.audits.BadRows) as caught:
         xp.audit(tmp_path / "log.csv", queries, filter=GUARD)
     assert caught.value.count == 100
-    assert [bad.row for bad in caught.value.rows] == list(range(1, MOST + 1))
+    assert [bad.row for bad in caught.value.rows] == list(range(1, MOST_LISTED + 1))
 
 
 def test_all_rows_with_a_wrong_number_are_counted(queries: Path, tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_all_rows_with_a_wrong_number_are_counted(queries: Path, tmp_path: Path)
     with pytest.raises(xp.audits.BadRows) as caught:
         xp.audit(tmp_path / "log.csv", queries, filter=GUARD)
     assert caught.value.count == 30 * (2 + 1 + 2 + 0 + 3)
-    assert len(caught.value.rows) == MOST
+    assert len(caught.value.rows) == MOST_LISTED
 
 
 @pytest.mark.parametrize(

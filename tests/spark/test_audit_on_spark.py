@@ -13,7 +13,7 @@ import pytest
 
 import expost as xp
 from expost.audits._audit import audit_files_on_spark
-from expost.audits._rows import MOST
+from expost.audits._rows import MOST_LISTED
 from support.answer_logs import FILTERS, Logged, some_log
 from support.spark_sessions import spark_session
 
@@ -194,4 +194,4 @@ def test_all_bad_rows_are_counted(spark: Any, tmp_path: Path) -> None:
     with pytest.raises(xp.audits.BadRows) as caught:
         xp.audit_spark(rows, queries, filter=GUARD)
     assert caught.value.count == 200
-    assert len(caught.value.rows) == MOST
+    assert len(caught.value.rows) == MOST_LISTED

@@ -10,7 +10,15 @@ from typing import Self
 
 from expost.errors import InvalidInput, make_printable
 
-__all__ = ["BadFile", "BadFiles", "BadRow", "BadRows", "Unusable", "describe_unread", "is_hidden"]
+__all__ = [
+    "BadFile",
+    "BadFiles",
+    "BadRow",
+    "BadRows",
+    "UnusableRows",
+    "describe_unread",
+    "is_hidden",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +83,7 @@ class BadRows(InvalidInput):
         return self
 
 
-class Unusable(Exception):
+class UnusableRows(Exception):
     """Some row cannot be used; :func:`~expost.audits._rows.bad_rows` finds which ones, and why."""
 
 

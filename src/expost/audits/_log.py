@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from expost.answers import DECLINED, OUTCOME, REFUSED
-from expost.audits._errors import BadFile, BadFiles, Unusable, describe_unread
+from expost.audits._errors import BadFile, BadFiles, UnusableRows, describe_unread
 from expost.errors import InvalidInput, at
 from expost.files.tables import table_format
 
@@ -88,10 +88,10 @@ class LogFiles:
         """Refuse rows that could be read in more than one way.
 
         Raises:
-            Unusable: There are such rows.
+            UnusableRows: There are such rows.
         """
         if self.suffix == ".jsonl" and any(any(json_problems(file)) for file in self.files):
-            raise Unusable
+            raise UnusableRows
 
     @property
     def size(self) -> int:

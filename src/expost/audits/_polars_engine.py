@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import expost
 from expost._types import Progress
 from expost.audits._decisions import audit_subjects
-from expost.audits._errors import Unusable
+from expost.audits._errors import UnusableRows
 from expost.audits._log import LogFiles, read, select_exchanges
 from expost.audits._plan import Plan
 from expost.audits._rows import arrange_rows, bad_rows
@@ -33,16 +33,16 @@ if TYPE_CHECKING:
 __all__ = ["MEMORY", "Buckets", "Parts", "audit_frame", "audit_log"]
 
 MEMORY = 2 << 30
-"""In bytes: how much the rows that are worked on may take, about."""
+"""Bytes that the rows of the current bucket may take, approximately."""
 
-# Of one row while it is worked on: its texts, its place, its code, and copies of some of them.
-_ROW = 128
+# A row in memory: its strings, its index, its code, and copies of some of them.
+_BYTES_PER_ROW = 128
 
-# A search on a box may take long, and what is done is kept bucket by bucket.
-_BUCKETS_OF_A_BOX = 16
+# Searches on a box may take long, and an interrupted audit loses the bucket that it was in.
+_LEAST_BUCKETS_ON_A_BOX = 16
 
-# Into how many steps progress divides each bucket.
-_SHARES = 100
+# Steps of the progress bar for each bucket.
+_STEPS = 100
 
 
 def audit_frame(frame: LazyFrame, plan: Plan, report_progress: Progress) -> DataFrame:
@@ -50,7 +50,7 @@ def audit_frame(frame: LazyFrame, plan: Plan, report_progress: Progress) -> Data
     rows = read(select_exchanges(frame))
     try:
         subject_rows = arrange_rows(rows, plan)
-    except Unusable:
+    except UnusableRows:
         raise bad_rows([(None, frame)], plan) from None
     return audit_subjects(subject_rows, plan, lambda done: report_progress(done, len(subject_rows)))
 
@@ -65,8 +65,8 @@ def audit_log(
     import polars
 
     size = log.size
-    fewest = _BUCKETS_OF_A_BOX if plan.domain.values is None else 1
-    buckets = max(1 + size * _ROW // memory, fewest)
+    least = _LEAST_BUCKETS_ON_A_BOX if plan.domain.values is None else 1
+    buckets = max(1 + size * _BYTES_PER_ROW // memory, least)
     parts = Parts(folder)
     made_by = f"{expost.__version__} {polars.__version__}"
     parts.open_for(f"{log.digest} {plan.digest} {buckets} {made_by}")
@@ -74,13 +74,13 @@ def audit_log(
     try:
         if missing:
             log.check()
-        with _split(log, buckets, missing, memory // _ROW >= size) as load_bucket:
+        with _open_buckets(log, buckets, missing, memory // _BYTES_PER_ROW >= size) as load_bucket:
             for done, bucket_index in enumerate(missing, start=buckets - len(missing)):
-                report_progress(_SHARES * done, _SHARES * buckets)
+                report_progress(_STEPS * done, _STEPS * buckets)
                 subject_rows = arrange_rows(load_bucket(bucket_index), plan)
-                report = _progress_within(done, buckets, len(subject_rows), report_progress)
+                report = _report_within(done, buckets, len(subject_rows), report_progress)
                 parts.store(bucket_index, audit_subjects(subject_rows, plan, report))
-    except Unusable:
+    except UnusableRows:
         parts.remove()
         raise bad_rows([(file, log.rows(file)) for file in log.files], plan) from None
     table = parts.load_all()
@@ -89,29 +89,29 @@ def audit_log(
     return table
 
 
-def _progress_within(
+def _report_within(
     before: int, buckets: int, subjects: int, report_progress: Progress
 ) -> Callable[[int], None]:
     """Return a progress callback for the subjects of one bucket."""
 
     def report(done: int) -> None:
-        report_progress(_SHARES * before + _SHARES * done // subjects, _SHARES * buckets)
+        report_progress(_STEPS * before + _STEPS * done // subjects, _STEPS * buckets)
 
     return report
 
 
 @contextmanager
-def _split(
+def _open_buckets(
     log: LogFiles, buckets: int, missing: list[int], in_memory: bool
 ) -> Iterator[Callable[[int], DataFrame]]:
-    """The rows of each bucket, from memory or from the disk."""
+    """Yield a function that loads the rows of a bucket: from the log, memory or the disk."""
     if not missing:
         yield lambda bucket_index: read(log.frame().clear())
     elif buckets == 1:
         yield lambda bucket_index: read(log.frame())
     elif in_memory:
         rows = read(log.frame())
-        yield lambda bucket_index: rows.filter(bucket(buckets) == bucket_index)
+        yield lambda bucket_index: rows.filter(bucket_of_row(buckets) == bucket_index)
     else:
         with tempfile.TemporaryDirectory(prefix="expost-") as folder:
             split = Buckets(Path(folder), buckets)
@@ -122,35 +122,35 @@ def _split(
             )
 
 
-def bucket(index: int) -> Expr:
-    """Which of so many buckets a row is in."""
+def bucket_of_row(bucket_count: int) -> Expr:
+    """Return the expression for the index of the bucket that has a row."""
     import polars
 
     # A row without a subject is a bad row; the first bucket reports it.
-    return (polars.col("subject").hash(seed=1) % index).fill_null(0)
+    return (polars.col("subject").hash(seed=1) % bucket_count).fill_null(0)
 
 
 @dataclass(frozen=True, slots=True)
 class Buckets:
-    """So many buckets in a folder."""
+    """Buckets of rows as files in a folder."""
 
     folder: Path
-    index: int
+    bucket_count: int
     _calls: Iterator[int] = field(default_factory=count, init=False, repr=False)
 
     def store(self, rows: LazyFrame, wanted: list[int]) -> None:
-        """Add rows, those of the buckets that are wanted; all at once need not be in memory."""
+        """Store the rows of the wanted buckets, without having all of them in memory at once."""
         import polars
 
-        split = rows.with_columns(bucket=bucket(self.index))
-        if len(wanted) < self.index:
+        split = rows.with_columns(bucket=bucket_of_row(self.bucket_count))
+        if len(wanted) < self.bucket_count:
             split = split.filter(polars.col("bucket").is_in(wanted))
         folder = self.folder / str(next(self._calls))
         target = polars.PartitionBy(folder, key="bucket", include_key=False)
         split.sink_parquet(target, compression="lz4", mkdir=True)
 
     def load(self, index: int) -> DataFrame | None:
-        """The rows of one bucket, which are gone from the disk then; None if there are none."""
+        """Load the rows of a bucket and delete its files; return None if it has no rows."""
         import polars
 
         files = sorted(self.folder.glob(f"*/bucket={index}/*.parquet"))
@@ -162,46 +162,46 @@ class Buckets:
         return rows
 
 
-_NOTE = "digest"
-# What an interruption leaves of a note or of a part.
-_TORN = re.compile(r"\.digest\.[0-9a-f]+|\.[0-9]+")
-_OWNED = re.compile(rf"{_NOTE}|[0-9]{{6,}}\.parquet|{_TORN.pattern}")
+_DIGEST = "digest"
+# Temporary files that an interruption leaves of the digest or of a part.
+_TEMPORARY = re.compile(r"\.digest\.[0-9a-f]+|\.[0-9]+")
+_OWN_FILES = re.compile(rf"{_DIGEST}|[0-9]{{6,}}\.parquet|{_TEMPORARY.pattern}")
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """A folder with a table for each part that is done, all of the same audit.
+    """A folder with the results of an audit: a table for each bucket that is finished.
 
-    A part is there as a whole or not at all. Parts of anything else, such as a log that has
-    changed since, are removed before the first one is used.
+    A part is written as a whole or not at all. The file ``digest`` identifies the audit: parts of
+    another one, such as of a log that has changed since, are removed before the first is used.
     """
 
     folder: Path
 
     def open_for(self, digest: str) -> None:
-        """Keep what is there of this audit, and remove what is there of another one.
+        """Keep the parts of the audit with this digest, and remove those of another one.
 
-        A folder with anything else in it is refused, and left as it is.
+        Refuses a folder with any other file, without changing it.
         """
-        note = self.folder / _NOTE
+        digest_file = self.folder / _DIGEST
         self.folder.mkdir(parents=True, exist_ok=True)
-        # Without a note there are no parts, for it is written first and removed last.
-        owned_names = _OWNED if note.is_file() else _TORN
-        if not all(owned_names.fullmatch(name) for name in os.listdir(self.folder)):
+        # Without a digest there are no parts, because it is written first and removed last.
+        own_files = _OWN_FILES if digest_file.is_file() else _TEMPORARY
+        if not all(own_files.fullmatch(name) for name in os.listdir(self.folder)):
             message = "has files of something else in it; name an empty folder, or a new one"
             raise InvalidInput(f"{self.folder} {message}", "resume")
-        for torn_file in self.folder.glob(".*"):
-            torn_file.unlink()
-        if not note.is_file() or note.read_text(encoding="utf-8") != digest:
+        for temporary in self.folder.glob(".*"):
+            temporary.unlink()
+        if not digest_file.is_file() or digest_file.read_text(encoding="utf-8") != digest:
             self._clear()
-            save(note, lambda: digest)
+            save(digest_file, lambda: digest)
 
     def is_done(self, index: int) -> bool:
         """Whether a part is done."""
         return self._path(index).is_file()
 
     def store(self, index: int, rows: DataFrame) -> None:
-        """Keep a part."""
+        """Store a part; a crash leaves it whole or not at all."""
         temporary = self.folder / f".{index}"
         rows.write_parquet(temporary)
         with temporary.open("rb") as file:
@@ -209,14 +209,14 @@ class Parts:
         os.replace(temporary, self._path(index))
 
     def load_all(self) -> DataFrame:
-        """All parts, in the order of their subjects."""
+        """Load all parts as one table, in the order of their subjects."""
         import polars
 
         files = sorted(self.folder.glob("*.parquet"))
         return polars.concat([polars.read_parquet(file) for file in files]).sort("subject")
 
     def remove(self) -> None:
-        """Remove them, and the folder: what they were for is done."""
+        """Remove the parts of a finished audit, and the folder if nothing else is in it."""
         if self.folder.is_dir():
             self._clear()
             if not any(self.folder.iterdir()):
@@ -224,9 +224,9 @@ class Parts:
 
     def _clear(self) -> None:
         for name in os.listdir(self.folder):
-            if _OWNED.fullmatch(name) and name != _NOTE:
+            if _OWN_FILES.fullmatch(name) and name != _DIGEST:
                 (self.folder / name).unlink()
-        (self.folder / _NOTE).unlink(missing_ok=True)
+        (self.folder / _DIGEST).unlink(missing_ok=True)
 
     def _path(self, index: int) -> Path:
         return self.folder / f"{index:06}.parquet"

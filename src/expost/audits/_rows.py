@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from expost._types import Codes
 from expost.answers import Answers, no_such_query, response_position
-from expost.audits._errors import BadFile, BadFiles, BadRow, BadRows, Unusable
+from expost.audits._errors import BadFile, BadFiles, BadRow, BadRows, UnusableRows
 from expost.audits._log import json_problems, read, select_exchanges
 from expost.audits._plan import Plan
 from expost.errors import InvalidInput
@@ -29,14 +29,21 @@ from expost.queries import Query
 if TYPE_CHECKING:
     from polars import DataFrame, LazyFrame, Series
 
-__all__ = ["MOST", "SubjectRows", "arrange_rows", "bad_exchanges", "bad_rows", "rows_of_answers"]
+__all__ = [
+    "MOST_LISTED",
+    "SubjectRows",
+    "arrange_rows",
+    "bad_exchanges",
+    "bad_rows",
+    "rows_of_answers",
+]
 
 
-MOST = 20
-"""How many bad rows are listed."""
+MOST_LISTED = 20
+"""How many bad rows an error lists."""
 
-# Of queries and responses, that may be looked up in a table.
-_LARGEST_TABLE = 1 << 22
+# A table of this size may enumerate all pairs of a query and a response; else pairs are sorted.
+_MOST_PAIRS = 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,20 +65,20 @@ class SubjectRows:
 
 def arrange_rows(frame: DataFrame, plan: Plan) -> SubjectRows:
     """Arrange the rows of a log by subject and exchange; they may be in any order."""
-    subject_indices, subjects = _ranks(frame["subject"])
+    subject_indices, subjects = _rank_entries(frame["subject"])
     order = _read_order(frame["order"])
     counts = np.bincount(subject_indices, minlength=len(subjects))
     if (order > counts[subject_indices]).any():
-        raise Unusable
+        raise UnusableRows
     starts = np.append(0, np.cumsum(counts))
-    codes, responses = _code_responses(frame, plan)
+    codes, responses = _encode_responses(frame, plan)
     target = starts[subject_indices]
     target += order
     target -= 1
     filled = np.zeros(len(frame), dtype=np.bool_)
     filled[target] = True
     if not filled.all():
-        raise Unusable
+        raise UnusableRows
     ordered_codes = np.empty_like(codes)
     ordered_codes[target] = codes
     return SubjectRows(subjects, responses, ordered_codes, starts)
@@ -95,18 +102,17 @@ def rows_of_answers(answers: Answers) -> SubjectRows:
     return SubjectRows(subjects.gather(order), responses, answers.codes[rows], starts)
 
 
-def _ranks(column: Series) -> tuple[NDArray[Any], Series]:
-    """For each row the rank of its entry, and the entries in ascending order."""
+def _rank_entries(column: Series) -> tuple[NDArray[Any], Series]:
+    """Return for each row the rank of its entry, and the entries in ascending order."""
     import polars
 
     if column.null_count():
-        raise Unusable
+        raise UnusableRows
     entries = column.unique().sort()
     if column.dtype == polars.String:
         if len(entries) and entries[0] == "":
-            raise Unusable
-        ranks = column.cast(polars.Enum(entries)).to_physical().to_numpy()
-        return ranks, entries
+            raise UnusableRows
+        return _rank_strings(column, entries), entries
     values, smallest = column.to_numpy(), int(entries[0]) if len(entries) else 0
     if len(entries) and int(entries[-1]) - smallest < 4 * len(column):
         table = np.zeros(int(entries[-1]) - smallest + 1, dtype=np.intp)
@@ -117,26 +123,28 @@ def _ranks(column: Series) -> tuple[NDArray[Any], Series]:
 
 def _read_order(column: Series) -> NDArray[np.int64]:
     if column.null_count():
-        raise Unusable
+        raise UnusableRows
     order = column.to_numpy()
     if len(order) and order.min() < 1:
-        raise Unusable
+        raise UnusableRows
     return order
 
 
-def _code_responses(frame: DataFrame, plan: Plan) -> tuple[Codes, tuple[tuple[Query, int], ...]]:
-    """For each row the index of its response among all that occur, and those."""
+def _encode_responses(frame: DataFrame, plan: Plan) -> tuple[Codes, tuple[tuple[Query, int], ...]]:
+    """Return for each row the index of its response among those that occur, and these."""
     import polars
 
     ids = list(plan.queries)
     query_column = frame["query"].cast(polars.Enum(ids), strict=False)
     if query_column.null_count() or frame["response"].null_count():
-        raise Unusable
-    response_indices, responses = _ranks_of_labels(frame["response"])
+        raise UnusableRows
+    response_strings = frame["response"].unique().sort()
+    response_indices = _rank_strings(frame["response"], response_strings)
+    responses = response_strings.to_list()
     pair = query_column.to_physical().to_numpy().astype(np.int64)
     pair *= len(responses)
     pair += response_indices
-    if len(ids) * len(responses) <= max(_LARGEST_TABLE, len(frame)):
+    if len(ids) * len(responses) <= max(_MOST_PAIRS, len(frame)):
         occurring = np.flatnonzero(np.bincount(pair, minlength=len(ids) * len(responses)))
         index = np.zeros(len(ids) * len(responses), dtype=np.intp)
         index[occurring] = np.arange(len(occurring))
@@ -148,35 +156,34 @@ def _code_responses(frame: DataFrame, plan: Plan) -> tuple[Codes, tuple[tuple[Qu
     return _merge_spellings(rows, spellings, plan)
 
 
-def _ranks_of_labels(column: Series) -> tuple[NDArray[Any], list[str]]:
+def _rank_strings(column: Series, entries: Series) -> NDArray[Any]:
+    """Return for each row the index of its string among the sorted, distinct ones."""
     import polars
 
-    entries = column.unique().sort()
-    ranks = column.cast(polars.Enum(entries)).to_physical().to_numpy()
-    return ranks, entries.to_list()
+    return column.cast(polars.Enum(entries)).to_physical().to_numpy()
 
 
 def _merge_spellings(
     rows: NDArray[np.intp], pairs: list[tuple[str, str]], plan: Plan
 ) -> tuple[Codes, tuple[tuple[Query, int], ...]]:
-    """Responses that are spelled in several ways are one, and come in the order of the queries."""
+    """Merge the spellings of each response; return responses in the order of the queries."""
     try:
         positions = [
             response_position(plan.queries[key].on(plan.domain), response, key)
             for key, response in pairs
         ]
     except InvalidInput:
-        raise Unusable from None
-    query_rank = {key: code_of for code_of, key in enumerate(plan.queries)}
-    positions_by_query = [
-        (query_rank[key], position) for (key, _), position in zip(pairs, positions, strict=True)
+        raise UnusableRows from None
+    query_indices = {key: index for index, key in enumerate(plan.queries)}
+    response_of_pair = [
+        (query_indices[key], position) for (key, _), position in zip(pairs, positions, strict=True)
     ]
-    responses = sorted(set(positions_by_query))
-    code_of = {pair_index: code for code, pair_index in enumerate(responses)}
+    responses = sorted(set(response_of_pair))
+    code_of = {response: code for code, response in enumerate(responses)}
     small = np.min_scalar_type(max(len(responses) - 1, 0))
-    table = np.array([code_of[pair_index] for pair_index in positions_by_query], dtype=small)
+    code_of_pair = np.array([code_of[response] for response in response_of_pair], dtype=small)
     queries = list(plan.queries.values())
-    return table[rows], tuple((queries[order], position) for order, position in responses)
+    return code_of_pair[rows], tuple((queries[index], position) for index, position in responses)
 
 
 def bad_rows(parts: list[tuple[Path | None, LazyFrame]], plan: Plan) -> BadRows:
@@ -188,12 +195,12 @@ def bad_rows(parts: list[tuple[Path | None, LazyFrame]], plan: Plan) -> BadRows:
     Raises:
         BadFiles: A file was copied.
     """
-    for problems in (_find_ambiguous, _find_invalid, _find_misnumbered):
-        count, listed_problems = problems(parts, plan)
+    for find_problems in (_find_ambiguous, _find_invalid, _find_misnumbered):
+        count, problems = find_problems(parts, plan)
         if count:
             listed_rows = [
                 BadRow("" if file is None else os.fspath(file), row, reason)
-                for file, row, reason in listed_problems[:MOST]
+                for file, row, reason in problems[:MOST_LISTED]
             ]
             return BadRows(tuple(listed_rows), count)
     raise AssertionError("some row is bad, and none was found")
@@ -201,38 +208,38 @@ def bad_rows(parts: list[tuple[Path | None, LazyFrame]], plan: Plan) -> BadRows:
 
 def bad_exchanges(rows: DataFrame, plan: Plan) -> BadRows:
     """Describe bad rows of a cluster, where rows have no numbers."""
-    listed_problems = bad_rows([(None, rows.lazy())], plan)
-    listed_rows = []
-    for bad in listed_problems.rows:
+    by_row = bad_rows([(None, rows.lazy())], plan)
+    by_exchange = []
+    for bad in by_row.rows:
         assert bad.row is not None
         row = rows.row(bad.row - 1, named=True)
-        listed_rows.append(
+        by_exchange.append(
             BadRow(f"subject {row['subject']!r}, exchange {row['order']}", None, bad.reason)
         )
-    return BadRows(tuple(listed_rows), listed_problems.count)
+    return BadRows(tuple(by_exchange), by_row.count)
 
 
 _Problems = tuple[int, list[tuple[Path | None, int, str]]]
-"""How many rows cannot be used, and the first of them."""
+"""How many rows cannot be used; and the first ones, each with its file, its number and a reason."""
 
 
 def _find_ambiguous(parts: list[tuple[Path | None, LazyFrame]], plan: Plan) -> _Problems:
     count = 0
-    listed_problems: list[tuple[Path | None, int, str]] = []
+    problems: list[tuple[Path | None, int, str]] = []
     for file, _ in parts:
         if file is not None and file.suffix.lower() == ".jsonl":
             for row, reason in json_problems(file):
                 count += 1
-                if len(listed_problems) < MOST:
-                    listed_problems.append((file, row, reason))
-    return count, listed_problems
+                if len(problems) < MOST_LISTED:
+                    problems.append((file, row, reason))
+    return count, problems
 
 
 def _find_invalid(parts: list[tuple[Path | None, LazyFrame]], plan: Plan) -> _Problems:
     import polars
 
     count = 0
-    listed_problems: list[tuple[Path | None, int, str]] = []
+    problems: list[tuple[Path | None, int, str]] = []
     reasons: dict[tuple[str, str], str] = {}
     for file, part in parts:
         known_queries = polars.col("query").is_in(list(plan.queries))
@@ -257,12 +264,12 @@ def _find_invalid(parts: list[tuple[Path | None, LazyFrame]], plan: Plan) -> _Pr
         )
         bad = numbered.filter(~usable)
         count += read(bad.select(polars.len())).item()
-        for row in read(bad.sort("row").head(MOST - len(listed_problems))).iter_rows(named=True):
-            listed_problems.append((file, row["row"], _reason(row, reasons, plan)))
-    return count, listed_problems
+        for row in read(bad.sort("row").head(MOST_LISTED - len(problems))).iter_rows(named=True):
+            problems.append((file, row["row"], _describe_problem(row, reasons, plan)))
+    return count, problems
 
 
-def _reason(row: dict[str, Any], reasons: dict[tuple[str, str], str], plan: Plan) -> str:
+def _describe_problem(row: dict[str, Any], reasons: dict[tuple[str, str], str], plan: Plan) -> str:
     if row["subject"] in (None, ""):
         return "subject: must be a non-empty string or an integer"
     if row["order"] is None or row["order"] < 1:
@@ -284,16 +291,14 @@ def _find_misnumbered(parts: list[tuple[Path | None, LazyFrame]], plan: Plan) ->
     gaps = (order.unique().sort().diff() > 1).sum() + (order.min() > 1)
     counts = polars.concat(columns).group_by("subject").agg(count=repeats + gaps)
     bad = read(counts.filter(polars.col("count") > 0))
-    suspects = bad.select("subject").sort("subject").head(MOST)
+    suspects = bad.select("subject").sort("subject").head(MOST_LISTED)
     numbered = [
-        select_exchanges(part.with_row_index("row", offset=1)).with_columns(
-            part=polars.lit(location)
-        )
-        for location, (_, part) in enumerate(parts)
+        select_exchanges(part.with_row_index("row", offset=1)).with_columns(part=polars.lit(index))
+        for index, (_, part) in enumerate(parts)
     ]
     rows = read(polars.concat(numbered).join(suspects.lazy(), on="subject", how="semi"))
-    listed_problems = [(parts[part][0], row, reason) for part, row, reason in _gaps(rows)]
-    return int(bad["count"].sum()), listed_problems
+    problems = [(parts[part][0], row, reason) for part, row, reason in _list_misnumbered(rows)]
+    return int(bad["count"].sum()), problems
 
 
 def _check_copies(parts: list[tuple[Path | None, LazyFrame]]) -> None:
@@ -311,19 +316,19 @@ def _check_copies(parts: list[tuple[Path | None, LazyFrame]]) -> None:
         raise BadFiles(copies)
 
 
-def _gaps(rows: DataFrame) -> Iterator[tuple[int, int, str]]:
-    """Where a number is there again, or follows one that is not the one before."""
+def _list_misnumbered(rows: DataFrame) -> Iterator[tuple[int, int, str]]:
+    """Yield the part and row of each repeated number, and of each that follows a gap, with why."""
     ordered = rows.sort("subject", "order", "part", "row")
-    before: tuple[Any, int] | None = None
-    listed_problems = []
+    previous: tuple[Any, int] | None = None
+    problems = []
     for row in ordered.iter_rows(named=True):
         subject, order = row["subject"], row["order"]
-        last = before[1] if before is not None and before[0] == subject else 0
+        last = previous[1] if previous is not None and previous[0] == subject else 0
         if order == last:
             reason = f"order: exchange {order:,} of this subject appears twice"
-            listed_problems.append((row["part"], row["row"], reason))
+            problems.append((row["part"], row["row"], reason))
         elif order > last + 1:
             reason = f"order: is {order:,}, and exchange {last + 1:,} of this subject is missing"
-            listed_problems.append((row["part"], row["row"], reason))
-        before = subject, order
-    yield from sorted(listed_problems)
+            problems.append((row["part"], row["row"], reason))
+        previous = subject, order
+    yield from sorted(problems)

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from expost.answers import DECLINED, OUTCOME, REFUSED
 from expost.audits._decisions import audit_subjects, schema
-from expost.audits._errors import BadRow, BadRows, Unusable
+from expost.audits._errors import BadRow, BadRows, UnusableRows
 from expost.audits._log import COLUMNS, LogFiles, check_names, missing_column, normalize_log
 from expost.audits._plan import Plan
 from expost.audits._polars_engine import Buckets
-from expost.audits._rows import MOST, arrange_rows, bad_exchanges, bad_rows
+from expost.audits._rows import MOST_LISTED, arrange_rows, bad_exchanges, bad_rows
 from expost.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def audit_on_spark(dataframe: Any, plan: Plan) -> DataFrame:
     table = polars.DataFrame(rows.mapInArrow(_audit_partition(plan, types), written).toArrow())
     bad = table["bad"].drop_nulls().sort().to_list()
     if bad:
-        listed_rows = tuple(BadRow("", None, reason) for reason in bad[:MOST])
+        listed_rows = tuple(BadRow("", None, reason) for reason in bad[:MOST_LISTED])
         raise BadRows(listed_rows, int(table["bad_number"].sum()))
     if not len(table):
         raise InvalidInput("there are no rows")
@@ -132,7 +132,7 @@ def _read_texts(suffix: str) -> Callable[[Iterable[Any]], Iterator[Any]]:
                 log.check()
                 for part in rows.collect_batches(chunk_size=_TOGETHER):
                     yield from _arrow(part)
-            except (polars.exceptions.PolarsError, InvalidInput, Unusable):
+            except (polars.exceptions.PolarsError, InvalidInput, UnusableRows):
                 # A row that cannot be used, so that the file is looked at where errors are told.
                 yield from _arrow(rows.clear().collect().clear(1))
 
@@ -177,7 +177,7 @@ def audit_batches(batches: Iterable[Any], plan: Plan, held: int = HELD) -> Itera
     ):
         try:
             subject_rows = arrange_rows(frame, plan)
-        except Unusable:
+        except UnusableRows:
             raise bad_exchanges(frame, plan) from None
         yield audit_subjects(subject_rows, plan)
 
