@@ -9,7 +9,7 @@ from typing import Any
 from examples.paper.figures import Drawn, above, median
 from expost._format import format_percent
 from expost.report._page import (
-    DIGEST_OF_FILE,
+    COMPARE_FILES,
     bullets,
     figure,
     note,
@@ -41,7 +41,7 @@ def report(results: Tree, drawn: Mapping[str, Drawn], *, content_id: str, date: 
     return page(
         *parts,
         *_foot(results),
-        about="“Actual Knowledge Gain as Privacy Loss in Local Privacy Accounting”, reproduced",
+        title="“Actual Knowledge Gain as Privacy Loss in Local Privacy Accounting”, reproduced",
         verdict="The examples, the figures and the table of the paper (section 6, appendix E), run "
         "again from scratch.",
         lead=[
@@ -51,7 +51,7 @@ def report(results: Tree, drawn: Mapping[str, Drawn], *, content_id: str, date: 
         ],
         file="results.json",
         date=date,
-        ids=[("content id", content_id, f"{DIGEST_OF_FILE} results.json.")],
+        ids=[("content id", content_id, f"{COMPARE_FILES} results.json.")],
         budget=_budgets(results),
     )
 

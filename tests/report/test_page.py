@@ -25,7 +25,7 @@ from expost.report._page import (
 from support.page_checks import checked, parsed
 
 HEAD: dict[str, Any] = {
-    "about": "What a page is about",
+    "title": "What a page is about",
     "verdict": "In a sentence.",
     "file": "study.json",
     "date": "2026-11-17",

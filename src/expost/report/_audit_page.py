@@ -71,7 +71,7 @@ def audit_page(
         section("Questions", _list_queries(audit)),
         section("Checks of this audit", bullets(_list_checks(audit, expected))),
         section("Not covered by this audit", bullets((f"A{MISSING_ANSWERS[1:]}.", *NOT_COVERED))),
-        about=f"Audit of {shorten(name)}",
+        title=f"Audit of {shorten(name)}",
         verdict=first,
         breach=audit.broken > 0,
         lead=lead,

@@ -9,7 +9,7 @@ from expost._format import shorten
 from expost.designs import Arrival, Design, Prediction
 from expost.report._chart import Axis, Chart, Dots, HorizontalBars, Mark, Polyline, VerticalLine
 from expost.report._formatting import domain_in_words, with_unit
-from expost.report._page import DIGEST_OF_FILE, bullets, figure, page, paragraph, section, table
+from expost.report._page import COMPARE_FILES, bullets, figure, page, paragraph, section, table
 
 __all__ = [
     "design_advice",
@@ -207,13 +207,13 @@ def design_page(design: Design, *, name: str, date: str, content_id: str) -> str
     return page(
         *parts,
         section("How the errors were computed", bullets(_METHOD)),
-        about=f"Design of {shorten(name)}",
+        title=f"Design of {shorten(name)}",
         verdict=verdict,
         breach=design.recommended is None,
         lead=lead,
         file=name,
         date=date,
-        ids=[("content id", content_id, f"{DIGEST_OF_FILE} {name}.")],
+        ids=[("content id", content_id, f"{COMPARE_FILES} {name}.")],
         budget=f"{with_unit(f'{float(study.epsilon):g}')} for each subject{delta}",
         facts=[
             ("subjects", f"{study.subjects:,}"),

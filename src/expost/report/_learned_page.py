@@ -127,7 +127,7 @@ def learned_page(
         drawn,
         *map(paragraph, _explain_change(learned)),
         paragraph(NOISY),
-        about=f"Confidence in the statement: {learned.statement}",
+        title=f"Confidence in the statement: {learned.statement}",
         verdict=lines[0],
         breach=bool(breach),
         lead=lines[1:],

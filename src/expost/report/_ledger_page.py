@@ -87,7 +87,7 @@ def ledger_page(
     verdict, *lead = _summarize(study)
     return page(
         *sections,
-        about=f"The study {study.title}" if study.title else shorten(name),
+        title=f"The study {study.title}" if study.title else shorten(name),
         verdict=verdict,
         breach=not study.audit.good,
         lead=lead,

@@ -1,9 +1,9 @@
-"""The template of all pages: HTML that needs nothing from anywhere else.
+"""The template of all pages, and its parts: functions that return HTML.
 
-There is no script, no font and no other file, and the policy in the head forbids them. A page
-starts with its verdict, then come the date, the budget and the content id. Every figure has words
-for readers who do not see it, and its numbers as a table. One style sheet is for light and dark
-screens, narrow and wide ones, and paper.
+A page loads no script, font or other file, and the security policy in its head forbids them. It
+starts with its verdict, followed by the date, the budget and the content id. Every figure has a
+description for readers who do not see it, and a table of its numbers. One style sheet serves light
+and dark screens, narrow and wide ones, and paper.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from expost.report._chart import EDGES, Chart, chart_style
 from expost.report._palette import DARK, LIGHT
 
 __all__ = [
-    "DIGEST_OF_FILE",
+    "COMPARE_FILES",
     "STYLE",
     "bullets",
+    "escape_text",
     "figure",
     "note",
     "page",
@@ -29,7 +30,6 @@ __all__ = [
     "section",
     "side_by_side",
     "table",
-    "text",
 ]
 
 
@@ -99,7 +99,7 @@ table:not(.words, .facts) td:first-child {{ min-width: 6.5rem; }}
 {chart_style({name: f"var(--{name})" for name in LIGHT})}
 """
 
-_POLICY = "; ".join(
+_SECURITY_POLICY = "; ".join(
     [
         "default-src 'none'",
         f"style-src 'sha256-{base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()}'",
@@ -111,7 +111,7 @@ _POLICY = "; ".join(
 
 def page(
     *body: str,
-    about: str,
+    title: str,
     verdict: str,
     breach: bool = False,
     lead: Iterable[str] = (),
@@ -125,7 +125,7 @@ def page(
 
     Args:
         body: The sections below the head, as HTML; all other arguments are text.
-        about: The title.
+        title: The title.
         verdict: The most important result, in one or two sentences.
         breach: Whether the verdict is that a promise was broken.
         lead: A few more results, each in a short line.
@@ -135,25 +135,25 @@ def page(
         budget: The budget, in words.
         facts: Other facts, by name.
     """
-    known = [("file", file), ("date", date), ("budget", budget), *facts]
-    known.append(("expost version", __version__))
+    all_facts = [("file", file), ("date", date), ("budget", budget), *facts]
+    all_facts.append(("expost version", __version__))
     sections = "\n".join(body)
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{_POLICY}">
+<meta http-equiv="Content-Security-Policy" content="{_SECURITY_POLICY}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<title>{_escape_plain(about)}</title>
+<title>{_escape_plain(title)}</title>
 <style>{STYLE}</style>
 </head>
 <body>
 <header>
-<h1>{text(about)}</h1>
-<p class="verdict{" breach" * breach}" role="note">{text(verdict)}</p>
-{"".join(f'<p class="lead">{text(line)}</p>' for line in lead)}
-{_write_facts(known, ids)}
+<h1>{escape_text(title)}</h1>
+<p class="verdict{" breach" * breach}" role="note">{escape_text(verdict)}</p>
+{"".join(f'<p class="lead">{escape_text(line)}</p>' for line in lead)}
+{_write_facts(all_facts, ids)}
 </header>
 <main>
 {sections}
@@ -165,22 +165,22 @@ def page(
 
 def section(title: str, *parts: str, level: int = 2) -> str:
     """Put parts below a heading."""
-    return "\n".join([f"<h{level}>{text(title)}</h{level}>", *parts])
+    return "\n".join([f"<h{level}>{escape_text(title)}</h{level}>", *parts])
 
 
 def paragraph(*sentences: str) -> str:
-    """Join sentences to a paragraph; without any there is none."""
-    return f"<p>{text(' '.join(sentences))}</p>" if any(sentences) else ""
+    """Join sentences into a paragraph; return an empty string if there are none."""
+    return f"<p>{escape_text(' '.join(sentences))}</p>" if any(sentences) else ""
 
 
 def note(*sentences: str) -> str:
-    """Join sentences to a paragraph in small print."""
-    return f'<p class="note">{text(" ".join(sentences))}</p>'
+    """Join sentences into a paragraph in small print."""
+    return f'<p class="note">{escape_text(" ".join(sentences))}</p>'
 
 
 def bullets(lines: Iterable[str]) -> str:
     """List lines with bullets."""
-    return f"<ul>{''.join(f'<li>{text(line)}</li>' for line in lines)}</ul>"
+    return f"<ul>{''.join(f'<li>{escape_text(line)}</li>' for line in lines)}</ul>"
 
 
 def figure(chart: Chart, *, alt: str, caption: str, data_table: str) -> str:
@@ -194,7 +194,7 @@ def figure(chart: Chart, *, alt: str, caption: str, data_table: str) -> str:
     """
     legend = "".join(
         f'<li><svg class="swatch" width="24" height="12" aria-hidden="true">{swatch}</svg>'
-        f"{text(label)}</li>"
+        f"{escape_text(label)}</li>"
         for swatch, label in chart.legend
     )
     edges = EDGES[chart.margin]
@@ -202,7 +202,7 @@ def figure(chart: Chart, *, alt: str, caption: str, data_table: str) -> str:
         f'<figure class="drawn">{f"<ul class=legend>{legend}</ul>" if legend else ""}'
         f'<svg class="chart {chart.margin}" role="img" aria-label="{_escape_plain(alt)}" '
         f'height="{edges.above + chart.height + edges.below}">{chart.plot()}</svg>'
-        f"<figcaption>{text(caption)}</figcaption>"
+        f"<figcaption>{escape_text(caption)}</figcaption>"
         f"<details><summary>The numbers</summary>{data_table}</details></figure>"
     )
 
@@ -220,21 +220,21 @@ def table(
     of_text: bool = False,
 ) -> str:
     """Write a table, of numbers unless it is ``of_text``; it scrolls where it is too wide."""
-    kind = ' class="words"' if of_text else ""
+    css_class = ' class="words"' if of_text else ""
     lines = "".join(f"<tr>{_write_cells(row, 'td')}</tr>" for row in rows)
-    above = f"<figcaption>{text(caption)}</figcaption>" if caption else ""
+    above = f"<figcaption>{escape_text(caption)}</figcaption>" if caption else ""
     name = _escape_plain(caption or ", ".join(filter(None, head)))
     return (
         f'<figure>{above}<div class="wide" tabindex="0" role="region" aria-label="{name}">'
-        f"<table{kind}><thead><tr>{_write_cells(head, 'th')}</tr></thead>"
+        f"<table{css_class}><thead><tr>{_write_cells(head, 'th')}</tr></thead>"
         f"<tbody>{lines}</tbody></table></div></figure>"
     )
 
 
-def text(content: object) -> str:
-    """Escape a text for HTML; a number stays on one line with its sign."""
-    joined = _escape_plain(content).replace(" %", "&nbsp;%").replace("ε = ", "ε&nbsp;=&nbsp;")
-    return joined.replace("± ", "±&nbsp;").replace(" ±", "&nbsp;±")
+def escape_text(content: object) -> str:
+    """Escape a text for HTML, and keep each number on one line with its sign."""
+    escaped = _escape_plain(content).replace(" %", "&nbsp;%").replace("ε = ", "ε&nbsp;=&nbsp;")
+    return escaped.replace("± ", "±&nbsp;").replace(" ±", "&nbsp;±")
 
 
 def _escape_plain(content: object) -> str:
@@ -242,25 +242,23 @@ def _escape_plain(content: object) -> str:
     return escape(make_printable(str(content)))
 
 
-DIGEST_OF_FILE = "SHA-256 of the file. To compare it, run sha256sum"
-_SHOWN = 12
-"""Digits of a digest that are always shown."""
+COMPARE_FILES = "SHA-256 of the file. To compare it, run sha256sum"
+_SHOWN_DIGITS = 12
+"""How many digits of a digest are shown before it is unfolded."""
 
 
 def _write_facts(facts: Iterable[tuple[str, str]], ids: Iterable[tuple[str, str, str]]) -> str:
     """Write facts by name in two columns, then digests: shortened, explained and in full."""
-    cells = [(name, text(fact)) for name, fact in facts]
-    cells += [
-        (
-            name,
-            f'{text(digits[:_SHOWN])}… <span class="note">{text(explanation)}</span>'
-            f"<details><summary>All digits</summary>{text(digits)}</details>",
-        )
-        for name, digits, explanation in ids
-    ]
-    rows = (f'<tr><th scope="row">{text(name)}</th><td>{cell}</td></tr>' for name, cell in cells)
+    cells = [(name, escape_text(fact)) for name, fact in facts]
+    for name, digits, explanation in ids:
+        hint = f'<span class="note">{escape_text(explanation)}</span>'
+        unfolded = f"<details><summary>All digits</summary>{escape_text(digits)}</details>"
+        cells.append((name, f"{escape_text(digits[:_SHOWN_DIGITS])}… {hint}{unfolded}"))
+    rows = (
+        f'<tr><th scope="row">{escape_text(name)}</th><td>{cell}</td></tr>' for name, cell in cells
+    )
     return f'<table class="facts"><tbody>{"".join(rows)}</tbody></table>'
 
 
-def _write_cells(cells: Sequence[object], kind: str) -> str:
-    return "".join(f"<{kind}>{text(cell)}</{kind}>" for cell in cells)
+def _write_cells(cells: Sequence[object], tag: str) -> str:
+    return "".join(f"<{tag}>{escape_text(cell)}</{tag}>" for cell in cells)

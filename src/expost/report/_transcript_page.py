@@ -66,7 +66,7 @@ def transcript_page(
             lead += odds_sentences(replay)
     return page(
         *sections,
-        about=f"Responses of {shorten(name)}",
+        title=f"Responses of {shorten(name)}",
         verdict=verdict,
         breach=bool(breach),
         lead=filter(None, lead),
