@@ -46,11 +46,11 @@ __all__ = [
     "loss_sentences",
 ]
 
-_SHOWN = 5
+_SHOWN_AT_ENDS = 5
 """How many exchanges at either end of a long transcript are always shown."""
 
 _EFFORT_SHARE = 0.25
-"""What the loss after one of them may take of the work that is left."""
+"""The share of the remaining work that the search for the loss after one of them may take."""
 
 Change = Literal["up", "down", "same", "unknown"]
 
@@ -65,7 +65,7 @@ class ExplainedExchange:
     before: Enclosure
     loss: Enclosure
     change: Change
-    """Unknown where enclosures overlap on a box: the loss may be what it was, or not."""
+    """Unknown on a box if the enclosures before and after overlap."""
     skipped: int
     """How many exchanges directly before this one are not shown."""
 
@@ -95,16 +95,16 @@ class Explanation:
     """If there are many: the first and the last few, the peak and the first refused exchange."""
     loss: Enclosure
     basic: float
-    """What basic composition says: the sum of the epsilons."""
+    """The loss by basic composition: the sum of the epsilons."""
     replay: Replay
     """Whether the budget was respected at every exchange, and the largest loss at any point."""
-    held: Enclosure
-    """What the filter holds against its budget; the loss, if there is no filter."""
+    filter_loss: Enclosure
+    """The amount that the filter counts against its budget; without a filter, the loss."""
     used: Enclosure | None
-    """That, as a share of the budget; above 1 if it was not respected, and more is held."""
+    """``filter_loss`` as a share of the budget; above 1 only if the budget was not respected."""
     most_different: ExtremePair | None
     parts: tuple[PartLoss, ...]
-    """Of records: the losses about attributes that no question ties together."""
+    """For records: a loss for each group of attributes that no query connects with another."""
 
     def __repr__(self) -> str:
         return "\n".join(map(make_printable, explanation_sentences(self)))
@@ -123,8 +123,8 @@ class Explanation:
             every=True,
         )
         first, last = (
-            "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences_)
-            for sentences_ in (breach_sentences(self.replay), closing_sentences(self))
+            "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences)
+            for sentences in (breach_sentences(self.replay), closing_sentences(self))
         )
         return first + table + last
 
@@ -176,24 +176,12 @@ def explain(history: object) -> Explanation:
     filter_, odometer = replay.filter, replay.odometer
     odometer = odometer.with_effort(odometer.effort.with_work_limit()).with_known_losses(odometer)
     transcript, exchanges = odometer.transcript, len(odometer)
-    # Where the budget was respected no loss at any point exceeded it, wherever the searches stop.
-    respected = filter_ is not None and filter_.pure and replay.respected
-    shown_exchanges = list(range(1, exchanges + 1))
-    if exchanges > 2 * _SHOWN + 1:
-        notable = {replay.peak_exchange, replay.first_refused or 0} - {0}
-        shown_exchanges = sorted({*shown_exchanges[:_SHOWN], *notable, *shown_exchanges[-_SHOWN:]})
-    losses: dict[int, Enclosure] = {exchanges: replay.loss}
-    for exchange in shown_exchanges:
-        for answered in (exchange - 1, exchange):
-            if answered not in losses:
-                effort = odometer.effort.with_share(_EFFORT_SHARE)
-                loss = odometer.with_effort(effort).loss_after(answered)
-                if filter_ is not None and respected:
-                    loss = filter_.capped(loss)
-                losses[answered] = loss
-    held = replay.loss
+    shown_exchanges = _choose_exchanges(replay)
+    losses = _find_losses(odometer, shown_exchanges, replay)
+    filter_loss = replay.loss
+    # The replay has searched for this loss if the filter counts the realized loss on a box.
     if filter_ is not None and not (filter_.pure and filter_.by_loss and odometer.searched):
-        held = filter_.loss(odometer)  # elsewhere that is what the replay has searched for
+        filter_loss = filter_.loss(odometer)
     share = capped_share if replay.respected else share_enclosure
     return Explanation(
         domain=domain_in_words(transcript.domain),
@@ -213,11 +201,38 @@ def explain(history: object) -> Explanation:
         loss=replay.loss,
         basic=replay.basic.nearest,
         replay=replay,
-        held=held,
-        used=None if filter_ is None else share(held, filter_.budget.enclosure),
+        filter_loss=filter_loss,
+        used=None if filter_ is None else share(filter_loss, filter_.budget.enclosure),
         most_different=odometer.log_likelihood.extreme_pair(odometer.effort),
         parts=odometer.log_likelihood.by_part,
     )
+
+
+def _choose_exchanges(replay: Replay) -> list[int]:
+    """Return the exchanges to show: all, or the ends with the peak and the first refused one."""
+    every = list(range(1, len(replay.odometer) + 1))
+    if len(every) <= 2 * _SHOWN_AT_ENDS + 1:
+        return every
+    notable = {replay.peak_exchange, replay.first_refused or 0} - {0}
+    return sorted({*every[:_SHOWN_AT_ENDS], *notable, *every[-_SHOWN_AT_ENDS:]})
+
+
+def _find_losses(
+    odometer: Odometer, shown_exchanges: list[int], replay: Replay
+) -> dict[int, Enclosure]:
+    """Return the losses before and after each shown exchange, by the number of exchanges so far."""
+    filter_ = replay.filter
+    losses = {len(odometer): replay.loss}
+    for exchange in shown_exchanges:
+        for count in (exchange - 1, exchange):
+            if count not in losses:
+                effort = odometer.effort.with_share(_EFFORT_SHARE)
+                loss = odometer.with_effort(effort).loss_after(count)
+                # A respected budget bounds the loss at every point, wherever the search stopped.
+                if filter_ is not None and filter_.pure and replay.respected:
+                    loss = filter_.capped(loss)
+                losses[count] = loss
+    return losses
 
 
 def _compare_losses(
@@ -231,11 +246,13 @@ def _compare_losses(
     if odometer.searched:
         # Two enclosures that overlap are no proof that nothing changed, unless both are one number.
         return "same" if before.lower == before.upper == after.lower == after.upper else "unknown"
-    was, became = odometer.exact_loss_after(exchange - 1), odometer.exact_loss_after(exchange)
-    return "same" if was == became else "up" if became > was else "down"
+    exact_before, exact_after = map(odometer.exact_loss_after, (exchange - 1, exchange))
+    if exact_before == exact_after:
+        return "same"
+    return "up" if exact_after > exact_before else "down"
 
 
-_CHANGES = {"up": "up", "down": "down", "same": "as before", "unknown": "not told apart"}
+_CHANGE_TEXTS = {"up": "up", "down": "down", "same": "as before", "unknown": "not told apart"}
 
 
 def explanation_sentences(explanation: Explanation) -> Iterator[str]:
@@ -290,10 +307,7 @@ def loss_sentences(explanation: Explanation) -> Iterator[str]:
 def exchange_rows(
     explanation: Explanation, index_format: str = "{}."
 ) -> Iterator[tuple[str, str, str, str, str]]:
-    """Yield the cells of the exchanges that are shown, with a row for each gap between them.
-
-    ``index_format`` is the format of the index of an exchange.
-    """
+    """Yield the cells of the exchanges that are shown, with a row for each gap between them."""
     domain = explanation.replay.odometer.domain
     for step in explanation.steps:
         if step.skipped:
@@ -306,22 +320,27 @@ def _exchange_cells(step: ExplainedExchange, domain: Domain) -> tuple[str, str, 
     response = response_text(step.exchange.response, step.exchange.query, domain)
     before, loss = format_amount(step.before), format_amount(step.loss)
     hidden = step.change in ("up", "down") and before == loss
-    change = _CHANGES[step.change] + (", by less than is shown" if hidden else "")
+    change = _CHANGE_TEXTS[step.change] + (", by less than is shown" if hidden else "")
     return step.question, response, loss, change
 
 
 def budget_sentences(explanation: Explanation) -> Iterator[str]:
-    """Yield whether the budget was respected, and how much of it is used; nothing if it was not."""
+    """Yield whether the budget was respected, and how much of it is used.
+
+    If it was not, :func:`breach_sentences` says so instead.
+    """
     filter_, replay = explanation.filter, explanation.replay
     if filter_ is None or explanation.used is None:
         yield "The transcript names no filter, so there is no budget."
         return
     budget = f"The budget of {filter_.limit} ({filter_name(filter_)})"
-    used = format_amount(explanation.held)
+    used = format_amount(explanation.filter_loss)
     if not explanation.exchanges:
         yield f"{budget} is untouched."
     elif replay.respected:
-        share = "0 %" if explanation.held.negligible else format_share(explanation.used.upper)
+        share = (
+            "0 %" if explanation.filter_loss.negligible else format_share(explanation.used.upper)
+        )
         yield f"{budget} was respected at every exchange; {used} of it, {share}, is used now."
     elif replay.respected is None:
         yield f"{budget}: it is undecided whether it was respected at every exchange."
@@ -366,9 +385,9 @@ def detail_sentences(explanation: Explanation) -> Iterator[str]:
         )
 
 
-def _describe_value(value: Value | Record, domain: Domain, others_alike: int) -> str:
-    assert not isinstance(value, dict), "of records there are two"
-    alike = f" (and {format_count(others_alike, 'other value')} alike)" if others_alike else ""
+def _describe_value(value: Value | Record, domain: Domain, tied_values: int) -> str:
+    assert not isinstance(value, dict), "two records are described together"
+    alike = f" (and {format_count(tied_values, 'other value')} alike)" if tied_values else ""
     return f"{value_text(value, domain)}{alike}"
 
 
