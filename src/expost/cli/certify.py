@@ -12,14 +12,14 @@ from expost.cli.verify import proof_lines
 from expost.files.kinds import PROOF
 from expost.loss import Replay
 from expost.loss._replay import replay_with_effort
-from expost.proof._certificates import Certificate, certified
+from expost.proof._certificates import Certificate, certify
 from expost.solver import NODES, Effort
 from expost.transcript import load_transcript
 
 __all__ = ["command"]
 
 _RETRY_FACTOR = 10
-"""How many times more nodes to suggest after a failed proof."""
+"""How many times the limit of nodes to suggest, after a proof that is too loose."""
 
 
 @click.command("certify")
@@ -35,8 +35,8 @@ def command(file: Path, out: Path, effort: Effort) -> Result:
     check_output(out, PROOF, file)
     transcript = load_transcript(file)
     with with_progress(effort) as (watched_effort, line):
-        # It has a limit of its own, so that Python gives the same proof.
-        proof = certified(transcript, effort, lambda leaves: line.stage(f"leaves: {leaves:,}"))
+        # Not the watched effort: its limit of work would give another proof than Python does.
+        proof = certify(transcript, effort, lambda leaves: line.stage(f"leaves: {leaves:,}"))
         replay = replay_with_effort(transcript, watched_effort.with_share(0.5), line.exchanges)
     size = proof.save(out)
     return Result(
@@ -50,9 +50,10 @@ def command(file: Path, out: Path, effort: Effort) -> Result:
 
 
 def _suggest_retry(proof: Certificate, replay: Replay, effort: Effort) -> str:
-    """Suggest a limit of nodes if the loss may be within the budget, but the proof is too loose."""
-    within = proof.verdict.shows_end_within_budget
-    if within is not False or replay.filter is None or not replay.odometer.searched:
+    """Suggest a larger limit of nodes, if a tighter proof might show a loss within the budget."""
+    if proof.verdict.shows_end_within_budget is not False:  # shown, or there is no budget
+        return ""
+    if replay.filter is None or not replay.odometer.searched:
         return ""
     if replay.loss.lower > replay.filter.budget.enclosure.upper:
         return ""

@@ -61,12 +61,12 @@ def _value_locator(domain: Domain, secret: Secret, count: int) -> Callable[[Quer
     """Return what locates the values as a query sees them."""
     match domain:
         case FiniteSet():
-            indices = _located(domain, _rows(secret.taken(), domain.names), count)
+            indices = _located(domain, _rows(secret.take(), domain.names), count)
             return lambda query: indices
         case Attributes():
             return _seen_records(domain, secret, count)
         case Box():
-            points = [domain.locate(row) for row in _rows(secret.taken(), domain.names)]
+            points = [domain.locate(row) for row in _rows(secret.take(), domain.names)]
             _check_count(len(points), count)
             _check_inside(np.array([point is None for point in points]))
             return lambda query: points
@@ -77,7 +77,7 @@ def _value_locator(domain: Domain, secret: Secret, count: int) -> Callable[[Quer
 def _seen_records(
     domain: Attributes, secret: Secret, count: int
 ) -> Callable[[Query], NDArray[np.intp]]:
-    table, index_by_value = secret.taken(), dict[tuple[str, int], NDArray[np.intp]]()
+    table, index_by_value = secret.take(), dict[tuple[str, int], NDArray[np.intp]]()
     columns = is_frame(table) or isinstance(table, Mapping)
     reader = _Columns(domain, table, count) if columns else _Records(domain, table, count)
 

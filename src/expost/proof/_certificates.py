@@ -30,7 +30,7 @@ from expost.transcript import Transcript, transcript_of
 if TYPE_CHECKING:
     from expost.proof._search_tree import Block, Leaf, Proof
 
-__all__ = ["Certificate", "certificate", "certified"]
+__all__ = ["Certificate", "certificate", "certify"]
 
 # The checker goes through all of them, to many digits, however short the proof is.
 # Of the work of a command: the rest is for the replay.
@@ -111,10 +111,10 @@ def certificate(
     >>> proof, verify.verify(transcript.to_json(), proof.encode().decode()).loss <= 1
     (Certificate(loss at most 1.000000000), True)
     """
-    return certified(transcript_of(source), Effort(gap, nodes), progress)
+    return certify(transcript_of(source), Effort(gap, nodes), progress)
 
 
-def certified(
+def certify(
     transcript: Transcript, effort: Effort, progress: Callable[[int], None] | None = None
 ) -> Certificate:
     """Prove the loss within the limits of an effort."""

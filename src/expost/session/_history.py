@@ -69,7 +69,7 @@ class History(SecretValue):
         if not self._domain.changes:
             raise InvalidInput("no attribute of this domain changes, so there is no next step")
         with self._turn():
-            record = self._changed(*changes.taken())
+            record = self._changed(*changes.take())
             self._keep(record)
             self._go_on(record)
 
@@ -235,7 +235,7 @@ class _HistoryOnDisk(History):
     def begin(self, transcript: Transcript, first: Secret) -> None:
         """Start the file with the record at the first step."""
         self.check(transcript)
-        record = locate_record(self._domain, first.taken())
+        record = locate_record(self._domain, first.take())
         _create_file(self._path)
         with self._turn():
             if self.step:

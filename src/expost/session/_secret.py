@@ -25,21 +25,21 @@ class NotCopyable:
 
 
 class Secret(NotCopyable):
-    """A subject's value on its way to where it is kept; no repr shows it."""
+    """A subject's value while it is passed on, to be taken once; no repr shows it."""
 
     __slots__ = ("_value",)
 
     def __init__(self, value: Any) -> None:
         self._value = value
 
-    def taken(self) -> Any:
-        """Hand over the value and forget it."""
+    def take(self) -> Any:
+        """Return the value and forget it."""
         value, self._value = self._value, None
         return value
 
 
 class SecretValue(NotCopyable):
-    """The value that a session answers for. It does not tell whether that is the true one."""
+    """The store of the value that a session answers for, whether or not it is the true one."""
 
     __slots__ = ()
 
@@ -50,30 +50,32 @@ class SecretValue(NotCopyable):
 
     @abstractmethod
     def position_at(self, step: int | None) -> Any:
-        """Return the position of the value in the domain, at a step that has come."""
+        """Return the position of the value in the domain, at a step up to the current one."""
 
     @abstractmethod
     def next(self, changes: Secret) -> None:
-        """Go on to the next step."""
+        """Continue to the next step, with the changes since the current one."""
 
     def catch_up(self) -> None:
-        """Read what others added; in memory there are no others."""
+        """Read steps that other processes have added to the store; in memory there are none."""
 
     def check(self, transcript: Transcript) -> None:
-        """Refuse a transcript in which a step was asked about that has not come here."""
+        """Refuse a transcript with a query about a step that the store has not reached."""
 
 
 def without_frames(error: BaseException) -> BaseException:
     """Remove the tracebacks of an error and of its causes.
 
     Functions that look up a value or draw a response have local variables that reveal it. Tools
-    that report errors show them, also after an interrupt or a failure of the source.
+    that report errors show them, even after an interrupt or a failure of the source.
     """
-    exception: list[BaseException | None] = [error]
-    for linked in exception:
+    pending: list[BaseException | None] = [error]
+    while pending:
+        linked = pending.pop()
+        # Without a traceback an error was never raised, or is done: causes may form a cycle.
         if linked is not None and linked.__traceback__ is not None:
             linked.__traceback__ = None
-            exception += [linked.__context__, linked.__cause__]
+            pending += [linked.__context__, linked.__cause__]
     return error
 
 
@@ -81,10 +83,10 @@ def scrub_traceback(function: Callable[P, T]) -> Callable[P, T]:
     """Remove the traceback of any error of a function whose local variables hold secrets."""
 
     @functools.wraps(function)
-    def called(*arguments: P.args, **named: P.kwargs) -> T:
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> T:
         try:
-            return function(*arguments, **named)
+            return function(*args, **kwargs)
         except BaseException as error:
             raise without_frames(error) from None
 
-    return called
+    return wrapper

@@ -33,7 +33,7 @@ class _ValueInMemory:
 
     @scrub_traceback
     def _history(self, domain: Attributes) -> SecretValue:
-        history, value = History(domain), self.secret.taken()
+        history, value = History(domain), self.secret.take()
         if self.first or not domain.changes:
             history.add(value)
             return history
@@ -79,7 +79,7 @@ class Constant(SecretValue):
 
     @scrub_traceback
     def __init__(self, domain: Domain, secret: Secret) -> None:
-        value = secret.taken()
+        value = secret.take()
         self._position = domain.locate(value)
         if self._position is None:
             reason = "the value is outside the domain (and is not shown here)"
