@@ -109,6 +109,7 @@ def test_the_mean_of_a_query_is_about_what_the_query_is_about(run: Run, study: A
         2,
         "expost: --about: the query of --mean names its attributes; leave it out\n",
     )
+    assert run(*arguments, "--at", 1)[2] == err.replace("--about", "--at")
 
 
 def test_answers_that_are_left_out_are_warned_of(run: Run, study: Any) -> None:

@@ -54,9 +54,7 @@ __all__ = ["command"]
 @click.option(
     "--share", metavar="STATEMENT", help="Share of subjects with, for example, 'hours >= 5'."
 )
-@click.option(
-    "--frequencies", "naive", is_flag=True, help="Estimate the share of each value, unbiased."
-)
+@click.option("--frequencies", is_flag=True, help="Estimate the share of each value, unbiased.")
 @about
 @step
 @click.option(
@@ -110,7 +108,7 @@ def command(
     queries: Path | None,
     mean: str | None,
     share: str | None,
-    naive: bool,
+    frequencies: bool,
     about: str | None,
     step: int | None,
     planned: bool,
@@ -132,7 +130,8 @@ def command(
     --share and --frequencies, estimate the distribution of the values. For records, name
     attributes with --about; other attributes that were asked about are estimated along with them.
     """
-    if sum((mean is not None, share is not None, naive)) > 1 or (likelihood and mean is None):
+    # Three of the options choose the estimate; without them it is the distribution of the values.
+    if sum((mean is not None, share is not None, frequencies)) > 1 or (likelihood and mean is None):
         raise InvalidInput(
             "give --mean NAME (and --likelihood), --share STATEMENT, --frequencies or none of them"
         )
@@ -140,8 +139,8 @@ def command(
         raise InvalidInput("requires --mean ID --likelihood on a box", "--support")
     if planned and incomplete:
         raise InvalidInput("has no effect with --planned; leave it out", "--incomplete")
-    if share is not None and (about is not None or step is not None):
-        raise InvalidInput("the statement of --share names its attributes; leave it out", "--about")
+    if share is not None:
+        _refuse_about("the statement of --share", about, step)
     if (covariates is None) != (by is None and weight is None):
         raise InvalidInput("--covariates FILE requires --by or --weight, and they require it")
     check_estimates_file(out, data, queries, covariates, plain=plain)
@@ -149,18 +148,20 @@ def command(
         study = read_answers(data, queries, line)
         answers = study.answers
         quantity = _find_quantity(answers, mean, share, step, named=queries is not None)
-        key = None if quantity is None else quantity.query
-        unbiased = naive or (key is not None and not likelihood)
-        if key is not None and unbiased and (about is not None or step is not None):
-            raise InvalidInput("the query of --mean names its attributes; leave it out", "--about")
+        query_id = None if quantity is None else quantity.query
+        # The query whose mean score is estimated without a likelihood: unbiased, for any domain.
+        scored_query = None if likelihood else query_id
+        if scored_query is not None:
+            _refuse_about("the query of --mean", about, step)
         option_of = ABOUT_OPTIONS
         if quantity is not None and quantity.about is not None:
             goal = "--share" if mean is None else "--mean"
-            if about is not None:
-                raise InvalidInput(f"{goal} names its attributes; leave it out", "--about")
+            _refuse_about(goal, about, None)
             option_of = {**ABOUT_OPTIONS, "about": goal, "--about": goal}
-        if weight is not None and (unbiased or support is not None):
-            instead = "leave out --frequencies" if naive else "add --likelihood, on a finite domain"
+        if weight is not None and (frequencies or scored_query is not None or support is not None):
+            instead = "add --likelihood, on a finite domain"
+            if frequencies:
+                instead = "leave out --frequencies"
             raise InvalidInput(f"only estimates by likelihood have weights; {instead}", "--weight")
         joined = None
         if covariates is not None:
@@ -169,45 +170,50 @@ def command(
         options |= {"seed": seed, "progress": line.counts("repetitions")}
         target = None
         with option_names(option_of):
-            if naive or not unbiased:
+            if scored_query is None:
                 names = None if about is None else read_attributes(about)
                 if quantity is not None and quantity.about is not None:
                     names, step = quantity.about
-                target = find_attributes(answers, names, step, key=key)
-            if naive:
-                if target is not None:
+                target = find_attributes(answers, names, step, key=query_id)
+                if frequencies and target is not None:
                     names, at_step = target
                     answers = answers.about(*names, at=at_step, planned=planned)
-            elif not unbiased and support is None:
-                answers, target = select_for_likelihood(answers, target, planned=planned)
+                elif not frequencies and support is None:
+                    answers, target = select_for_likelihood(answers, target, planned=planned)
             points = None if support is None else _load_support(support, answers)
 
             def estimate(answers: Answers) -> EstimateReport:
-                if naive:
+                if frequencies:
                     return report_frequencies(answers, confidence=confidence)
-                if key is not None and unbiased:
-                    return report_mean(answers, key, confidence=confidence)
-                if key is not None and points is not None:
-                    return report_support_mean(answers, key, points, **options)
+                if scored_query is not None:
+                    return report_mean(answers, scored_query, confidence=confidence)
+                if query_id is not None and points is not None:
+                    return report_support_mean(answers, query_id, points, **options)
                 weights = None if joined is None else joined.weights
                 return report_likelihood(answers, target, quantity, weights=weights, **options)
 
             if joined is None:
                 result = estimate(answers)
             else:
-                asked = key if unbiased else None
-                result = report_by_group(answers, joined, estimate, query=asked)
+                result = report_by_group(answers, joined, estimate, query=scored_query)
     unused = len(study.answers.codes) - len(answers.codes)
     if unused:  # they are about other attributes
         left_out = len(study.answers) - len(answers)
         result = replace(result, unused=unused, left_out=left_out)
     if incomplete:
         result = mark_incomplete(result)
-    result = with_outcomes(result, answers, key if unbiased else None)
+    result = with_outcomes(result, answers, scored_query)
     lines = list(describe_estimates(result))
     if out is not None:
         lines.append(write_estimates(result, out, plain=plain))
     return Result(result.tree(), lines)
+
+
+def _refuse_about(named_by: str, about: str | None, step: int | None) -> None:
+    """Refuse options for attributes and their step, which another option names already."""
+    if about is not None or step is not None:
+        option = "--at" if about is None else "--about"
+        raise InvalidInput(f"{named_by} names its attributes; leave it out", option)
 
 
 def _find_quantity(
@@ -217,7 +223,7 @@ def _find_quantity(
         return share_of_statement(answers.domain, share)
     if mean is None:
         return None
-    # Without names, ids are those of contents.
+    # Without a file of queries, their ids are digests, which nobody types.
     hint = "" if named else "; --queries QUERIES gives them names"
     return find_mean(answers, mean, step, hint)
 
