@@ -159,5 +159,5 @@ def test_who_is_asked_little_is_decided_about_where_all_questions_tie_too_much()
         assert alone.loss_at_worst.upper == pytest.approx(found.loss_at_worst.upper[own])
     panel.ask(single, values)
     panel.record(pairs[1], [(0, 0)], [0])
-    with pytest.raises(xp.InvalidInput, match="together"):
+    with pytest.raises(xp.InvalidInput, match="connect a0, a1 and a2"):
         panel.record(pairs[2], [(0, 0)], [0])
