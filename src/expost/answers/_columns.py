@@ -1,4 +1,4 @@
-"""The columns of a table of answers: read strictly, equal entries once."""
+"""The columns of a table of answers: read strictly, and encoded as codes of distinct entries."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def read_columns(
             present = ", ".join(repr(str(column_name)) for column_name in names)
             hint = separator_hint(names) or did_you_mean(name, map(str, names))
             raise InvalidInput(f"column {name!r} {problem}; there are {present}{hint}")
-        columns[name] = read_at(name, _column, table[name])
+        columns[name] = read_at(name, _read_column, table[name])
     if len({len(column) for column in columns.values()}) > 1:
         raise InvalidInput("the columns have different lengths")
     if not len(columns[wanted[0]]):
@@ -52,7 +52,7 @@ def read_columns(
     return columns
 
 
-def _column(values: Any) -> Any:
+def _read_column(values: Any) -> Any:
     values = as_array(values)
     if not isinstance(values, np.ndarray):
         return as_list(values)
@@ -80,7 +80,7 @@ def take_rows(column: Any, rows: Indices) -> Any:
 def encode_parsed_column(
     column: Any, read: Callable[[Any], T], name: str, rows: Indices | None = None
 ) -> tuple[Indices, list[T]]:
-    """For each row the index of its entry, and the distinct entries as ``read`` returns them.
+    """Return for each row the code of its entry, and the distinct entries as ``read`` returns them.
 
     Entries come in the order of their first rows. An error names the first row with the entry;
     ``rows`` are the row numbers in the table, from 0, if the column has only some of its rows.
@@ -93,32 +93,35 @@ def encode_parsed_column(
             merged.append(code_of.setdefault(read(value), len(code_of)))
     except InvalidInput as error:
         row = int(np.argmax(codes == len(merged)))
-        raise InvalidInput(error.reason, _row(row, name, rows)) from None
-    # 12 and "12.0" are two spellings of one entry.
+        raise InvalidInput(error.reason, _locate(row, name, rows)) from None
+    # Two spellings of one entry, such as 12 and "12.0", share a code.
     return (np.array(merged)[codes] if len(code_of) < len(merged) else codes), list(code_of)
 
 
 def encode_column(column: Any, name: str, rows: Indices | None = None) -> tuple[Indices, list[Any]]:
-    """For each row the index of its entry, and the distinct entries as they are written."""
+    """Return for each row the code of its entry, and the distinct entries as they are written.
+
+    A list is changed: an entry that is a list becomes a tuple.
+    """
     if isinstance(column, np.ndarray):
         values, inverse = np.unique(column, return_inverse=True)
         first, rank = np.empty((2, len(values)), dtype=np.intp)
-        # Of several writes to one place the last one remains, so rows go backwards.
+        # The last of several writes to an element wins, so going backwards leaves the first row.
         first[inverse[::-1]] = np.arange(len(column))[::-1]
         order = np.argsort(first)
         rank[order] = np.arange(len(order))
         return rank[inverse], values[order].tolist()
-    if not set(map(type, column)) <= _PLAIN:
+    if not set(map(type, column)) <= _HASHABLE_TYPES:
         for row, value in enumerate(column):
-            column[row] = _hashable(value, _row(row, name, rows))
+            column[row] = _to_hashable(value, _locate(row, name, rows))
     index = {value: code for code, value in enumerate(dict.fromkeys(column))}
     return np.fromiter(map(index.__getitem__, column), np.intp, len(column)), list(index)
 
 
-_PLAIN = {int, float, str, NumberText}
+_HASHABLE_TYPES = {int, float, str, NumberText}
 
 
-def _hashable(value: Any, location: str) -> Any:
+def _to_hashable(value: Any, location: str) -> Any:
     """Return an entry as a dictionary key. Booleans are refused: True would equal 1."""
     entry = tuple(as_list(value)) if isinstance(value, (list, tuple, np.ndarray)) else value
     parts = entry if isinstance(entry, tuple) else (entry,)
@@ -131,32 +134,34 @@ def _hashable(value: Any, location: str) -> Any:
     return entry
 
 
-def _row(row: int, name: str, rows: Indices | None) -> str:
+def _locate(row: int, name: str, rows: Indices | None) -> str:
     return f"row {(row if rows is None else int(rows[row])) + 1}: {name}"
 
 
-_SHORT = Repr()
-_SHORT.maxstring = _SHORT.maxother = 30
+_SHORT_REPR = Repr()
+_SHORT_REPR.maxstring = _SHORT_REPR.maxother = 30
 
 
 def response_position(likelihood: Likelihood[Any], response: Any, query: str) -> int:
-    """Return the position of a response from a table: of the response itself, or of what it spells.
+    """Return the position of a response from a table, or of the response that its text spells.
 
-    ``query`` is what it is called. An error shows the response, for responses are public.
+    ``query`` is the name of the query. An error shows the response, because responses are public.
     """
-    tried = [response, parse_spelling(response)] if isinstance(response, str) else [response]
-    positions = {position for position in map(likelihood.position, tried) if position is not None}
+    candidates = [response, parse_spelling(response)] if isinstance(response, str) else [response]
+    positions = {
+        position for position in map(likelihood.position, candidates) if position is not None
+    }
     if len(positions) > 1:
         raise InvalidInput(f"is a label of {query}, and also spells one of its numbers")
     if not positions:
-        reason = f"{_SHORT.repr(response)} {no_such_response(likelihood, query)}"
-        is_fraction = isinstance(likelihood.responses, range) and isinstance(tried[-1], float)
+        reason = f"{_SHORT_REPR.repr(response)} {no_such_response(likelihood, query)}"
+        is_fraction = isinstance(likelihood.responses, range) and isinstance(candidates[-1], float)
         raise InvalidInput(reason + ("; with a grid, count its steps" if is_fraction else ""))
     return positions.pop()
 
 
 def check_spelled(domain: Domain, pairs: Iterable[tuple[Query, Any]]) -> None:
-    """Refuse a text that only spells a response: in Python, unlike in a table, "1" is not 1."""
+    """Refuse a string that only spells a response: in Python, unlike in a table, "1" is not 1."""
     checked: set[tuple[int, str]] = set()
     for row, (query, response) in enumerate(pairs, start=1):
         if not isinstance(response, str) or (id(query), response) in checked:
@@ -165,7 +170,7 @@ def check_spelled(domain: Domain, pairs: Iterable[tuple[Query, Any]]) -> None:
         likelihood = query.on(domain)
         if likelihood.position(response) is None:
             reason = no_such_response(likelihood, f"this {query.kind}")
-            raise InvalidInput(f"{_SHORT.repr(response)} {reason}", f"row {row}: response")
+            raise InvalidInput(f"{_SHORT_REPR.repr(response)} {reason}", f"row {row}: response")
 
 
 def parse_spelling(response: str) -> Any:

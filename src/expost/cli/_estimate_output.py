@@ -15,34 +15,35 @@ from expost.report._estimates import EstimateReport, EstimateRow, largest_rows
 
 __all__ = ["check_estimates_file", "describe_estimates", "write_estimates"]
 
-_MOST = 40
-_DUST = 1e-5
+_MOST_ROWS = 40
+# Estimates below this share of their range are zeros that a search has not quite reached.
+_NEGLIGIBLE = 1e-5
 _TABLES = (".csv", ".jsonl", ".parquet")
 _PICTURES = (".png", ".svg", ".pdf")
 
 Lines = Iterator[str | tuple[str, ...]]
 
 
-def check_estimates_file(out: Path | None, *read: Path | None, plain: bool) -> None:
-    """Refuse a file that is neither a table nor a picture, or that must not be replaced."""
+def check_estimates_file(out: Path | None, *inputs: Path | None, plain: bool) -> None:
+    """Refuse an output that is neither a table nor a picture, or that must not be replaced."""
     suffix = "" if out is None else out.suffix.lower()
     if plain and suffix not in _PICTURES:
         raise InvalidInput("requires -o PICTURE (.png, .svg or .pdf)", "--plain")
     if suffix in _TABLES:
         assert out is not None
-        check_output(out, ESTIMATES, *read)
+        check_output(out, ESTIMATES, *inputs)
         if not out.parent.is_dir():
             reason = f"the table cannot be saved: there is no folder {out.parent}"
             raise InvalidInput(reason, str(out))
     elif out is None or suffix in _PICTURES:
-        check_picture(out, *read)
+        check_picture(out, *inputs)
     else:
         expected = f"a table ({', '.join(_TABLES)}) or a picture ({', '.join(_PICTURES)})"
         raise InvalidInput(f"got a name that ends in {suffix!r}; expected {expected}", str(out))
 
 
 def write_estimates(result: EstimateReport, out: Path, *, plain: bool) -> str:
-    """Write the estimates into a table or a picture, and say so."""
+    """Write the estimates into a table or a picture; return a line that says where they are."""
     if out.suffix.lower() in _TABLES:
         with at(str(out), ": "):
             try:
@@ -56,10 +57,10 @@ def write_estimates(result: EstimateReport, out: Path, *, plain: bool) -> str:
 
 def describe_estimates(result: EstimateReport) -> Lines:
     """Yield the estimates in columns, and below them the data, the assumptions and the advice."""
-    if result.warning is not None:  # before a number is taken for what it is not
+    if result.warning is not None:  # before the numbers that it is about
         yield from (("warning", result.warning), "")
-    of_groups = [row for row in result.estimates if not row.minus]
-    yield from _format_rows(result, of_groups)
+    estimates = [row for row in result.estimates if not row.minus]
+    yield from _format_rows(result, estimates)
     differences = [row for row in result.estimates if row.minus]
     if differences:
         yield ""
@@ -71,8 +72,8 @@ def describe_estimates(result: EstimateReport) -> Lines:
 
 
 def _format_rows(result: EstimateReport, rows: Sequence[EstimateRow]) -> Lines:
-    """Yield estimates in columns; only the largest if there are very many."""
-    shown = largest_rows(rows, _MOST)
+    """Yield estimates, or differences of groups, in columns; at most the largest ones."""
+    shown = largest_rows(rows, _MOST_ROWS)
     level = f"{format_confidence(result.confidence)} interval"
     in_groups = bool(result.groups)
     differences = bool(shown[0].minus)
@@ -95,8 +96,8 @@ def _format_rows(result: EstimateReport, rows: Sequence[EstimateRow]) -> Lines:
 
 
 def _format_estimate(estimate: float, ends: tuple[float, float]) -> str:
-    """Format four digits; what a search leaves of an estimate of zero is zero."""
-    return "0" if abs(estimate) < _DUST * (ends[1] - ends[0]) else f"{estimate:.4g}"
+    """Format an estimate with four digits; a negligible one is zero."""
+    return "0" if abs(estimate) < _NEGLIGIBLE * (ends[1] - ends[0]) else f"{estimate:.4g}"
 
 
 def _describe_data(result: EstimateReport) -> Iterator[tuple[str, str]]:
@@ -140,7 +141,7 @@ def _draw_picture(result: EstimateReport, out: Path, *, plain: bool) -> None:
         result.confidence,
         [] if plain else notes,
         title="" if plain else result.description,
-        most=_MOST,
+        most=_MOST_ROWS,
         plain=plain,
     )
     save_chart(chart, out, alt=f"Intervals of {result.description}.", plain=plain)

@@ -25,7 +25,7 @@ _CELL = re.compile(r"""\s*(?:"((?:[^"]|"")*)"|([^,"]*))\s*(?=,|$)""")
 _INTEGERS = "integers:"
 
 # A longer range is a typing mistake; a file may list its values.
-_MOST = 1_000_000
+_MOST_VALUES = 1_000_000
 
 
 def parse_values(text: str) -> dict[str, Any]:
@@ -39,8 +39,8 @@ def parse_values(text: str) -> dict[str, Any]:
     lower, upper = (_parse_integer(end) for end in parse_range(text))
     if lower > upper:
         raise InvalidInput(f"{text!r}: the lower end comes first, as in 0..10")
-    if upper - lower >= _MOST:
-        raise InvalidInput(f"a range has at most {_MOST:,} values")
+    if upper - lower >= _MOST_VALUES:
+        raise InvalidInput(f"a range has at most {_MOST_VALUES:,} values")
     return {"values": [NumberText(value) for value in range(lower, upper + 1)]}
 
 
@@ -72,17 +72,17 @@ def parse_range(text: str) -> list[NumberText]:
 
 
 def parse_number(text: str) -> NumberText:
-    """Check that a text is a number, and keep its digits: the reader of a field converts it."""
+    """Check that a text is a number and keep its digits; the reader of a field converts it."""
     if not _DECIMAL.fullmatch(text.strip()):
         raise InvalidInput(f"{text!r} is not a number{'; write 1.5' if ',' in text else ''}")
     return NumberText(text.strip())
 
 
 def parse_entries(text: str) -> list[Any]:
-    """Labels and numbers between commas; what stands in quotes is a label, whatever it looks like.
+    """Parse labels and numbers between commas; an entry in quotes is always a label.
 
-    They are all labels if one of them would not print back as it was typed: 1.10 is not 1.1 where
-    they are versions.
+    All entries are labels if one number would not print back as it was typed, because they may be
+    versions: 1.10 is not 1.1.
 
     >>> parse_entries("never, 1, 2.5"), parse_entries('"1", 2')
     (['never', 1, 2.5], ['1', 2])
@@ -102,27 +102,28 @@ def parse_numbers(text: str) -> list[NumberText]:
 
 
 def parse_labels(text: str) -> list[str]:
-    """Texts between commas, whatever they look like; what is to have a comma stands in quotes."""
+    """Parse labels between commas; put a label that has a comma in quotes."""
     return [cell for cell, _ in _split_cells(text)]
 
 
 def _split_cells(text: str) -> list[tuple[str, bool]]:
     """Split a text at commas; return each cell and whether it was in quotes."""
-    example = "must be a list such as never,sometimes,often"
+    expected = "must be a list such as never,sometimes,often"
     cells, end = [], -1
     while end < len(text):
         match = _CELL.match(text, end + 1)
         if match is None:
-            raise InvalidInput(example)
+            raise InvalidInput(expected)
         quoted, plain = match.groups()
         cells.append((plain.strip(), False) if quoted is None else (quoted.strip(), True))
         end = match.end()
     if not all(cell for cell, _ in cells):
-        raise InvalidInput(f"{example}, with no empty entry")
+        raise InvalidInput(f"{expected}, with no empty entry")
     return [(cell.replace('""', '"'), quoted) for cell, quoted in cells]
 
 
 def _is_canonical(digits: str) -> bool:
+    """Whether a number prints back as it was typed."""
     return _INTEGER.fullmatch(digits) is not None or digits == str(float(digits))
 
 

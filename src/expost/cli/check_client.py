@@ -45,11 +45,11 @@ def command(pairs: Path, query: Path, domain: Path, confidence: str, permanent: 
     """
     level = read_confidence(confidence)
     with at(str(domain), ": "):
-        values = read_domain(domain)
-    claim = read_query(query, values)
+        inputs = read_domain(domain)
+    claim = read_query(query, inputs)
     with table_errors(pairs):
-        table = read_csv(pairs, (*values.called("input"), "output", "subject"))
-        check = check_client(claim, values, table, confidence=level, permanent=permanent)
+        table = read_csv(pairs, (*inputs.called("input"), "output", "subject"))
+        check = check_client(claim, inputs, table, confidence=level, permanent=permanent)
     return Result(check.tree(), _describe_check(check), exit_code=check.refuted)
 
 
@@ -63,10 +63,8 @@ def _describe_check(check: ClientCheck) -> Iterator[tuple[str, str]]:
     else:
         yield "shown epsilon", f"at least {format_amount(shown.epsilon)}"
         yield "  event", shown.event
-        values = {"likely": shown.likely, "unlikely": shown.unlikely}
-        for (name, value), hits, trials in zip(
-            values.items(), shown.hits, shown.trials, strict=True
-        ):
+        values = (("likely", shown.likely), ("unlikely", shown.unlikely))
+        for (name, value), hits, trials in zip(values, shown.hits, shown.trials, strict=True):
             yield f"  {name} for", f"{value_text(value, domain)}  ({hits:,} of {trials:,})"
     if check.changed is not None:
         yield "not permanent", "rows {} and {} differ".format(*check.changed)
@@ -82,10 +80,10 @@ def _describe_contradiction(contradiction: Contradiction, domain: Domain) -> str
     claimed, lower, upper = map(
         format_amount, (float(contradiction.claimed), contradiction.lower, contradiction.upper)
     )
-    of = "all inputs"
+    inputs = "all inputs"
     if contradiction.input is not None:
-        of = f"input {value_text(contradiction.input, domain)}"
+        inputs = f"input {value_text(contradiction.input, domain)}"
     return (
-        f"{contradiction.event}, {of}: {contradiction.hits:,} of {contradiction.trials:,}, "
+        f"{contradiction.event}, {inputs}: {contradiction.hits:,} of {contradiction.trials:,}, "
         f"claimed {claimed}, is {lower} to {upper}"
     )

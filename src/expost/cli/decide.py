@@ -44,7 +44,7 @@ def command(file: Path, query: Path, effort: Effort) -> Result:
     with with_progress(effort) as (watched_effort, _):
         odometer = Odometer(transcript, effort=watched_effort)
         decision = filter_.decide(odometer, next_query_)
-        tree = decision.tree()  # works out everything that is shown
+        tree = decision.tree()  # runs all searches, while the progress line is shown
     outcome = outcome_text(accepted=decision.accepted, undecided=False)
     if decision.undecided:
         outcome += f": {undecided_text(effort)}"

@@ -39,8 +39,8 @@ from expost.report._design_page import (
 
 __all__ = ["command"]
 
-_BUDGETS = (Fraction(1, 4), Fraction(1, 2), Fraction(2))
-"""What else the figure of a page shows, relative to the budget of the study."""
+_BUDGET_FACTORS = (Fraction(1, 4), Fraction(1, 2), Fraction(2))
+"""The other budgets in the figure of a page, relative to the budget of the study."""
 
 
 @click.command("design")
@@ -75,7 +75,7 @@ def command(
             budgets=budgets,
             progress=lambda done, total, strategy: line.count(done, total, f"designs: {strategy}"),
         )
-    # First what was found: a page that cannot be written must not lose it.
+    # Print before writing the page, because that may fail after minutes of work.
     show_result(Result(design.tree(), _describe_design(design)), as_json=as_json)
     if html is not None:
         text = design_page(
@@ -91,7 +91,7 @@ def command(
 
 def _choose_budgets(epsilon: Fraction) -> list[Fraction]:
     """Return the other budgets of the figure that a study can have."""
-    budgets = [epsilon * factor for factor in _BUDGETS]
+    budgets = [epsilon * factor for factor in _BUDGET_FACTORS]
     return [budget for budget in budgets if LEAST_EPSILON <= budget <= LARGEST_EPSILON]
 
 

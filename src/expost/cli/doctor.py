@@ -1,4 +1,4 @@
-"""``expost doctor``: what is installed here, what of it does not work, and how to fix it.
+"""``expost doctor``: check what is installed, and suggest how to fix what does not work.
 
 Heavy packages are imported only while they are checked, because they may be broken.
 """
@@ -35,11 +35,12 @@ EXTRAS = {
 }
 """What each extra is for."""
 
+# The modules of packages that are imported by another name than the package's own.
 _MODULES = {
     "python-calamine": "python_calamine",
     "scikit-learn": "sklearn",
-}  # all others are imported by the name of their package
-_COMPILER = ("llvmlite", "numba")
+}
+_COMPILER_PACKAGES = ("llvmlite", "numba")
 _REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(?:\[\w+\])?>=(?P<least>[\d.]+)(?P<marker>.*)")
 _EXTRA = re.compile(r"extra == '(?P<extra>[\w-]+)'")
 
@@ -54,7 +55,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """A package that expost, or one of its extras, needs; its version if it is there."""
+    """A package that expost, or one of its extras, needs; its version if it is installed."""
 
     name: str
     extra: str | None
@@ -111,7 +112,9 @@ def _check_package(name: str, least: str, extra: str | None) -> Package:
         import_module(_MODULES.get(name, name))
     except Exception as error:  # whatever a broken package raises
         text = f"{name} cannot be imported: {error or type(error).__name__}"
-        boxes = "; finite domains work without it, boxes do not" if name in _COMPILER else ""
+        boxes = (
+            "; finite domains work without it, boxes do not" if name in _COMPILER_PACKAGES else ""
+        )
         return Package(name, extra, version, Problem(text + boxes, fix))
     if version is not None and _parse_version(version) < _parse_version(least):
         text = f"{name} {version} is older than {least}, which expost needs"
@@ -124,13 +127,13 @@ def _parse_version(version: str) -> list[int]:
 
 
 def find_kernels() -> Kernels | None:
-    """Return the kernels that are stored on disk; None if what loads them does not work."""
+    """Return the kernels that are stored on disk; None if they cannot be loaded."""
     try:
         from expost.solver.kernels import compiled
 
         directories = tuple(compiled.cache_directories())
         cached = compiled.find_cached(directories)
-    except Exception:  # a broken package, which has a line of its own
+    except Exception:  # a broken package, which check_packages reports
         return None
     writable = tuple(filter(can_be_written, directories))
     return Kernels(compiled.jit_disabled(), cached and cached[0], directories, writable)
@@ -190,60 +193,63 @@ def command(file: Path | None, secret: Path | None) -> Result:
         text = "expost is imported but not installed, so what it needs is not known"
         installed, problems = [], [Problem(text, "pip install expost, or the path of its clone")]
     problems += [package.problem for package in installed if package.problem is not None]
-    code = find_kernels()
-    if code is not None:
-        problems += code.problems
+    kernels = find_kernels()
+    if kernels is not None:
+        problems += kernels.problems
     if file is not None:
         problems += transcript_problems(file)
     if secret is not None:
         problems += secret_problems(secret)
-    lines = _describe_installation(installed, code, problems)
-    return Result(_to_tree(installed, code, problems), lines, exit_code=bool(problems))
+    lines = _describe_installation(installed, kernels, problems)
+    return Result(_to_tree(installed, kernels, problems), lines, exit_code=bool(problems))
 
 
-def _versions(installed: list[Package], extra: str | None) -> dict[str, str | None]:
+def _select_versions(installed: list[Package], extra: str | None) -> dict[str, str | None]:
+    """Return the versions of the packages of an extra, or with None of the ones always needed."""
     return {package.name: package.version for package in installed if package.extra == extra}
 
 
 def _to_tree(
-    installed: list[Package], code: Kernels | None, problems: list[Problem]
+    installed: list[Package], kernels: Kernels | None, problems: list[Problem]
 ) -> dict[str, Any]:
-    kernels = None
-    if code is not None:
-        kernels = {
-            "compiled": code.compiled_file is not None,
-            "file": None if code.compiled_file is None else str(code.compiled_file),
+    kernels_tree = None
+    if kernels is not None:
+        kernels_tree = {
+            "compiled": kernels.compiled_file is not None,
+            "file": None if kernels.compiled_file is None else str(kernels.compiled_file),
             "cache": [
-                {"directory": str(directory), "writable": directory in code.writable}
-                for directory in code.directories
+                {"directory": str(directory), "writable": directory in kernels.writable}
+                for directory in kernels.directories
             ],
-            "disabled": code.jit_disabled,
+            "disabled": kernels.jit_disabled,
         }
     return {
         "expost": __version__,
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "packages": _versions(installed, None),
-        "extras": {extra: _versions(installed, extra) for extra in EXTRAS},
-        "kernels": kernels,
+        "packages": _select_versions(installed, None),
+        "extras": {extra: _select_versions(installed, extra) for extra in EXTRAS},
+        "kernels": kernels_tree,
         "problems": [asdict(problem) for problem in problems],
     }
 
 
 def _describe_installation(
-    installed: list[Package], code: Kernels | None, problems: list[Problem]
+    installed: list[Package], kernels: Kernels | None, problems: list[Problem]
 ) -> Iterator[tuple[str, str]]:
     yield "expost", __version__
     yield "Python", f"{platform.python_version()} on {platform.platform()}"
-    for name, version in _versions(installed, None).items():
+    for name, version in _select_versions(installed, None).items():
         yield name, version or "missing"
-    yield "kernels", _describe_kernels(code)
-    if code is not None:
-        for directory in code.directories:
-            yield "cache", f"{directory}{_describe_cache(directory, code)}"
+    yield "kernels", _describe_kernels(kernels)
+    if kernels is not None:
+        for directory in kernels.directories:
+            yield "cache", f"{directory}{_describe_cache(directory, kernels)}"
     for extra, purpose in EXTRAS.items():
         versions = [
-            f"{name} {version}" for name, version in _versions(installed, extra).items() if version
+            f"{name} {version}"
+            for name, version in _select_versions(installed, extra).items()
+            if version
         ]
         text = ", ".join(versions) or f"not installed: pip install 'expost[{extra}]'"
         yield f"extra {extra}", f"{text} (for {purpose})"
@@ -254,17 +260,17 @@ def _describe_installation(
         yield "problems", "none"
 
 
-def _describe_kernels(code: Kernels | None) -> str:
-    if code is None:
+def _describe_kernels(kernels: Kernels | None) -> str:
+    if kernels is None:
         return "cannot be loaded, so there are no boxes"
-    if code.jit_disabled:
+    if kernels.jit_disabled:
         return "plain Python, slow, because NUMBA_DISABLE_JIT says so"
-    if code.compiled_file is None:
+    if kernels.compiled_file is None:
         return "not compiled yet; python -m expost.solver.warm_up does it, in about a minute"
     return "compiled for this computer"
 
 
-def _describe_cache(directory: Path, code: Kernels) -> str:
-    if code.compiled_file is not None and code.compiled_file.parent == directory:
+def _describe_cache(directory: Path, kernels: Kernels) -> str:
+    if kernels.compiled_file is not None and kernels.compiled_file.parent == directory:
         return " (in use)"
-    return "" if directory in code.writable else " (not writable)"
+    return "" if directory in kernels.writable else " (not writable)"
