@@ -11,10 +11,12 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
-from expost._types import PathLike
 from expost.errors import InvalidInput, at, expect
+
+if TYPE_CHECKING:
+    from expost._types import PathLike  # brings numpy along, and expost doctor runs without it
 
 __all__ = [
     "LARGEST",
