@@ -39,19 +39,21 @@ T = TypeVar("T")
 
 _CHOICES = [
     click.option(
-        "--values", metavar="LIST", help="All possible values: no,yes, or the integers 0..10."
+        "--values", metavar="LIST", help="All possible values, such as no,yes or 0..10 (integers)."
     ),
     click.option(
         "--coordinate",
         "coordinates",
         multiple=True,
         metavar="NAME=SIDE",
-        help=f"One coordinate of a box, instead of --values; repeatable: {_EXAMPLE}.",
+        help=f"One coordinate of a box (repeatable), such as {_EXAMPLE}. Replaces --values.",
     ),
     file_option(
-        "--domain", "DOMAIN", "File with the domain (JSON), such as a transcript. Replaces both."
+        "--domain",
+        "DOMAIN",
+        "File with the domain (JSON), such as a transcript. Replaces --values and --coordinate.",
     ),
-    click.option("--budget", metavar="E", help="Budget in nats, exact as written: 0.5 or 1/3."),
+    click.option("--budget", metavar="E", help="Budget in nats (exact, such as 0.5 or 1/3)."),
     click.option(
         "--filter",
         "kind",

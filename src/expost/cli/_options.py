@@ -55,7 +55,7 @@ queries_file = file_option(
     "File of queries (JSON). Not needed for a folder of transcripts or a ledger.",
 )
 composition_delta = click.option(
-    "--delta", metavar="D", help="Delta of composition. Default: that of FILE's filter."
+    "--delta", metavar="D", help="Delta of composition rules. Default: that of FILE's filter."
 )
 
 about = click.option(

@@ -33,7 +33,7 @@ __all__ = ["command"]
 @search_options()
 @as_json
 def command(file: Path, query: Path, secret: Path | None, effort: Effort, as_json: bool) -> None:
-    """Ask a query and record the response, before it is shown.
+    """Ask a query and record the response before it is shown.
 
     FILE is the subject's transcript (JSON), which gets the exchange. Exits with 1 if the query is
     refused.

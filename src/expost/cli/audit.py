@@ -78,8 +78,8 @@ _UNIT = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 @click.option(
     "--memory",
     metavar="SIZE",
-    show_default="2G",
-    help="Memory for the rows of a log; a larger log is processed in parts.",
+    help="Memory for the rows of a log; a larger log is processed in parts. Default: 2G.",
+    show_default=False,
 )
 @page_date
 @search_options(threads=False)

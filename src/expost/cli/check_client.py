@@ -35,7 +35,7 @@ __all__ = ["command"]
 @click.option(
     "--permanent",
     is_flag=True,
-    help="The client gives a subject the same response to the same input again.",
+    help="The client memoizes: it repeats its response if a subject repeats an input.",
 )
 @prints_result
 def command(pairs: Path, query: Path, domain: Path, confidence: str, permanent: bool) -> Result:

@@ -105,7 +105,7 @@ def ratio_of(odometer: Odometer) -> Fraction:
 def command(out: Path | None, seed: int) -> Result:
     """Show the idea in a minute.
 
-    Print an example of the paper, then what a budget reveals in four designs.
+    Print an example from the paper, then what four designs reveal with the same budget.
     """
     check_output(out, PICTURE)
     steps = running_example()
@@ -129,8 +129,8 @@ def command(out: Path | None, seed: int) -> Result:
 def _describe_example(steps: Sequence[ExampleStep]) -> Iterator[str]:
     yield "1. A budget that lasts (Example 3 of the paper)"
     yield ""
-    yield "A value between 0 and 10 is asked about X, X², X³, …; every query is ln 3/2-LDP."
-    yield "The budget is 2 ln 3/2: basic composition would stop after two queries."
+    yield "A value between 0 and 10 is queried about X, X², X³, …; every query is ln 3/2-LDP."
+    yield "The budget is 2 ln 3/2. Basic composition would stop after two queries."
     yield ""
     yield f"{'query':<7}{'decision':<11}{'response':<10}{'e^loss':<8}budget"
     for step in steps:
@@ -139,7 +139,7 @@ def _describe_example(steps: Sequence[ExampleStep]) -> Iterator[str]:
         ratio = f"{float(step.ratio):.4f}" if step.accepted else ""
         yield f"X^{step.exponent:<5}{decision:<11}{response:<10}{ratio:<8}2.25"
     yield ""
-    yield "The fourth query ends on exactly 2.25 ≤ 2.25, and is accepted."
+    yield "The fourth query is accepted: after it, e^loss is exactly 2.25, the budget."
     yield ""
 
 
@@ -194,14 +194,15 @@ def _describe_designs(measured: dict[str, dict[str, float]], odometer: Odometer)
     basic = basic_prefix(odometer, BUDGET)
     yield "2. Questions that were not known in advance"
     yield ""
-    yield "Somebody smokes or not, drinks or not, exercises or not. Analysts come one"
-    yield "after the other and ask for scores that weigh these facts, each in another"
-    yield f"way, at epsilon {EPSILON}. The budget is {BUDGET}. This is one person:"
+    yield "A person smokes or not, drinks or not, exercises or not. One after the other,"
+    yield "analysts query scores that weigh these facts differently, each with epsilon"
+    yield f"{EPSILON}. The budget is {BUDGET}. For one simulated person:"
     yield ""
     yield f"Basic composition stops after {basic} responses."
     yield f"The Bayesian filter stops after {len(odometer)} responses."
     yield ""
-    yield f"And these are {SUBJECTS} subjects, with the same guarantee in each row:"
+    yield f"For {SUBJECTS} simulated subjects, with the same guarantee in each row. The last"
+    yield "column is how often the best guess about a fact is right:"
     yield ""
     yield f"{'':<37}  answered  right about a fact"
     for name, label in LABELS.items():
@@ -209,8 +210,8 @@ def _describe_designs(measured: dict[str, dict[str, float]], odometer: Odometer)
         yield f"{label:<37}  {answered:>8.1f}  {100 * right:>16.1f} %"
     yield f"{'guessing':<37}  {0:>8.1f}  {50:>16.1f} %"
     yield ""
-    yield "More answers are not more knowledge: basic composition does better with one"
-    yield "answer at epsilon 2 than with five at 0.4. The filter tells more than either."
-    yield "Still, if it is known in advance that the facts themselves are wanted, ask"
-    yield "for them once. The filter is for questions that come up mid-study. And one"
-    yield "yes/no question, asked again and again, gains nothing over asking it once."
+    yield "More responses do not always reveal more: under basic composition, one response"
+    yield "at epsilon 2 is better than five at 0.4. The filter is better than both. But if"
+    yield "you know in advance that you need the facts themselves, ask for them once. The"
+    yield "filter is for questions that come up during the study. Repeating one yes/no"
+    yield "question is never better than asking it once, at the full budget."

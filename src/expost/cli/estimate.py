@@ -49,10 +49,12 @@ __all__ = ["command"]
 @click.option(
     "--mean",
     metavar="NAME",
-    help="Query whose mean score to estimate, or else an attribute with numbers, or `value`.",
+    help="Estimate the mean of a query's score, of a numeric attribute, or of `value`.",
 )
 @click.option(
-    "--share", metavar="STATEMENT", help="Share of subjects with, for example, 'hours >= 5'."
+    "--share",
+    metavar="STATEMENT",
+    help="Estimate the share of subjects for which a statement holds, such as 'hours >= 5'.",
 )
 @click.option("--frequencies", is_flag=True, help="Estimate the share of each value, unbiased.")
 @about
@@ -60,23 +62,23 @@ __all__ = ["command"]
 @click.option(
     "--planned",
     is_flag=True,
-    help="Leave out other attributes: the choice of questions did not depend on responses. With "
-    "--about.",
+    help="Leave out other attributes, because the choice of questions did not depend on responses. "
+    "With --about.",
 )
 @click.option(
     "--likelihood",
     is_flag=True,
-    help="Use a likelihood, which is valid under a filter if no response is missing. With --mean.",
+    help="Use the likelihood. It is valid under a filter if no response is missing. With --mean.",
 )
 @file_option(
     "--support",
     "POINTS",
-    "Points over which the values are distributed, on a box with --likelihood (CSV).",
+    "Points that represent the possible values of a box (CSV). With --likelihood.",
 )
 @click.option(
     "--incomplete",
     is_flag=True,
-    help="Warn of bias, because the subjects gave responses that are not in DATA.",
+    help="Responses of these subjects are missing from DATA: warn that estimates can be biased.",
 )
 @file_option(
     "--covariates",
@@ -86,14 +88,15 @@ __all__ = ["command"]
 @click.option(
     "--by",
     metavar="COLUMNS",
-    help="Columns of covariates that make groups, such as sex,region. Compare each with the first.",
+    help="Columns of --covariates that define groups, such as sex,region. Each group is compared "
+    "with the first.",
 )
-@click.option("--weight", metavar="COLUMN", help="Column of survey weights, for a likelihood.")
+@click.option("--weight", metavar="COLUMN", help="Column of --covariates with survey weights.")
 @click.option("--confidence", default="0.95", help="Confidence of each interval by itself.")
 @click.option(
     "--repetitions",
     type=int,
-    help="Number of resamplings of subjects, for narrower intervals at the edge. Default: none.",
+    help="Number of bootstrap samples, for narrower intervals if shares are near 0. Default: none.",
 )
 @click.option("--seed", type=int, default=0, help="Seed of the resampling, an integer.")
 @out_option(

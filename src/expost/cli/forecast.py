@@ -33,13 +33,13 @@ _DATABASE = b"SQLite format 3\0"
 @file_option(
     "--filter",
     "FILTER",
-    "Privacy filter (JSON). Default: the one that transcripts or the ledger name.",
+    "Privacy filter (JSON). Default: that of the transcripts or of the ledger.",
 )
 @next_query
 @checkpoint_file
 @click.option("--rounds", type=int, default=5, help="Number of rounds in which the query is asked.")
 @file_option(
-    "--prior", "PRIOR", "Points that stand for the values of the subjects, on a box (CSV)."
+    "--prior", "PRIOR", "Points that represent the subjects' values on a box domain (CSV)."
 )
 @click.option("--seed", type=int, default=0, help="Seed of the simulation, an integer.")
 @prints_result
@@ -55,8 +55,8 @@ def command(
 ) -> Result:
     """Forecast how many subjects will accept a query, now and in later rounds.
 
-    DATA has all answers of the subjects (CSV, JSONL, Parquet). Or it is a folder of transcripts, or
-    a ledger: a file, or the URL of a PostgreSQL database. Subjects without answers are not counted.
+    DATA is a table of all answers (CSV, JSONL, Parquet), a folder of transcripts, or a ledger: a
+    file, or the URL of a PostgreSQL database. Subjects without answers are not counted.
     """
     accepting: int | None = None
     with progress_line() as line:

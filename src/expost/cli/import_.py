@@ -46,18 +46,20 @@ _OPTIONS = {name: f"--{name}" for name in ("response", "refused", "declined", "m
 @click.option(
     "--order-by",
     metavar="COLUMN",
-    help="Column that orders the responses of a subject: numbers, dates or Week 3. Default: rows.",
+    help="Column that orders the responses of a subject: numbers, dates, or labels such as Week 3. "
+    "Default: the order of the rows.",
 )
-@click.option("--refused", metavar="WORD", multiple=True, help="Response of a refused query.")
-@click.option("--declined", metavar="WORD", multiple=True, help="Response of a declined query.")
+@click.option("--refused", metavar="WORD", multiple=True, help="Word that marks a refused query.")
+@click.option("--declined", metavar="WORD", multiple=True, help="Word that marks a declined query.")
 @click.option(
-    "--missing", metavar="WORD", multiple=True, help="Response that is missing, as empty cells are."
+    "--missing",
+    metavar="WORD",
+    multiple=True,
+    help="Word that marks a missing response. Empty cells are missing anyway.",
 )
 @click.option("--ignore-case", is_flag=True, help="Join subjects whose names differ only in case.")
 @click.option("--sheet", metavar="NAME", help="Sheet of a spreadsheet. Default: the first.")
-@click.option(
-    "--epsilon", metavar="E", help="Epsilon of every query, to write into a new file of queries."
-)
+@click.option("--epsilon", metavar="E", help="Epsilon of every query in a new file of queries.")
 @out_option("TABLE", "Table of answers (.csv, .jsonl or .parquet).", default="answers.csv")
 @file_option(
     "--queries",

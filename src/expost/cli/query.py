@@ -91,34 +91,35 @@ class _Listing(click.Command):
     multiple=True,
     metavar="NAME=W",
     help="Weight of a coordinate (age=-0.059), weights of categories (region=north:1,south:2), "
-    "or a weight without a name; repeatable.",
+    "or a number if the coordinates have no names; repeatable.",
 )
 @click.option(
     "--intercept", metavar="W", help="Constant that is added to the weighted sum. Default: 0."
 )
-@click.option("--range", metavar="A..B", help="Ends of the score, or of the responses: 0..12.")
+@click.option("--range", metavar="A..B", help="Ends of the score or of the responses: 0..12.")
 @click.option("--clip", is_flag=True, help="Replace a score beyond the range by the nearest end.")
-@click.option("--grid", metavar="G", help="Grid: responses are multiples of it.")
+@click.option("--grid", metavar="G", help="Step of the grid: responses are its multiples.")
 @click.option("--sigma", metavar="S", help="Standard deviation of Gaussian noise.")
 @click.option("--delta", metavar="D", help="Delta of an (ε, δ) guarantee.")
 @click.option(
     "--window",
     metavar="N",
-    help="Number of likelier steps. Default: that of the published mechanism.",
+    help="Number of grid steps that are more likely. Default: that of the published mechanism.",
 )
-@click.option("--scores", metavar="LIST", help="Scores, one for each value of the domain: 0,3,10.")
+@click.option("--scores", metavar="LIST", help="Score of each value of the domain: 0,3,10.")
 @click.option("--responses", metavar="LIST", help="Possible responses: low,high.")
 @click.option(
     "--row",
     "rows",
     multiple=True,
     metavar="LIST",
-    help="Probabilities or utilities of the responses (3/4,1/4); repeat it for each value.",
+    help="Probabilities or utilities of the responses to one value (3/4,1/4). Repeat it for each "
+    "value.",
 )
 @click.option(
     "--of",
     metavar="LIST",
-    help="Classes of the values (0,0,1), if there is one --row for each class.",
+    help="Class of each value (0,0,1), if --row is given for each class, not for each value.",
 )
 @click.option("--p", metavar="P", help="Probability of the sensitive question or statement.")
 @click.option(
@@ -128,7 +129,11 @@ class _Listing(click.Command):
 @click.option(
     "--yes", metavar="P", help="Probability of yes if a response is forced. Default: 1/2."
 )
-@click.option("--sensitivity", metavar="S", help="Largest distance between two values.")
+@click.option(
+    "--sensitivity",
+    metavar="S",
+    help="Largest distance between two values, or between two utilities of one response.",
+)
 @click.option("--variant", type=click.Choice(list(VARIANTS)), help="Variant of unary encoding.")
 @click.option("--size", metavar="N", help="Number of values in a subset.")
 @click.option(

@@ -58,8 +58,9 @@ round_key = click.option(
     "--key",
     default=lambda: uuid.uuid4().hex,
     metavar="KEY",
-    show_default="a new one",
-    help="Idempotency key of the round. The same key again asks no subject twice.",
+    show_default=False,
+    help="Idempotency key of the round: with the same key, no subject is asked twice. "
+    "Default: a new key.",
 )
 
 
@@ -101,7 +102,7 @@ def some_subjects(command: Command) -> Callable[..., None]:
         "--subjects",
         "FILE",
         "Names of subjects: a table with a column 'subject' (CSV, JSONL, Parquet), or a text file "
-        "with a name per line.",
+        "with one name per line.",
     )
     return name(file(called))
 

@@ -25,9 +25,9 @@ _LISTED = 5
 def command(open_: Open) -> Result:
     """Check that every budget was respected at every exchange.
 
-    Every answer is decided again, given those before it. Exits with 1 if a budget was not
-    respected, or if a restored backup has lost imported answers. Install the extra 'frames'. Reads
-    only.
+    The filter decides every exchange again, from the exchanges before it. Exits with 1 if a budget
+    was not respected, or if a restored backup has lost imported answers. Install the extra
+    'frames'. Only reads the ledger.
     """
     with open_() as study:
         result = study.audit()

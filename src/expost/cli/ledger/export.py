@@ -20,7 +20,8 @@ __all__ = ["command"]
 def command(open_: Open, out: Path) -> Result:
     """Write a ledger as one file that others can check.
 
-    It has the policy, the queries, and a line for each subject with all answers. Reads only.
+    FILE gets the policy, the queries, and one line with all answers for each subject. Only reads
+    the ledger.
     """
     with open_() as study, progress_line() as line:
         study.export(out, progress=line.counts("subjects"))

@@ -28,12 +28,12 @@ _OUTCOMES = ("recorded", "declined", "incomplete", "quarantined")
 @out_option("FILE", "File for the receipts (JSON Lines).")
 @prints_result
 def command(open_: Open, file: Path, dry_run: bool, out: Path | None) -> Result:
-    """Take in messages from devices.
+    """Record messages from devices.
 
-    FILE has a message on each line. A message that does not fit is quarantined and its subject
-    suspended. If more than 1 % of at least 100 subjects would be, no subject is suspended until an
-    operator has looked: see expost ledger resolve. Exits with 1 if anything was quarantined. Stop
-    other processes that write to the ledger first.
+    FILE has one message per line. A message that does not fit is quarantined, and its subject is
+    suspended. If this would suspend more than 1 % of at least 100 subjects, none of them is
+    suspended until you decide: see expost ledger resolve. Exits with 1 if anything was quarantined.
+    Stop other processes that write to the ledger first.
     """
     check_output(out, RECEIPTS, file)
     messages = read_lines(file)

@@ -30,9 +30,9 @@ def command(open_: Open, table: Path, query: str, key: str) -> Result:
     """Record answers that were collected elsewhere.
 
     TABLE (CSV, JSONL, Parquet) has the columns subject and response; register its subjects with
-    --kind imported first. All answers are recorded, because they were given. If one is not within
-    the budget, its subject is suspended and the exit code is 1. Stop other processes that write to
-    the ledger first.
+    --kind imported first. All answers are recorded, because they were already released. If one is
+    not within the budget, its subject is suspended and the exit code is 1. Stop other processes
+    that write to the ledger first.
     """
     with open_() as study, progress_line() as line:
         wanted = find_query(study, query)

@@ -46,10 +46,10 @@ def command(
 ) -> Result:
     """Write a page about a study.
 
-    It is for the people who run the study and for data-protection officers: remaining budgets,
-    rounds, losses next to basic composition, quarantined messages, and the audit. It works offline.
-    Exits with 1 if a budget was not respected, or if imports are lost. Install the extra 'frames'.
-    Reads only.
+    The page is for operators and data-protection officers. It shows remaining budgets, rounds,
+    losses next to basic composition, quarantined messages, and the audit, and works offline. Exits
+    with 1 if a budget was not respected, or if imported answers are lost. Install the extra
+    'frames'. Only reads the ledger.
     """
     if out.suffix.lower() not in (".html", ".htm"):
         raise InvalidInput("the name of a page must end in .html", str(out))

@@ -35,8 +35,9 @@ def command(open_: Open, query: str, key: str, options: SubjectOptions) -> Resul
     """Reserve a query for subjects with devices.
 
     Devices get their reservations when they sync. Without --subject or --subjects, reserve for all
-    subjects with a device. A waiting subject has another open reservation: repeat the command with
-    the same key when its device has answered. Stop other processes that write to the ledger first.
+    subjects with a device. A subject with another open reservation is reported as waiting: repeat
+    the command with the same key when its device has answered. Stop other processes that write to
+    the ledger first.
     """
     with open_() as study, progress_line() as line:
         subjects, wanted = options.find(study), find_query(study, query)

@@ -23,10 +23,9 @@ def command(open_: Open, names: tuple[str, ...], options: SubjectOptions, suspen
     """Decide about suspended or held subjects.
 
     NAME is a subject. Look at the quarantined messages first: expost ledger audit LEDGER --json.
-    Without --suspend, this ends the suspension of the named subjects. A resolved subject is
-    unconfirmed until its device syncs with a chain that extends the ledger's; what its messages
-    revealed still counts.
-    Stop other processes that write to the ledger first.
+    Without --suspend, the command ends the suspension of the named subjects. They are then
+    unconfirmed until their devices sync with chains that extend the ledger's. The losses from their
+    messages still count. Stop other processes that write to the ledger first.
     """
     with open_() as study:
         subjects = SubjectOptions((*names, *options.names), options.file).find(study)

@@ -19,12 +19,14 @@ __all__ = ["command"]
 
 @click.command("saturating")
 @ledger
-@click.option("--question", required=True, metavar="STATEMENT", help="Statement, or a name.")
+@click.option(
+    "--question", required=True, metavar="STATEMENT", help="Statement, or the name of an attribute."
+)
 @click.option("--cap", required=True, metavar="LOSS", help="Loss after every response, in nats.")
 @click.option(
     "--seed",
     metavar="HEX",
-    help="Public order of the answers, if there are more than two (hexadecimal).",
+    help="Seed of the public order of the answers, if there are more than two (hexadecimal).",
 )
 @round_key
 @some_subjects
@@ -41,9 +43,10 @@ def command(
 ) -> Result:
     """Reserve or ask a saturating query, made for each subject.
 
-    The query of a subject depends on its earlier answers, and every response ends its loss at the
-    cap. Subjects without room below the cap are asked nothing. Without --values, reserve for
-    devices: those of --subject and --subjects, or all. With --values, simulate the subjects.
+    The query of a subject depends on its earlier answers. After every response, the subject's loss
+    is at the cap. Subjects whose loss has already reached the cap are not asked. Without --values,
+    reserve for devices: those of --subject and --subjects, or all. With --values, simulate the
+    subjects.
     """
     with open_() as study, progress_line() as line:
         progress = line.counts("subjects")

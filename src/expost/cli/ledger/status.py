@@ -26,11 +26,11 @@ __all__ = ["command"]
 @click.option("--each", "per_subject", is_flag=True, help="Also list every subject.")
 @prints_result
 def command(open_: Open, options: SubjectOptions, per_subject: bool) -> Result:
-    """Show how a study stands: answers, losses, remaining budgets.
+    """Show the state of a study: answers, losses, remaining budgets.
 
     With --subject or --subjects, list these subjects only. The loss bounds what anyone who sees all
     answers of a subject can have learned. To check that every budget was respected at every point,
-    run expost ledger audit. Reads only.
+    run expost ledger audit. Only reads the ledger.
     """
     with open_() as study:
         subjects = options.find(study)

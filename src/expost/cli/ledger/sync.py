@@ -26,9 +26,9 @@ __all__ = ["command"]
 def command(open_: Open, file: Path, out: Path | None) -> Result:
     """Answer the sync requests of devices.
 
-    FILE has a request on each line. Send each device its answer: they come one per line, in the
-    same order. A line that is not a request gets a receipt instead. Exits with 1 if anything was
-    quarantined. Stop other processes that write to the ledger first.
+    FILE has one request per line. The answers come one per line, in the same order: send each
+    device its answer. A line that is not a request gets a receipt instead. Exits with 1 if anything
+    was quarantined. Stop other processes that write to the ledger first.
     """
     check_output(out, SYNC_ANSWERS, file)
     requests = read_lines(file)

@@ -21,9 +21,10 @@ __all__ = ["command"]
 @out_option("FILE", "New file (JSON).", required=True)
 @prints_result
 def command(open_: Open, subject: str, out: Path) -> Result:
-    """Write what one subject was asked and answered.
+    """Write the transcript of one subject.
 
-    NAME is a subject. FILE must not exist. Read it with expost explain or loss. Reads only.
+    NAME is a subject. FILE must not exist. Read FILE with expost explain or expost loss. Only reads
+    the ledger.
     """
     with open_() as study:
         transcript = study.transcript(find_subject(study, subject))

@@ -16,8 +16,9 @@ __all__ = ["command"]
 def command(open_: Open) -> Result:
     """Recompute everything in a ledger from its answers.
 
-    That is the chain and tally of every subject, every decision, the root of every commit, and the
-    integrity of the database. Exits with 1 if something differs. Reads only.
+    The command checks the chain and the tally of every subject, every decision, the root of every
+    commit, and the integrity of the database. Exits with 1 if something differs. Only reads the
+    ledger.
     """
     with open_() as study, progress_line() as line:
         result = study.verify(progress=line.counts("subjects"))
