@@ -202,6 +202,15 @@ def test_what_an_account_compares_with_half_of_a_budget_fits_into_that_half(
             assert accepted(filter_, odometer) == accepted(alone, odometer)
 
 
+def test_a_refusal_within_the_budget_says_that_the_filter_allows_less() -> None:
+    session = xp.Session(xp.FiniteSet(["no", "yes"]), "no", filter=HalfAfter(2))
+    with pytest.raises(
+        xp.BudgetExceeded,
+        match=r"could reach 1.5. That is within the budget of 2, but the filter allows less now.",
+    ):
+        session.ask(xp.randomized_response(epsilon="1.5"))
+
+
 # Each accepts whatever those before it do.
 CHAINS = [
     ("basic", "simplified", "bayesian"),

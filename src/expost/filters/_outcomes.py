@@ -47,6 +47,8 @@ def refusal_message(decision: Decision) -> str:
             f", and the budget is {limit}. The search stopped at its limit of nodes; "
             "Effort(nodes=…) raises it."
         )
+    elif decision.loss_at_worst.upper <= budget.enclosure.lower:
+        message += f". That is within the budget of {limit}, but the filter allows less now."
     else:
         message += f", over the budget of {limit}."
     if not decision.searched and decision.fits is not None:
