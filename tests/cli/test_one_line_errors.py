@@ -183,6 +183,11 @@ ERRORS = [
         "forecast study.db --filter filter.json --query smokes",
         "a ledger has its own filter; leave --filter out",
     ),
+    ("audit study.db --filter filter.json", "study.db: is a ledger; run expost ledger audit"),
+    (
+        "estimate study.db",
+        "study.db: is a ledger; write its answers to a table with expost ledger answers",
+    ),
     (
         "new transcript.json --values no,yes --budget 1",
         "transcript.json: already exists; not overwritten",

@@ -69,6 +69,13 @@ def test_what_cannot_be_forecast_is_said() -> None:
         forecast(answers, NEXT, filter=GUARD, rounds=0)
     with pytest.raises(xp.InvalidInput, match="seed: must be at least 0"):
         forecast(answers, NEXT, filter=GUARD, rounds=2, seed=-1)
+    person = xp.Attributes(smokes=xp.changing(["no", "yes"]))
+    query = FIRST.about("smokes", at=1)
+    table = {"subject": [1], "query": ["q"], "response": ["no"]}
+    answers = xp.Answers(person, {"q": query}, table)
+    assert forecast(answers, query, filter=GUARD).now == 1
+    with pytest.raises(xp.InvalidInput, match="rounds: only 1 round can be forecast if values"):
+        forecast(answers, query, filter=GUARD, rounds=2)
 
 
 def test_values_are_drawn_from_what_is_likely_of_the_group() -> None:

@@ -30,6 +30,7 @@ __all__ = [
     "ABOUT_OPTIONS",
     "check_name",
     "find_attributes",
+    "is_ledger",
     "open_history",
     "option_names",
     "read_answers",
@@ -41,6 +42,8 @@ __all__ = [
     "read_record",
     "read_value",
 ]
+
+_DATABASE = b"SQLite format 3\0"
 
 
 def read_query(path: Path, domain: Domain) -> Query:
@@ -70,6 +73,14 @@ def read_query(path: Path, domain: Domain) -> Query:
         return queries[key]
 
 
+def is_ledger(location: Path) -> bool:
+    """Return whether a file is a database, as a ledger is."""
+    if not location.is_file():
+        return False
+    with at(str(location), ": "), open_for_reading(location, most=sys.maxsize) as file:
+        return file.read(len(_DATABASE)) == _DATABASE
+
+
 def read_answers(data: Path, queries: Path | None, line: Line) -> LoadedTranscripts:
     """Load the answers in a folder of transcripts, or in a table, which names no filter."""
     # Imported here, because commands on one transcript do not need it.
@@ -77,6 +88,9 @@ def read_answers(data: Path, queries: Path | None, line: Line) -> LoadedTranscri
 
     if data.is_dir():
         return load_folder(data, queries, progress=line.counts("transcripts"))
+    if is_ledger(data):
+        reason = "is a ledger; write its answers to a table with expost ledger answers"
+        raise InvalidInput(reason, os.fspath(data))
     if queries is None:
         with at(str(data), ": "), open_for_reading(data, most=sys.maxsize):
             raise InvalidInput("a table requires --queries QUERIES")

@@ -16,6 +16,7 @@ from expost.audits._audit import Audit, FilesRead, audit, audit_files_on_spark, 
 from expost.audits._log import LogFiles
 from expost.audits._plan import filter_file_to_json, load_filter
 from expost.audits._polars_engine import Parts
+from expost.cli._inputs import is_ledger
 from expost.cli._options import (
     file_option,
     out_option,
@@ -104,6 +105,8 @@ def command(
     """
     if not answers.exists():
         raise InvalidInput("cannot be read: No such file or directory", os.fspath(answers))
+    if is_ledger(answers):
+        raise InvalidInput("is a ledger; run expost ledger audit", os.fspath(answers))
     is_log = not is_transcript_folder(answers)
     if queries is None and is_log:
         raise InvalidInput("a log requires --queries QUERIES")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,21 +9,18 @@ import click
 
 from expost.audits._answer_files import LoadedTranscripts
 from expost.audits._plan import load_filter
-from expost.cli._inputs import read_answers, read_query
+from expost.cli._inputs import is_ledger, read_answers, read_query
 from expost.cli._options import file_option, next_query, queries_file
 from expost.cli._outputs import Result, prints_result, progress_line
 from expost.cli.ledger._options import checkpoint_file, find_query
 from expost.designs import Forecast, forecast
-from expost.errors import InvalidInput, at
-from expost.files.regular import open_for_reading
+from expost.errors import InvalidInput
 from expost.knowledge import load_prior
 from expost.ledger import Ledger
 from expost.ledger.database_url import is_database_url
 from expost.queries import Query
 
 __all__ = ["command"]
-
-_DATABASE = b"SQLite format 3\0"
 
 
 @click.command("forecast")
@@ -60,7 +56,7 @@ def command(
     """
     accepting: int | None = None
     with progress_line() as line:
-        if is_database_url(data) or _is_ledger(Path(data)):
+        if is_database_url(data) or is_ledger(Path(data)):
             if filter is not None:
                 raise InvalidInput("a ledger has its own filter; leave --filter out")
             line.stage("reading the ledger")
@@ -85,13 +81,6 @@ def command(
         {**result.tree(), "not_asked": study.unasked, "held_back": held_back},
         _describe_forecast(result, study.unasked, held_back),
     )
-
-
-def _is_ledger(location: Path) -> bool:
-    if not location.is_file():
-        return False
-    with at(str(location), ": "), open_for_reading(location, most=sys.maxsize) as file:
-        return file.read(len(_DATABASE)) == _DATABASE
 
 
 def _read_ledger(

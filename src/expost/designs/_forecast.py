@@ -172,7 +172,7 @@ def _value_sampler(
     variables: tuple[Variable, ...] = ()
     if isinstance(domain, Attributes):
         if domain.changes:
-            raise InvalidInput("a forecast of further rounds needs values that do not change")
+            raise InvalidInput("only 1 round can be forecast if values change", "rounds")
         queries = [*answers.queries.values(), query]
         variables = tuple(dict.fromkeys(v for query in queries for v in query.on(domain).variables))
     with at("population"):

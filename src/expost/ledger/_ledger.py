@@ -254,7 +254,8 @@ class Ledger:
                         existing = batch.catalog.query_name(query_number)
                         if existing != name:
                             raise InvalidInput(
-                                f"is a second name: this query is called {existing!r}"
+                                f"is a second name: this query is called {existing!r}; "
+                                "ask it again by that name"
                             )
 
             self._engine.run_job(job)

@@ -72,7 +72,9 @@ class NameTable:
         query_index = self._kernel.query_index(query)
         first_codes = self._ids.setdefault(query_index, key)
         if first_codes != key:
-            raise InvalidInput(f"is a second name: this query is called {first_codes!r}")
+            raise InvalidInput(
+                f"is a second name: this query is called {first_codes!r}; ask it again by that name"
+            )
         self.queries[key] = query
         return query_index
 
