@@ -41,6 +41,21 @@ def test_unanswered_queries_are_counted_by_outcome_and_give_no_response() -> Non
     assert not answers.evenly("q")
 
 
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
+def test_a_saved_table_has_the_unanswered_queries(tmp_path: Path, suffix: str) -> None:
+    answers = xp.Answers(DOMAIN, QUERIES, rows_of(CSV))
+    table, queries = tmp_path / f"answers.{suffix}", tmp_path / "queries.json"
+    xp.audits.save_answers(answers, table)
+    xp.audits.save_queries(DOMAIN, QUERIES, queries)
+    loaded = xp.load_answers(table, queries)
+    assert loaded.unanswered == answers.unanswered
+    assert [loaded.transcript(name) for name in loaded.subjects] == [
+        answers.transcript(name) for name in answers.subjects
+    ]
+    guard = xp.BayesianFilter(epsilon=2)
+    assert xp.audit(table, queries, filter=guard).respected == 2
+
+
 def test_a_missing_response_makes_the_answers_incomplete() -> None:
     table = {"subject": ["ann", "bob"], "query": ["q", "q"], "response": ["no", "yes"]}
     assert xp.Answers(DOMAIN, QUERIES, with_outcomes(table, [("eve", "q")])).complete

@@ -184,6 +184,9 @@ def test_a_study_from_nothing_to_its_end(run: Run, do: Do, place: str) -> None:
     assert do("verify", place)["verified"] is True
     assert do("answers", place, "-o", "answers.csv", "--queries", "asked.json")["subjects"] == 3
     answers = xp.load_answers("answers.csv", "asked.json")
+    with xp.Ledger(place) as study:
+        assert answers.unanswered == study.answers().unanswered
+    assert answers.count_unanswered() == {"refused": 3, "declined": 0, "missing": 0}
     assert xp.realized_losses(answers).upper == pytest.approx(status.loss.upper, abs=1e-9)
     assert do("transcript", place, "ann", "-o", "ann.json")["exchanges"] == status.exchanges[0]
     assert xp.load_transcript("ann.json").filter == xp.BayesianFilter(epsilon=1)

@@ -24,7 +24,14 @@ from pathlib import Path
 from typing import Any
 
 from expost._types import PathLike, Progress
-from expost.answers import COLUMNS, OUTCOME, Answers, queries_from_json, queries_to_json
+from expost.answers import (
+    ANSWERED,
+    COLUMNS,
+    OUTCOME,
+    Answers,
+    queries_from_json,
+    queries_to_json,
+)
 from expost.audits._errors import BadFile, BadFiles, describe_unread, is_hidden
 from expost.audits._losses import AgainstBudget, Losses
 from expost.domains import Domain
@@ -316,7 +323,8 @@ def save_queries(
 def save_answers(answers: Answers, path: PathLike) -> None:
     """Write a table of answers that :func:`load_answers` and audits read.
 
-    The columns are subject, order (from 1 for each subject), query and response; the suffix of the
+    The columns are subject, order (from 1 for each subject), query and response. Queries that are
+    known to be unanswered follow at the end, and a column ``outcome`` says why. The suffix of the
     file gives the format, as for :func:`save_losses`.
     """
     counts = answers.exchanges.tolist()
@@ -329,6 +337,15 @@ def save_answers(answers: Answers, path: PathLike) -> None:
         "query": [answers.responses[code][0] for code in answers.codes.tolist()],
         "response": [spelled[code] for code in answers.codes.tolist()],
     }
+    unanswered = [
+        (subject, None, key, None, outcome)
+        for outcome, pairs in (answers.unanswered or {}).items()
+        for subject, key in sorted(pairs, key=lambda pair: (str(pair[0]), pair[1]))
+    ]
+    if unanswered:
+        columns[OUTCOME] = [ANSWERED] * len(answers.codes)
+        for column, entries in zip(columns.values(), zip(*unanswered, strict=True), strict=True):
+            column.extend(entries)
     with at(os.fspath(path), ": "):
         write_table(columns, Path(path), for_people=False)
 

@@ -230,11 +230,15 @@ def _write_json_lines(columns: Mapping[str, Sequence[Any]], path: Path) -> None:
 
 
 def _write_parquet(columns: Mapping[str, Sequence[Any]], path: Path) -> None:
-    alike = {
-        name: list(column) if len(set(map(type, column))) == 1 else list(map(str, column))
-        for name, column in columns.items()
-    }
-    _polars().DataFrame(alike).write_parquet(path)
+    frame = {name: _of_one_kind(column) for name, column in columns.items()}
+    _polars().DataFrame(frame).write_parquet(path)
+
+
+def _of_one_kind(column: Sequence[Any]) -> list[Any]:
+    """Return a column, as texts if its entries are of several kinds; None is no entry."""
+    if len({type(entry) for entry in column if entry is not None}) <= 1:
+        return list(column)
+    return [None if entry is None else str(entry) for entry in column]
 
 
 def _polars() -> ModuleType:

@@ -30,8 +30,9 @@ __all__ = ["command"]
 def command(open_: Open, out: Path, queries: Path) -> Result:
     """Write all answers as a table, for estimates and audits.
 
-    The columns are subject, order, query and response. To use the table, run expost estimate TABLE
-    --queries QUERIES. Only reads the ledger.
+    The columns are subject, order, query and response. If queries were refused or declined, they
+    are at the end, with a column outcome. To use the table, run expost estimate TABLE --queries
+    QUERIES. Only reads the ledger.
     """
     with at(str(out), ": "):
         table_format(out)
