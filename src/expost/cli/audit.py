@@ -232,11 +232,13 @@ def audit_lines(result: Audit) -> Iterator[tuple[str, str]]:
         )
     used = f"{_count_subjects(result.used_up)}, with less than a thousandth of it remaining"
     yield "used up", used if result.used_up else "none"
-    loss, basic = (
-        {key: format_nats(float(n)) for key, n in summary[name].items()}
-        for name in ("loss", "basic")
+    lower, upper = result.frame["lower"], result.frame["upper"]
+    mean, median, largest = (
+        Enclosure(getattr(lower, statistic)(), getattr(upper, statistic)()).shown()
+        for statistic in ("mean", "median", "max")
     )
-    yield "loss", f"{loss['mean']} on average, {loss['median']} median, {loss['largest']} largest"
+    basic = {key: format_nats(float(n)) for key, n in summary["basic"].items()}
+    yield "loss", f"{mean} on average, {median} median, {largest} largest"
     yield "at its peak", f"{format_nats(float(summary['peak']['largest']))} largest"
     yield "basic composition", f"{basic['mean']} on average, {basic['largest']} largest"
     yield from _draw_histogram(result)
