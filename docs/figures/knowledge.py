@@ -26,6 +26,8 @@ ASKED = [xp.perturbation(scores, range=(0, 6), epsilon="0.25") for scores in SCO
 """About age in three ways: the age itself, whether it is around 45, whether it is 60 or more."""
 BUDGET = "2"
 PEOPLE, QUERIES = 2000, 40
+NARROW = 424
+"""Pixels, of pictures for a phone."""
 
 
 def allowed(before: str, epsilon: str) -> xp.numbers.Enclosure:
@@ -33,7 +35,7 @@ def allowed(before: str, epsilon: str) -> xp.numbers.Enclosure:
 
 
 def scale_of(title: str, before: str, epsilon: str) -> tuple[str, Chart]:
-    """What an epsilon allows somebody who was so sure before."""
+    """What an epsilon allows someone who was so sure before."""
     ends = allowed(before, epsilon)
     return title, confidence_chart(float(before), None, ends.lower, ends.upper)
 
@@ -42,23 +44,25 @@ def by_confidence() -> str:
     """What an epsilon of 2 allows, from where one starts."""
     return svg_file(
         *(
-            scale_of(f"somebody who was {format_percent(float(before))} sure", before, "2")
+            scale_of(f"someone who was {format_percent(float(before))} sure", before, "2")
             for before in ("0.01", "0.23", "0.5", "0.9")
         ),
         alt="Four scales from 0 to 100 %: what an epsilon of 2 allows, from where one starts.",
+        width=NARROW,
     )
 
 
 def by_epsilon() -> str:
-    """What different epsilons allow somebody who was 23 % sure."""
+    """What different epsilons allow someone who was 23 % sure."""
     return svg_file(
         *(scale_of(f"an epsilon of {e}", "0.23", e) for e in ("0.1", "0.5", "1", "2", "4")),
-        alt="Five scales from 0 to 100 %: what epsilons allow somebody who was 23 % sure.",
+        alt="Five scales from 0 to 100 %: what epsilons allow someone who was 23 % sure.",
+        width=NARROW,
     )
 
 
 def afterwards() -> tuple[list[float], list[int]]:
-    """How sure of a statement somebody ends up, over many simulated people, and who it is about."""
+    """How sure of a statement someone ends up, over many simulated people, and who it is about."""
     source = np.random.default_rng(5)
     chosen = source.choice(len(AGES), size=PEOPLE, p=HOLDS.probabilities)
     result, answered = [], []
