@@ -394,3 +394,71 @@ def test_a_file_that_is_no_table_of_answers_is_not_overwritten(tmp_path: Path, r
         assert code == 2
         assert out.name in err
         assert out.read_text() == before
+
+
+def test_strings_of_bits_stay_as_they_are_and_become_unary_encoding(
+    run: Run, tmp_path: Path
+) -> None:
+    source, table, queries = (tmp_path / name for name in ("s.csv", "a.csv", "q.json"))
+    source.write_text("id,go,smokes\n1,0100,yes\n2,0000,no\n3,n/a,no\n4,1100,no\n")
+    arguments = ["import", source, "--subject", "id", "--response", "go", "--response", "smokes",
+                 "--missing", "n/a", "--epsilon", 1, "-o", table, "--queries", queries]  # fmt: skip
+    code, out, _ = run(*arguments)
+    assert code == 0
+    assert "responses to 'go' are strings of 4 bits, taken for unary encoding" in out
+    assert 'Complete every "?"' in out
+    tree = json.loads(queries.read_text())
+    assert tree["domain"]["attributes"] == {"go": ["?"] * 4, "smokes": ["no", "yes"]}
+    assert [query["kind"] for query in tree["queries"].values()] == [
+        "unary_encoding",
+        "randomized_response",
+    ]
+    tree["queries"]["go"]["variant"] = "symmetric"
+    tree["domain"]["attributes"]["go"] = ["car", "bus", "bike", "walk"]
+    queries.write_text(json.dumps(tree))
+    answers = xp.load_answers(table, queries)
+    assert [exchange.response for exchange in answers.transcript("4").exchanges] == ["1100", "no"]
+    assert "Its domain differs" not in run(*arguments)[1]
+
+
+@pytest.mark.parametrize("responses", [("10", "11"), ("0", "1"), ("01", "2"), ("01", "001")])
+def test_other_numbers_are_no_bits(tmp_path: Path, responses: tuple[str, str]) -> None:
+    imported = small(tmp_path, "id,q,a\n1,s,{}\n2,s,{}\n".format(*responses))
+    assert imported.bits == {}
+    assert imported.labels["s"] == sorted({int(response) for response in responses})
+
+
+def test_covariates_are_a_table_with_a_row_per_subject(run: Run, tmp_path: Path) -> None:
+    source, table, queries, people = (
+        tmp_path / name for name in ("s.csv", "a.csv", "q.json", "people.csv")
+    )
+    source.write_text(
+        "id;q;a;Home region ;weight\n1.0;s;yes;North;0,5\n1.0;d;no;north ;0,50\n"
+        "2;s;no;North;2\n3;s;no;n/a;1\n4;s;;South;1\n"
+    )
+    arguments = ["import", source, "--subject", "id", "--query", "q", "--response", "a",
+                 "--covariate", "home region", "--covariate", "weight", "--missing", "n/a",
+                 "--epsilon", 1, "-o", table, "--queries", queries,
+                 "--covariates", people]  # fmt: skip
+    code, out, _ = run(*arguments)
+    assert code == 0
+    assert f"The covariates are in {people}." in out
+    assert "entries of 'home_region' are written as 'North' (2), 'north' (1)" in out
+    assert people.read_text().splitlines() == [
+        "subject,home_region,weight", "1,North,0.5", "2,North,2", "3,,1", "4,South,1",
+    ]  # fmt: skip
+    groups = ["--covariates", people, "--by", "home_region", "--weight", "weight"]
+    code, out, _ = run("estimate", table, "--queries", queries, "--about", "s", *groups)
+    assert code == 0
+    assert "North: 2" in out
+    assert run(*arguments)[2] == f"expost: {people}: already exists; not overwritten\n"
+
+
+def test_a_subject_with_two_covariates_is_an_error(tmp_path: Path) -> None:
+    file = tmp_path / "survey.csv"
+    file.write_text("id,q,a,region\n1,s,no,north\n1,d,no,south\n")
+    with pytest.raises(
+        xp.InvalidInput,
+        match="row 2 below the header: region is 'south', and 'north' in an earlier row",
+    ):
+        import_answers(file, subject="id", query="q", response="a", covariates=["region"])

@@ -45,10 +45,14 @@ class ImportedAnswers:
 
     #: The columns subject, order, query, response and, if some have no response, outcome.
     table: dict[str, list[Any]]
+    #: The columns subject and covariates, with a row per subject.
+    covariates: dict[str, list[str]]
     #: The ids of the queries, and what the table calls them.
     queries: dict[str, str]
     #: The different responses to each query; empty for numbers that look like noisy ones.
     labels: dict[str, list[str | int | Decimal]]
+    #: The number of bits of each response to a query, if its responses are strings of bits.
+    bits: dict[str, int]
     #: Sentences about what was changed, assumed or left out.
     remarks: tuple[str, ...]
 
@@ -62,19 +66,19 @@ class ImportedAnswers:
     def queries_document(self, epsilon: str = UNKNOWN) -> str:
         """Return a first file of queries, in which every "?" is to be completed.
 
-        Each query becomes randomized response over the responses that it got; the domain has an
-        attribute for each query. Where the same was asked in other words, or by another mechanism,
-        the file has to be changed.
+        Each query becomes randomized response over the responses that it got, or unary encoding if
+        they are strings of bits; the domain has an attribute for each query. Where the same was
+        asked in other words, or by another mechanism, the file has to be changed.
         """
-        trees: dict[str, Any] = {
-            key: {
-                "kind": "randomized_response" if labels else UNKNOWN,
-                "epsilon": epsilon,
-                "about": [key],
-            }
-            for key, labels in self.labels.items()
+        trees: dict[str, Any] = {}
+        for key, labels in self.labels.items():
+            kind = {"kind": "randomized_response" if labels else UNKNOWN}
+            if key in self.bits:
+                kind = {"kind": "unary_encoding", "variant": UNKNOWN}
+            trees[key] = {**kind, "epsilon": epsilon, "about": [key]}
+        values: dict[str, list[Any]] = {
+            key: labels or [UNKNOWN] * self.bits.get(key, 1) for key, labels in self.labels.items()
         }
-        values = {key: labels or [UNKNOWN] for key, labels in self.labels.items()}
         domain: dict[str, Any] = {"attributes": values}
         if len(trees) == 1:
             key = next(iter(trees))
@@ -94,6 +98,7 @@ def import_answers(
     refused: Iterable[str] = (),
     declined: Iterable[str] = (),
     missing: Iterable[str] = (),
+    covariates: Sequence[str] = (),
     ignore_case: bool = False,
     sheet: str | None = None,
 ) -> ImportedAnswers:
@@ -110,6 +115,7 @@ def import_answers(
         refused: Responses that mean that the filter refused the query.
         declined: Responses that mean that the subject declined.
         missing: Responses that mean that there is none. An empty cell always does.
+        covariates: Columns with public facts about the subjects, such as groups or survey weights.
         ignore_case: Take subjects whose names differ only in case for one subject.
         sheet: The sheet of a spreadsheet; the first one by default.
 
@@ -135,11 +141,13 @@ def import_answers(
     with at("path"):
         expect(path, (str, os.PathLike), "the name of a file")
     with at(os.fspath(path), ": "):
-        names = [subject, *columns, *(name for name in (query, order_by) if name is not None)]
+        public = read_list(list(covariates), text)
+        others = [name for name in (query, order_by) if name is not None]
+        names = [subject, *columns, *others, *public]
         table = read_exported(Path(path), names, sheet)
         rows = list(_long_rows(table, subject, query, columns, order_by))
         return _Import(table, words, ignore_case=ignore_case).run(
-            rows, ordered=order_by is not None
+            rows, public, ordered=order_by is not None
         )
 
 
@@ -199,7 +207,7 @@ class _Import:
         self._ignore_case = ignore_case
         self._remarks = list(table.remarks)
 
-    def run(self, rows: list[_Row], *, ordered: bool) -> ImportedAnswers:
+    def run(self, rows: list[_Row], covariates: Sequence[str], *, ordered: bool) -> ImportedAnswers:
         blank = sum(not row for row in self._table.rows)
         if blank:
             self._remarks.append(f"{format_count(blank, 'empty row')} left out")
@@ -213,13 +221,20 @@ class _Import:
         for row, outcome in zip(rows, outcomes, strict=True):
             if outcome == ANSWERED:
                 answered[row.query].append(row)
-        labels = {key: self._unify_responses(key, of_key) for key, of_key in answered.items()}
+        bits = {key: n for key, of_key in answered.items() if (n := _count_bits(of_key))}
+        labels = {
+            key: self._remark_on_bits(key, bits[key])
+            if key in bits
+            else self._unify_responses(key, of_key)
+            for key, of_key in answered.items()
+        }
         empty = sum(not row.response for row in rows)
         if empty:
             self._remarks.append(f"{format_count(empty, 'empty cell')} counted as missing")
         self._remark_on_repeats(rows)
         pairs = self._sorted(list(zip(rows, outcomes, strict=True)), ordered=ordered)
-        return ImportedAnswers(_columns(pairs), keys, labels, tuple(self._remarks))
+        people = self._covariates(rows, covariates)
+        return ImportedAnswers(_columns(pairs), people, keys, labels, bits, tuple(self._remarks))
 
     def _outcome(self, response: str) -> str:
         if not response:
@@ -272,7 +287,7 @@ class _Import:
         key_of: dict[str, str] = {}
         for folded, counts in names.items():
             name = counts.most_common(1)[0][0]
-            key = re.sub(r"\W+", "_", folded).strip("_") or "query"
+            key = _query_id(folded)
             if key in keys:
                 other = keys[key]
                 raise InvalidInput(f"the queries {other!r} and {name!r} differ only in marks")
@@ -285,33 +300,19 @@ class _Import:
             row.query = key_of[_folded(row.query)]
         return keys
 
+    def _remark_on_bits(self, key: str, count: int) -> list[str | int | Decimal]:
+        self._remarks.append(
+            f"responses to {key!r} are strings of {count} bits, taken for unary encoding: complete "
+            "its variant, and its values in the order of the bits"
+        )
+        return []
+
     def _unify_responses(self, key: str, rows: list[_Row]) -> list[str | int | Decimal]:
         """Write every response to a query in one way, and return the different ones."""
         spellings = Counter(_normal(row.response) for row in rows)
-        parsed = {name: self._parse_number(name) for name in spellings}
-        numbers = {name: number for name, number in parsed.items() if number is not None}
-        if not all(_folded(name) in _NO_RESPONSES for name in spellings.keys() - numbers.keys()):
-            numbers = {}
-        groups: dict[str, Counter[str]] = {}
-        for name, count in spellings.items():
-            if name not in numbers:
-                groups.setdefault(name.casefold(), Counter())[name] += count
-        spelled = {name: counts.most_common(1)[0][0] for name, counts in groups.items()}
-        for counts in groups.values():
-            if len(counts) > 1:
-                self._remarks.append(f"responses to {key!r} are written as {_listed(counts)}")
-        written = {
-            name: str(numbers[name]) if name in numbers else spelled[name.casefold()]
-            for name in spellings
-        }
-        changed = [name for name in numbers if written[name] != name]
-        if changed:
-            self._remarks.append(
-                f"numbers in responses to {key!r} are written in one way: {changed[0]!r} as "
-                f"{written[changed[0]]}"
-            )
-        values: list[Any] = sorted(set(numbers.values()))
-        values += sorted(spelled.values(), key=str.casefold)
+        written, numbers = self._unify_spellings(f"responses to {key!r}", spellings)
+        labels = {written[name] for name in spellings.keys() - numbers.keys()}
+        values: list[Any] = [*sorted(set(numbers.values())), *sorted(labels, key=str.casefold)]
         for row in rows:
             row.response = written[_normal(row.response)]
         suspects = [value for value in written.values() if _folded(value) in _NO_RESPONSES]
@@ -329,6 +330,58 @@ class _Import:
             )
             return []
         return values
+
+    def _unify_spellings(
+        self, column: str, spellings: Counter[str]
+    ) -> tuple[dict[str, str], dict[str, int | Decimal]]:
+        """Return how each spelling is written, and which are numbers."""
+        parsed = {name: self._parse_number(name) for name in spellings}
+        numbers = {name: number for name, number in parsed.items() if number is not None}
+        if not all(_folded(name) in _NO_RESPONSES for name in spellings.keys() - numbers.keys()):
+            numbers = {}
+        groups: dict[str, Counter[str]] = {}
+        for name, count in spellings.items():
+            if name not in numbers:
+                groups.setdefault(name.casefold(), Counter())[name] += count
+        spelled = {name: counts.most_common(1)[0][0] for name, counts in groups.items()}
+        for counts in groups.values():
+            if len(counts) > 1:
+                self._remarks.append(f"{column} are written as {_listed(counts)}")
+        written = {
+            name: str(numbers[name]) if name in numbers else spelled[name.casefold()]
+            for name in spellings
+        }
+        changed = [name for name in numbers if written[name] != name]
+        if changed:
+            self._remarks.append(
+                f"numbers in {column} are written in one way: {changed[0]!r} as "
+                f"{written[changed[0]]}"
+            )
+        return written, numbers
+
+    def _covariates(self, rows: list[_Row], names: Sequence[str]) -> dict[str, list[str]]:
+        """Return the columns of a table with a row per subject; no entry is an empty string."""
+        subject_of = {row.row_number: row.subject for row in rows}
+        subjects = list(dict.fromkeys(subject_of.values()))
+        table = {"subject": subjects}
+        for name in names:
+            index = column_index(self._table.header, name)
+            cells = {number: self._table.rows[number - 1][index] for number in subject_of}
+            cells = {
+                n: _normal(cell) for n, cell in cells.items() if self._outcome(cell) == ANSWERED
+            }
+            key = _query_id(_folded(name))
+            if key in table:
+                raise InvalidInput(f"two columns are called {key!r}", "covariates")
+            written, _ = self._unify_spellings(f"entries of {key!r}", Counter(cells.values()))
+            entries: dict[str, str] = {}
+            for number, cell in cells.items():
+                entry = entries.setdefault(subject_of[number], written[cell])
+                if entry != written[cell]:
+                    reason = f"{key} is {cell!r}, and {entry!r} in an earlier row of this subject"
+                    raise InvalidInput(reason, f"row {number} below the header")
+            table[key] = [entries.get(subject, "") for subject in subjects]
+        return table
 
     def _parse_number(self, name: str) -> int | Decimal | None:
         """Return the number that a response is, or None."""
@@ -374,6 +427,15 @@ class _Import:
                 (0, keys[pair[0].order]) if pair[0].order else last,
             ),
         )
+
+
+def _count_bits(rows: list[_Row]) -> int:
+    """Return the length of responses if they are strings of bits, which numbers are not; else 0."""
+    responses = {_normal(row.response) for row in rows}
+    lengths = set(map(len, responses))
+    is_bits = len(lengths) == 1 and all(set(response) <= {"0", "1"} for response in responses)
+    zero_first = any(len(response) > 1 and response[0] == "0" for response in responses)
+    return lengths.pop() if is_bits and zero_first else 0
 
 
 def _columns(pairs: list[tuple[_Row, str]]) -> dict[str, list[Any]]:
@@ -483,6 +545,10 @@ def _normal(name: str) -> str:
 
 def _folded(name: str) -> str:
     return _normal(name).casefold()
+
+
+def _query_id(folded: str) -> str:
+    return re.sub(r"\W+", "_", folded).strip("_") or "query"
 
 
 def _listed(counts: Counter[str]) -> str:

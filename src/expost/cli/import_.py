@@ -49,13 +49,29 @@ _OPTIONS = {name: f"--{name}" for name in ("response", "refused", "declined", "m
     help="Column that orders the responses of a subject: numbers, dates, or labels such as Week 3. "
     "Default: the order of the rows.",
 )
-@click.option("--refused", metavar="WORD", multiple=True, help="Word that marks a refused query.")
-@click.option("--declined", metavar="WORD", multiple=True, help="Word that marks a declined query.")
+@click.option(
+    "--refused",
+    metavar="WORD",
+    multiple=True,
+    help="Word that marks a query that the privacy filter refused.",
+)
+@click.option(
+    "--declined",
+    metavar="WORD",
+    multiple=True,
+    help="Word that marks a query that the subject declined to answer.",
+)
 @click.option(
     "--missing",
     metavar="WORD",
     multiple=True,
     help="Word that marks a missing response. Empty cells are missing anyway.",
+)
+@click.option(
+    "--covariate",
+    metavar="COLUMN",
+    multiple=True,
+    help="Column with a public fact about the subjects, such as their region or a survey weight.",
 )
 @click.option("--ignore-case", is_flag=True, help="Join subjects whose names differ only in case.")
 @click.option("--sheet", metavar="NAME", help="Sheet of a spreadsheet. Default: the first.")
@@ -67,6 +83,12 @@ _OPTIONS = {name: f"--{name}" for name in ("response", "refused", "declined", "m
     "File of queries (JSON) to write, unless it exists.",
     default="queries.json",
 )
+@file_option(
+    "--covariates",
+    "COVARIATES",
+    "New table with a row per subject, for --covariate.",
+    default="covariates.csv",
+)
 @prints_result
 def command(
     file: Path,
@@ -77,11 +99,13 @@ def command(
     refused: tuple[str, ...],
     declined: tuple[str, ...],
     missing: tuple[str, ...],
+    covariate: tuple[str, ...],
     ignore_case: bool,
     sheet: str | None,
     epsilon: str | None,
     out: Path,
     queries: Path,
+    covariates: Path,
 ) -> Result:
     """Make a clean table of answers from an exported survey.
 
@@ -91,6 +115,11 @@ def command(
     check_output(out, ANSWERS, file, queries)
     with at(str(out), ": "):
         table_format(out)
+    if covariate:
+        with at(str(covariates), ": "):
+            table_format(covariates)
+            if covariates.exists():
+                raise InvalidInput("already exists; not overwritten")
     if epsilon is not None:
         with at("--epsilon"):
             exact(epsilon)
@@ -104,6 +133,7 @@ def command(
             refused=refused,
             declined=declined,
             missing=missing,
+            covariates=covariate,
             ignore_case=ignore_case,
             sheet=sheet,
         )
@@ -113,10 +143,13 @@ def command(
         with at(str(queries), ": "):
             create(queries, document)
     write_table(imported.table, out, for_people=False)
+    if covariate:
+        write_table(imported.covariates, covariates, for_people=False)
     lines: list[str | tuple[str, ...]] = [
         *_describe_counts(imported),
         *(f"- {remark}" for remark in imported.remarks),
         f"The table is in {out}.",
+        *([f"The covariates are in {covariates}."] if covariate else []),
         *_describe_next_step(imported, queries, document, new=new_queries, epsilon=epsilon),
     ]
     counts = {outcome: imported.count(outcome) for outcome in _OUTCOMES}
@@ -130,12 +163,15 @@ def command(
 
 
 def _has_same_domain(queries: Path, document: str) -> bool:
-    """Return whether a file of queries has the domain of a new one."""
+    """Return whether a file of queries has the domain of a new one, where that is complete."""
     try:
-        tree = parse(read_text(queries))
-    except InvalidInput:
+        old, new = (parse(source)["domain"] for source in (read_text(queries), document))
+        old, new = (domain.get("attributes", domain) for domain in (old, new))
+        return old.keys() == new.keys() and all(
+            UNKNOWN in values or old[name] == values for name, values in new.items()
+        )
+    except (InvalidInput, AttributeError, KeyError, TypeError):
         return False
-    return isinstance(tree, dict) and tree.get("domain") == parse(document)["domain"]
 
 
 _OUTCOMES = (ANSWERED, REFUSED, DECLINED, MISSING)
