@@ -107,7 +107,7 @@ class OutsideDomain(InvalidInput):
 
 
 class BudgetExceeded(ExpostError):
-    """A query was refused: nothing was sampled, recorded or spent, and the session goes on.
+    """A query was refused: nothing was sampled, recorded or spent, and the session continues.
 
     Its numbers are computed when they are read, because on a box each one is a search.
 
@@ -150,7 +150,7 @@ class BudgetExceeded(ExpostError):
     def fits(self) -> Decimal | None:
         """The largest epsilon found with which the same query is accepted; None if none was.
 
-        Of a saturating query, the largest cap at which one that is made now is accepted.
+        For a saturating query, it is the largest cap at which a new one is accepted.
         """
         return self.decision.fits
 

@@ -687,7 +687,7 @@ ERRORS = [
     ),
     (
         'explain box.json --prior prior.csv --statement "age >"',
-        "statement column 6: a number, a text or a name is missing before the end",
+        "statement column 6: a number, a string or a name is missing before the end",
     ),
     (
         "explain box.json --prior prior.csv --statement \"__import__('os')\"",

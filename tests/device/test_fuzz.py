@@ -31,12 +31,12 @@ def test_a_device_program_survives_hostile_lines(tmp_path: Path) -> None:
 
 
 REFUSED: list[tuple[Any, str]] = [
-    *(({**HASHING, "seed": seed}, "a seed must be a text") for seed in NOT_TEXT),
-    ({**HASHING, "seed": ["00", 1]}, "must be a text"),
-    ({**QUERY, "kind": "\ud800"}, "must be a text of valid characters"),
-    ({**QUERY, "kind": {"\ud800": 1}}, "must be a text of valid characters"),
-    ({**QUERY, "\ud800": 1}, "must be a text of valid characters"),
-    ({**HASHING, "seed": "\udfff"}, "a seed must be a text of valid characters"),
+    *(({**HASHING, "seed": seed}, "a seed must be a string") for seed in NOT_TEXT),
+    ({**HASHING, "seed": ["00", 1]}, "must be a string"),
+    ({**QUERY, "kind": "\ud800"}, "must be a string of valid characters"),
+    ({**QUERY, "kind": {"\ud800": 1}}, "must be a string of valid characters"),
+    ({**QUERY, "\ud800": 1}, "must be a string of valid characters"),
+    ({**HASHING, "seed": "\udfff"}, "a seed must be a string of valid characters"),
     *(({**QUERY, "about": json.loads(nested(n))}, "levels deep") for n in (48, 300, 900)),
 ]
 

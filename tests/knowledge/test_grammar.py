@@ -173,9 +173,9 @@ def test_what_has_no_name_has_one_in_statements() -> None:
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("", "column 1: a number, a text or a name is missing before the end"),
+        ("", "column 1: a number, a string or a name is missing before the end"),
         ("a", "column 1: expected a comparison, not a number"),
-        ("a >", "column 4: a number, a text or a name is missing before the end"),
+        ("a >", "column 4: a number, a string or a name is missing before the end"),
         ("a = 1", "column 3: write == for 'is equal to'"),
         ("age >= 60", "column 1: unknown name 'age'; known: a, b, region"),
         ("a > 1 b", "column 7: 'b' is not expected here"),
@@ -185,7 +185,7 @@ def test_what_has_no_name_has_one_in_statements() -> None:
         ("abs(a) > 1", "column 1: unknown name 'abs'; known: a, b, region"),
         ("a(1) > 1", "column 2: '(' is not expected here"),
         ("a[0] > 1", "column 2: is a character that statements do not have"),
-        ("a ** 2 > 1", "column 4: a number, a text or a name is missing before '*'"),
+        ("a ** 2 > 1", "column 4: a number, a string or a name is missing before '*'"),
         ("not a", "column 5: expected a comparison, not a number"),
         ("a and b > 1", "column 1: expected a comparison, not a number"),
         ("a + (b > 1) > 2", "column 5: expected a number, not a comparison"),

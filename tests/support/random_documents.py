@@ -288,7 +288,7 @@ _SHAPES: dict[str, Callable[[Random], Domain]] = {
 
 
 def draw_subject(rng: Random) -> str | int:
-    """Draw the name of a subject: a text or an integer, which may look alike."""
+    """Draw the name of a subject: a string or an integer, which may look alike."""
     names: list[str | int] = ["ann", "größe", "0x12", "'", 1, -7, 2**53, "1"]
     return rng.choice(names)
 

@@ -41,7 +41,7 @@ __all__ = [
     "read_subject",
 ]
 
-#: The name of a subject: a text or an integer, as in the table.
+#: The name of a subject: a string or an integer, as in the table.
 Subject = int | str
 
 
@@ -52,12 +52,12 @@ class Answers:
     Estimates and :func:`realized_losses` start from these.
     The table has a row per response, with these columns:
 
-    - ``subject``: a text or an integer;
+    - ``subject``: a string or an integer;
     - ``query``: an id;
-    - ``response``: a response of that query. A text stands for the label, or if there is no such
+    - ``response``: a response of that query. A string stands for the label, or if there is no such
       label for the number that it spells;
     - ``outcome``, if some queries have no response: ``answered``, ``refused`` (by the filter),
-      ``declined`` (by the subject) or ``missing`` (given perhaps, and lost). Only answered rows
+      ``declined`` (by the subject) or ``missing`` (perhaps given, and lost). Only answered rows
       have a response.
 
     Subjects may have answered different queries, and the same query more than once.
@@ -66,7 +66,7 @@ class Answers:
     "drinks" were asked over one domain of "no" and "yes", the answers "yes" and "no" would cancel
     out and the loss would be too small. Facts that are asked about separately are
     :class:`Attributes`, and queries say which of them they are about. A response about several
-    attributes is a list; in a text, a JSON list.
+    attributes is a list; in a string, a JSON list.
 
     Args:
         domain: The domain of all queries.

@@ -256,7 +256,7 @@ class Histogram:
 
 @dataclass(frozen=True, slots=True)
 class FilesRead:
-    """What an audit read, and what it noticed about transcripts besides their exchanges."""
+    """The files that an audit read, and remarks on transcripts beyond their exchanges."""
 
     count: int
     unasked: int = 0

@@ -1,8 +1,8 @@
-"""Every decision of many subjects again, on what came before it: a row for each subject.
+"""Every decision again, given the exchanges before it: a row for each of many subjects.
 
-Subjects are decided together, round by round: the first exchange of everybody, then the second. A
-row depends on the responses of its subject and on the plan, and on nothing else: not on who else is
-in the batch, nor on where the batch was cut. So all engines find the same, to the bit.
+Subjects are decided together, round by round: the first exchange of each subject, then the second.
+A row depends only on the plan and on the responses of its subject, and not on the other subjects in
+the batch. So all engines compute the same rows, to the bit.
 """
 
 from __future__ import annotations

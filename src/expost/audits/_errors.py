@@ -67,9 +67,9 @@ class BadRow:
 
 
 class BadRows(InvalidInput):
-    """Some rows of a log cannot be used, so nothing is said about anybody.
+    """Some rows of a log cannot be used, so no subject was audited.
 
-    ``rows`` are the first ones, ``count`` is how many were found.
+    ``rows`` has the first ones, and ``count`` is their number.
     """
 
     def __init__(self, rows: tuple[BadRow, ...], count: int) -> None:

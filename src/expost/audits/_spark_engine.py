@@ -99,10 +99,10 @@ def audit_log_on_spark(log: LogFiles, plan: Plan) -> DataFrame:
 
 
 def _read(log: LogFiles) -> Any:
-    """The rows of the files of a log.
+    """Read the rows of all files of a log.
 
-    Parquet is read by Spark. Texts are read by workers, a file each, as one process reads them, for
-    not everybody who reads CSV or JSON finds the same rows.
+    Spark reads Parquet. Workers read text files, one file each, as one process reads them, because
+    readers of CSV and JSON differ in the rows that they find.
     """
     try:
         from pyspark.sql import SparkSession

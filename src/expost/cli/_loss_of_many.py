@@ -1,4 +1,4 @@
-"""``expost loss --many``: the realized losses of many subjects beside basic composition."""
+"""``expost loss --many``: the realized losses of many subjects next to basic composition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``expost loss``: the realized loss of a transcript beside basic composition."""
+"""``expost loss``: the realized loss of a transcript next to basic composition."""
 
 from __future__ import annotations
 

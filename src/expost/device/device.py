@@ -161,8 +161,8 @@ def integer(node: Any, least: int | None = None) -> int:
 
 
 def text(node: Any, label: str = "it") -> str:
-    require(isinstance(node, str) and not isinstance(node, NumberText), f"{label} must be a text")
-    require(not re.search("[\ud800-\udfff]", node), f"{label} must be a text of valid characters")
+    require(isinstance(node, str) and not isinstance(node, NumberText), f"{label} must be a string")
+    require(not re.search("[\ud800-\udfff]", node), f"{label} must be a string of valid characters")
     return str(node)
 
 
@@ -1226,7 +1226,7 @@ class Policy:
 def read_subject(node: Any) -> Subject:
     integral = isinstance(node, NumberText)
     good = re.fullmatch(r"-?\d{1,19}", node) is not None if integral else text(node) != ""
-    require(good, "a subject has a name: a text or an integer")
+    require(good, "the name of a subject must be a string or an integer")
     return int(node) if integral else text(node)
 
 

@@ -117,7 +117,7 @@ def _patterns(answers: Answers, weights: Floats | None) -> tuple[Floats, list[In
     responses = [(contents[key], position) for key, position in answers.responses]
     ranked = np.array(sorted(range(len(responses)), key=responses.__getitem__))
     tallies = TallyIndex.of_rows(np.argsort(ranked)[answers.codes], answers.starts)
-    pattern_of = tallies.of_subject - 1  # everybody answered, so nobody has the empty tally
+    pattern_of = tallies.of_subject - 1  # every subject answered, so none has the empty tally
     patterns = [tallies.responses(tally) for tally in range(1, len(tallies))]
     order = sorted(range(len(patterns)), key=lambda index: patterns[index].tolist())
     counts = np.bincount(pattern_of, weights)[order].astype(np.float64)

@@ -121,7 +121,7 @@ def _put(
         raise InvalidInput("was replaced by another program while it was locked")
     os.replace(temporary, target)
     if old is not None:
-        # By its descriptor: by now the name could lead to a file of somebody else.
+        # By its descriptor: by now the name could lead to another user's file.
         os.fchmod(descriptor, stat.S_IMODE(old.st_mode))
     sync_directory(target.parent)
 

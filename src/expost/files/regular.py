@@ -114,14 +114,14 @@ def check_size(size: int, most: int = LARGEST) -> None:
 
 
 def others_may_read(status: os.stat_result) -> bool:
-    """Return whether somebody besides the owner may read a file."""
+    """Return whether others than the owner may read a file."""
     return os.name == "posix" and bool(status.st_mode & (stat.S_IRGRP | stat.S_IROTH))
 
 
 def others_may_write(status: os.stat_result) -> bool:
     """Return whether others may write to a file, or replace the entries of a directory.
 
-    In a sticky directory, such as ``/tmp``, everybody replaces only what is theirs. A group with
+    In a sticky directory, such as ``/tmp``, users replace only their own entries. A group with
     the number of its owner is the owner's alone, as many systems make one for every user.
     """
     if os.name != "posix" or (stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX):

@@ -38,7 +38,7 @@ class ConfidenceChange:
     standard_error: float | None
     #: The realized loss: no confidence in any statement has changed by more.
     loss: Enclosure
-    #: The largest loss on the way, for an observer who saw only the first responses.
+    #: The largest loss along the way, for an observer who saw only the first responses.
     peak: Enclosure
     budget: Nats | None
     #: The number of the first exchange, from 1, that the filter certainly refuses.

@@ -338,7 +338,7 @@ class _Parser:
             return _Node("text", lambda row: literal, token.column, literal=literal)
         if token.kind in ("name", "quoted"):
             return self._name(token)
-        _fail(f"a number, a text or a name is missing before {self._shown()}", token.column)
+        _fail(f"a number, a string or a name is missing before {self._shown()}", token.column)
 
     def _name(self, token: _Token) -> _Node:
         name = token.text.strip("`")

@@ -299,7 +299,7 @@ def _moves(attribute: Attribute, gap: int, count: int) -> NDArray[np.int64]:
 #: Python integers of any size.
 BigIntegers = NDArray[np.object_]
 
-#: In bits, for the largest table on the way: a gigabyte.
+#: In bits, for the largest intermediate table: a gigabyte.
 _MOST_MEMORY = 1 << 33
 
 

@@ -38,7 +38,7 @@ class StudyPolicy:
             expect(self.filter, Filter, "a filter, such as BayesianFilter(epsilon=1)")
             _check_filter_document(self.filter)
         with at("study"):
-            expect(self.study, str, "a text")
+            expect(self.study, str, "a string")
             if len(self.study) > _LONGEST:
                 raise InvalidInput(f"has more than {_LONGEST} characters")
         if not _NONCE.fullmatch(self.nonce):

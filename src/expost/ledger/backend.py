@@ -52,7 +52,7 @@ class Backend(Protocol):
 
     @abstractmethod
     def claim(self) -> None:
-        """Become the only writer: an earlier one cannot commit any more."""
+        """Become the only writer: an earlier one can no longer commit."""
 
     @abstractmethod
     def commit(self, commit: Commit) -> None:
@@ -110,7 +110,7 @@ class Backend(Protocol):
 
 
 class SqlBackend(Backend):
-    """What all SQL databases read by equal statements."""
+    """Reads that are equal statements in all SQL databases."""
 
     #: Stands for a value in a statement.
     placeholder: ClassVar[str]

@@ -94,7 +94,7 @@ _GLANCE = 16
 
 _STAGES = (_GLANCE, 128)
 
-#: Of the work that is left, for all terms together; the rest is for groups, if they help.
+#: The share of the remaining work for all terms together; the rest is for groups, if they help.
 _MOST_AT_ONCE = 0.8
 
 _ANYTHING = Enclosure(0.0, math.inf)

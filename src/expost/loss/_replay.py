@@ -200,7 +200,7 @@ def replay_with_effort(
             first_refused = index if accepted is False else None
             respected = respected and accepted is True
         odometer = odometer.add_position(exchange.query, exchange.position)
-    # The loss shares its nodes with nobody, and leaves some of the work.
+    # The loss has its own nodes, and leaves some of the work.
     odometer = odometer.with_effort(bounded.with_share(_LOSS_SHARE))
     loss = odometer.tightest_loss
     if filter_ is not None and odometer.searched:
@@ -214,7 +214,7 @@ def replay_with_effort(
         # Accepted exchanges end within the budget, even if the searches for a report stop early.
         loss, peak = filter_.capped(loss), filter_.capped(peak)
     peak = Enclosure(max(peak.lower, loss.lower), peak.upper)
-    # A loss above the budget on the way broke it, even where no single decision is known.
+    # A loss above the budget at any point broke it, even where no single decision is known.
     above = filter_.pure and peak.lower > filter_.budget.enclosure.upper
     verdict = False if first_refused is not None or above else respected or None
     return Replay(verdict, first_refused, loss, peak, filter_, odometer, peak_exchange)

@@ -46,7 +46,7 @@ class AttributesState(FiniteState):
         self._tables: dict[Scope, Floats] = {}
         self._scopes: dict[int, _QueryScope] = {}
         changes = [kind.change for kind in domain.kinds]
-        # Where changes are limited by distance it matters which steps somebody was asked about.
+        # Where changes are limited by distance it matters which steps a subject was asked about.
         self._by_scope_set = any(
             change is not None and change.max_step is not None for change in changes
         )

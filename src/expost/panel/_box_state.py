@@ -76,7 +76,7 @@ class BoxState(State):
         return lower, np.maximum(lower, np.minimum(upper, spent))
 
     def peaks(self, selection: Selection) -> tuple[Floats, Floats]:
-        """Bounds of the largest realized losses on the way: one search for each tally."""
+        """Bounds of the largest realized losses along the way: one search for each tally."""
         assert self.log.counted is None, "a tally has no order"
         lower, upper = np.zeros((2, self.count))
         tallies = np.zeros(self.count, dtype=np.intp)

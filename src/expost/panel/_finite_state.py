@@ -50,7 +50,7 @@ class FiniteState(State):
     def __init__(self, domain: Domain, registry: QueryRegistry, count: int) -> None:
         super().__init__(domain, registry, count)
         self._spread: Floats | None = np.zeros(count)
-        #: The largest that ``spread`` was on the way.
+        #: The largest ``spread`` along the way.
         self.peak = np.zeros(count)
         #: Whether the responses of a subject rule some value out; then its loss is infinite.
         self.impossible = np.zeros(count, dtype=np.bool_)
@@ -113,7 +113,7 @@ class FiniteState(State):
         return self._capped(self.spread[selection.subscript], selection)
 
     def peaks(self, selection: Selection) -> tuple[Floats, Floats]:
-        """Bounds of the largest realized losses on the way."""
+        """Bounds of the largest realized losses along the way."""
         assert self.log.counted is None, "a tally has no order"
         return self._capped(self.peak[selection.subscript], selection)
 

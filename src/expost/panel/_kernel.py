@@ -140,7 +140,7 @@ class Kernel:
         positions: NDArray[Any],
         subject_indices: Indices | None = None,
     ) -> None:
-        """Add what some subjects answered, by the positions of responses; everybody once.
+        """Add what some subjects answered, by the positions of responses; each subject once.
 
         Nothing is decided here: what was seen counts.
         """

@@ -246,7 +246,7 @@ class _RoundIndex:
         return cls(len(rounds), subject_indices[order], round_indices[order])
 
     def rounds_of(self, indices: Indices) -> list[int]:
-        """The numbers of the rounds that list one of these, or are about everybody."""
+        """The numbers of the rounds that list one of these, or are about all subjects."""
         sought = np.append(indices, _ALL_SUBJECTS).astype(np.uint32)
         first = np.searchsorted(self.indices, sought, side="left")
         last = np.searchsorted(self.indices, sought, side="right")

@@ -36,18 +36,18 @@ __all__ = ["Panel"]
 class Panel:
     """Many subjects on one domain, each with a budget of its own under one filter.
 
-    The verbs are those of a :class:`Session`: :meth:`decide` says who would answer, :meth:`ask`
-    draws and records the responses of those who do, and :meth:`record` takes in what devices drew
-    and sent. All of them take a query for everybody, or a column of query ids. Decisions and losses
-    are those of a session for each subject, computed in arrays.
+    The verbs are those of a :class:`Session`: :meth:`decide` returns who would answer, :meth:`ask`
+    draws and records the responses of those who do, and :meth:`record` records what devices drew
+    and sent. All of them take one query for all subjects, or a column of query ids. Decisions and
+    losses are those of a session for each subject, computed in arrays.
 
-    A panel keeps no values. :meth:`ask` takes them each time, and nothing but the draw of a
+    A panel stores no values. :meth:`ask` takes them each time, and nothing but the draw of a
     response looks at them.
 
     Args:
         domain: The values that every subject may have.
         filter: The privacy filter of each subject.
-        subjects: Their names: texts or integers.
+        subjects: Their names: strings or integers.
         queries: Queries by their ids; others are identified by their content ids.
         source: The source of randomness, by default that of the operating system; a seeded one is
             for simulations.
@@ -136,7 +136,7 @@ class Panel:
 
     @property
     def suspended(self) -> NDArray[np.bool_]:
-        """Which subjects answered something that the filter refuses: they are no longer asked."""
+        """Which subjects answered a query that the filter refuses; they are no longer asked."""
         return self._suspended.copy()
 
     def decide(self, query: Any, subjects: Any = None) -> Decisions:
@@ -159,14 +159,14 @@ class Panel:
         )
 
     def ask(self, query: Any, values: Any, subjects: Any = None) -> Replies:
-        """Answer a query with its noise for everybody whose filter accepts it.
+        """Ask a query and record the responses of all subjects whose filter accepts it.
 
         ``values`` has the value of every subject that is asked, in the same order: a column, for
-        vectors or records also a frame. Where attributes change it has all of their values so far:
-        a list for each subject, from the first step on, of which the limits of the domain make
-        what is answered for.
+        vectors or records also a frame. Where attributes change, it has a list for each subject
+        with all values so far, from the first step on; values beyond the limits of the domain are
+        frozen first.
 
-        All of it is recorded before anything is returned. A refusal spends nothing.
+        All responses are recorded before anything is returned. A refusal spends nothing.
         """
         secret = Secret(values)
         del values  # so that no traceback that prints local variables can show it
@@ -216,9 +216,9 @@ class Panel:
         same state share a query, and the panel knows it from then on. If the loss of a subject has
         reached the cap, the id is None, which asks nothing.
 
-        ``cap`` is one for everybody or a column of them. A question with more than two answers
-        needs ``seeds``: one for everybody, or a column. Another question for each subject takes a
-        call for each question, with ``subjects``.
+        ``cap`` is one number for all subjects, or a column. A question with more than two answers
+        needs ``seeds``: one for all subjects, or a column. To ask subjects different questions,
+        call it once for each question, with ``subjects``.
 
         >>> import expost as xp
         >>> source = xp.sampling.InsecureSource(1)

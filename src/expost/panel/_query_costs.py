@@ -68,7 +68,7 @@ class Charge:
 
 
 class Spent:
-    """The sums of some subjects, in steps of a grid, and what is beside it."""
+    """The sums of some subjects, in steps of a grid, and those that are not on it."""
 
     def __init__(self, count: int, grid: Grid) -> None:
         self._grid = grid
@@ -82,7 +82,7 @@ class Spent:
         return np.array([self._grid.steps(amount) for amount in rationals], dtype=np.int64)
 
     def load(self, steps: Ints) -> None:
-        """Charge everybody so many steps of the grid."""
+        """Charge every subject so many steps of the grid."""
         self._refine()
         self._steps += steps
 

@@ -1,6 +1,6 @@
 """Saturating queries for many subjects: each is made once for all who are in the same state.
 
-A state is the likelihood of what somebody answered, up to a factor. Different transcripts lead to
+A state is the likelihood of a subject's answers, up to a factor. Different transcripts lead to
 the same one: after a saturating answer it is a set of values and a cap.
 """
 
@@ -34,7 +34,7 @@ T = TypeVar("T", bound=Hashable)
 class SaturatingRequest:
     """The questions to ask some subjects, and the caps where their losses are to end."""
 
-    #: One for everybody, or one for each public order of the answers.
+    #: One for all subjects, or one for each public order of the answers.
     questions: Sequence[AnswerPartition]
     #: For each subject, the index of its question.
     question_of: Indices

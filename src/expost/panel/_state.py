@@ -119,7 +119,7 @@ class State(ABC):
         return indices[first], index_of
 
     def fold(self, compiled: CompiledQuery, positions: NDArray[Any], selection: Selection) -> None:
-        """Add the responses of some subjects, by their positions; everybody is there once."""
+        """Add the responses of some subjects, by their positions; each subject appears once."""
         codes = compiled.codes(positions)
         self._absorb(compiled, codes, selection)
         self.exchanges[selection.subscript] += 1
@@ -184,7 +184,7 @@ class State(ABC):
 
     @abstractmethod
     def peaks(self, selection: Selection) -> tuple[Floats, Floats]:
-        """Bounds of the largest realized losses on the way. A tally has no order, and no peak."""
+        """Bounds of the peaks: the largest realized losses. A tally has no order, and no peak."""
 
     @abstractmethod
     def _absorb(self, compiled: CompiledQuery, codes: Indices, selection: Selection) -> None:

@@ -1,4 +1,4 @@
-"""Proofs of upper bounds on realized losses, for anybody to check.
+"""Proofs of upper bounds on realized losses, for anyone to check.
 
 ``verify.py`` is the checker; it stands alone and trusts nothing that is done here.
 """

@@ -3,7 +3,7 @@
     python verify.py TRANSCRIPT.json PROOF.json
 
 This file is a program of its own. It needs Python 3.11 or later and nothing else, and shares no
-code with the solver whose work it checks. It works out every likelihood from the queries. Over
+code with the solver whose work it checks. It computes every likelihood from the queries. Over
 finite domains and attributes that is all it needs. Over a box it takes from the proof how to cut
 the domain into parts, and which multipliers and tangents to use in each. Whatever those are, the
 bound that they give is valid. The proof holds if that is as stated.

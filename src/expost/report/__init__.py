@@ -1,4 +1,4 @@
-"""What happened, in words, tables, figures and pages."""
+"""Results in words, tables, figures and pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What to ask, where answers do not determine an estimate."""
+"""Advice: queries to ask where answers do not determine an estimate."""
 
 from __future__ import annotations
 

@@ -293,7 +293,7 @@ class Chart:
     y: Axis
     marks: Sequence[Mark]
     height: int = 260
-    """Of the plot, in pixels."""
+    """The height of the plot, in pixels."""
     names_above: bool = False
     """Whether the label of a row is above its bar, which leaves the bar the full width."""
 

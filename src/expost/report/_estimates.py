@@ -85,7 +85,7 @@ _MISSING_RESPONSES = (
 # Of so few, resampling shows little; coverage was measured from 100 on (docs/how-to/estimates.md).
 _FEWEST_SUBJECTS = 30
 
-# Points that are tried beside those of a support.
+# Points that are tried in addition to those of a support.
 _MOST_FRESH = 500
 
 

@@ -30,7 +30,7 @@ _NOT_COVERED = (
     "Answers that are not in this file, such as those in a second file about the same subject.",
     "Other data about the subject, and the answers of other subjects.",
     "A value that changed between responses without being declared as changing.",
-    "A device that does not draw its responses as its queries say.",
+    "A device that does not draw its responses with the probabilities of its queries.",
 )
 # A longer list is for programs, and slow to show.
 _MOST = 1_000

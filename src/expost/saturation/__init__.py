@@ -1,4 +1,4 @@
-"""What to ask next, and in which steps to spend a budget.
+"""Saturating queries, and schedules of steps in which to spend a budget.
 
 :func:`saturating` makes the best next query given what a subject has answered: whatever the
 response, the realized loss ends at a cap. The caps of several questions follow a schedule.

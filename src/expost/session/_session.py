@@ -71,8 +71,8 @@ class Session:
     """Holds a subject's value and answers queries about it as long as the filter accepts.
 
     Only the draw of a response reads the value. Decisions, losses and refusals are functions of the
-    transcript: they tell nothing new to those who have it, and no more than the budget allows to
-    others. ``repr`` and errors never show the value. Several threads may ask at once; they are
+    transcript: they reveal nothing new to those who have it, and no more than the budget allows
+    to others. ``repr`` and errors never show the value. Several threads may ask at once; they are
     answered one after the other. A forked process has to start a session of its own.
 
     Args:
@@ -200,11 +200,11 @@ class Session:
         raise BudgetExceeded(decision)
 
     def next(self, changes: Mapping[str, Any] | None = None, /, **named: Any) -> None:
-        """Go on to the next step, with the new values of the attributes that changed.
+        """Advance to the next step, with the new values of the attributes that changed.
 
-        All others stay as they are. Call it at every step, whether or not anything changed: a
-        device that did so only after a change would tell. A value that changed more often or
-        farther than its attribute allows is answered for as the limit allows, and nothing shows.
+        All others stay as they are. Call it at every step, whether or not anything changed: calls
+        only after a change would reveal the change. If a value changed more often or farther than
+        its attribute allows, the session answers within the limits, and no output reveals that.
 
         >>> import expost as xp
         >>> person = xp.Attributes(region=["north", "south"], smokes=xp.changing(["no", "yes"]))
@@ -266,7 +266,7 @@ class Session:
     def loss(self) -> Enclosure:
         """The realized loss now, in nats, whichever filter decides.
 
-        It bounds what anybody who sees all responses has learned. For those who saw only the first
+        It bounds what anyone who sees all responses has learned. For those who saw only the first
         ones, the bound is the largest loss at any point, ``odometer.peak``.
         """
         loss = self._filter.realized(self._odometer)
@@ -339,7 +339,7 @@ def interact(analyst: Analyst, session: Session) -> Transcript:
     """Let an adaptive analyst ask until it halts (paper, Algorithm 1).
 
     A refused query changes nothing, and the analyst may try another one. Asking it again before
-    anything else was answered ends the interaction, for it would be refused for ever.
+    anything else was answered ends the interaction, because it would be refused again.
 
     >>> import expost as xp
     >>> query = xp.randomized_response(epsilon=1)

@@ -51,8 +51,8 @@ class FixedEpsilon:
     def description(self) -> str:
         repeats = "once" if self.rounds == 1 else f"in up to {self.rounds} rounds"
         return (
-            f"Ask everybody every question {repeats}, each time at {self._part} of the budget, and "
-            "let the Bayesian filter of each subject decide."
+            f"Ask all subjects every question {repeats}, each time at {self._part} of the budget, "
+            "and let the Bayesian filter of each subject decide."
         )
 
     @property

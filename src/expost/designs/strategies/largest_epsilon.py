@@ -39,8 +39,8 @@ class LargestEpsilon:
     @property
     def description(self) -> str:
         return (
-            "Ask everybody every question at the largest epsilon that the Bayesian filter accepts "
-            f"while {equal_steps(self.total)} are released."
+            "Ask all subjects every question at the largest epsilon that the Bayesian filter "
+            f"accepts while {equal_steps(self.total)} are released."
         )
 
     def reason_against(self, model: StudyModel, epsilon: Fraction) -> str | None:

@@ -20,7 +20,7 @@ __all__ = ["OpenSplit"]
 class OpenSplit:
     """Each subject answers every question at a share of the budget, until nothing is left.
 
-    ``share`` is None if each question takes a third of what is left.
+    ``share`` is None if each question takes a third of what remains.
     """
 
     share: Fraction | None
@@ -36,9 +36,9 @@ class OpenSplit:
     @property
     def description(self) -> str:
         if self.share is None:
-            return "Ask everybody every question as it comes, with a third of what is left."
+            return "Ask all subjects every question as it comes, with a third of the remainder."
         return (
-            f"Ask everybody every question as it comes, each with {self.share} of the budget: "
+            f"Ask all subjects every question as it comes, each with {self.share} of the budget: "
             f"there can be {int(1 / self.share)}."
         )
 

@@ -35,8 +35,8 @@ __all__ = ["SaturatingCaps"]
 class SaturatingCaps:
     """Ask saturating queries about sampled questions, in their order.
 
-    ``sampled`` is None if nobody knows how many there will be: each then spends a third of what is
-    left. Otherwise the caps are equal steps up to the budget.
+    ``sampled`` is None if their number is unknown: each then spends a third of what remains.
+    Otherwise the caps are equal steps up to the budget.
     """
 
     sampled: int | None
@@ -59,8 +59,8 @@ class SaturatingCaps:
     def description(self) -> str:
         if self.sampled is None:
             return (
-                "Ask everybody every question as it comes, with a saturating query whose cap "
-                "spends a third of what is left of the budget."
+                "Ask all subjects every question as it comes, with a saturating query whose cap "
+                "spends a third of the remaining budget."
             )
         return (
             f"Ask each subject {questions_text(self.sampled, self.total)} with saturating queries, "
@@ -75,7 +75,7 @@ class SaturatingCaps:
         if len(model.questions) == 1:
             return "with one question they are randomized response"
         if len(model.support) == 2:
-            return "on two values randomized response tells as much"
+            return "on two values, randomized response reveals as much"
         return reason_against_simulation(model)
 
     def outcomes(self, model: StudyModel, epsilon: Fraction, simulation: Simulation) -> Outcomes:

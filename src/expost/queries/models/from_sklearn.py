@@ -51,7 +51,8 @@ def from_sklearn(
     ``region_north`` if the domain has a coordinate ``region`` with a category ``north``.
 
     A model that was fitted on a frame is matched with the domain by name. One that was fitted on
-    an array goes by position in a plain box, and elsewhere needs the names of its ``features``.
+    an array takes coordinates by position in a box without names. Otherwise give the names of its
+    ``features``.
 
     On :class:`Attributes` the features are attributes of numbers, and the query is asked about
     these: ``from_sklearn(model, person, 1).about("age", "visits")``.

@@ -230,7 +230,7 @@ def gaussian(
         grid: The distance between neighboring responses.
         sigma: The standard deviation of the noise before rounding.
         epsilon: The privacy parameter, exact: ``"0.1"`` is 1/10.
-        delta: The delta that goes with epsilon.
+        delta: The δ of an (ε, δ) guarantee.
 
     Raises:
         InvalidInput: Both sigma and epsilon are given, or neither, or epsilon without delta.

@@ -39,7 +39,7 @@ Ends = tuple[int | float, int | float]
 Doubles = TypeVar("Doubles", float, NDArray[np.float64])
 
 UNIT = Fraction(1, 2**53)
-# Below this no sum of products can overflow on the way, rounding included.
+# Below this no sum of products can overflow, intermediate rounding included.
 _LARGEST = 2**1023
 _LARGE = 2.0**1022
 # UNIT and the smallest double, and a bound on what a million subnormal products lose.
