@@ -179,3 +179,26 @@ def test_of_two_values_the_value_is_asked_for_once_if_nobody_knows_what_will_com
     assert result.recommended.name == "full-value report, randomized response"
     best = min(prediction.error for prediction in result.predictions)
     assert result.recommended.error == pytest.approx(best, rel=0.02)
+
+
+def test_mechanisms_are_named_where_each_goal_has_one_query() -> None:
+    person = xp.Attributes(age=["a", "b", "c", "d"], smokes=["no", "yes"], hours=range(21))
+    goals = ['smokes == "yes"', {"distribution": "age"}, {"mean": "hours"}]
+    assert xp.design(person, subjects=2000, epsilon=2, goals=goals, repetitions=8).mechanisms == (
+        "perturbation at epsilon 2",
+        "randomized_response at epsilon 2",
+        "perturbation at epsilon 2",
+    )
+    two = ["value < 20", {"distribution": "value"}]
+    sampled = xp.design(
+        xp.FiniteSet(range(40)), subjects=9000, epsilon="1/2", goals=two, repetitions=8
+    )
+    assert sampled.mechanisms is not None
+    assert sampled.mechanisms[1] == "hadamard_response of order 64 at epsilon 0.5"
+    assert sampled.tree()["mechanisms"] == sampled.mechanisms
+
+
+def test_mechanisms_are_not_named_where_queries_depend_on_answers(small: Design) -> None:
+    assert small.recommended is not None
+    assert small.recommended.strategy.family != "one sampled question"
+    assert small.mechanisms is None

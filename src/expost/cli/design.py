@@ -109,4 +109,5 @@ def _describe_design(design: Design) -> Iterator[str | tuple[str, ...]]:
     if best is not None:
         goals = zip(design.study.goals, best.accuracy.standard_errors, strict=True)
         for index, (goal, error) in enumerate(goals):
-            yield "" if index else "goals", f"{goal.name}: standard error {error_text(error)}"
+            by = "" if design.mechanisms is None else f", by {design.mechanisms[index]}"
+            yield "" if index else "goals", f"{goal.name}: standard error {error_text(error)}{by}"

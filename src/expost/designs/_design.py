@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from expost.cards import View
 from expost.designs._accuracy import Accuracy, Outcomes, predict_accuracy
 from expost.designs.strategies import (
+    BasicComposition,
     DeclaredPlan,
     Simulation,
     Strategy,
@@ -26,6 +28,7 @@ from expost.files.reading import read_integer
 from expost.files.tables import ResultTable
 from expost.filters._large_budgets import warn_if_large
 from expost.numbers import Nats
+from expost.queries import Query
 
 __all__ = ["CurvePoint", "Design", "Prediction", "design", "design_study"]
 
@@ -152,6 +155,17 @@ class Design(ResultTable):
         usable = (p for p in self.predictions if p.is_usable and p.strategy.family in families)
         return next(usable, None)
 
+    @cached_property
+    def mechanisms(self) -> tuple[str, ...] | None:
+        """The mechanism and the epsilon with which the recommended design asks for each goal.
+
+        None if it does not ask one query for each goal.
+        """
+        best = self.recommended
+        if best is None or not isinstance(best.strategy, BasicComposition):
+            return None
+        return tuple(map(_mechanism, best.strategy.queries(self.study.model, self.study.epsilon)))
+
     def columns(self) -> dict[str, Any]:
         """Return the columns of a table; ``to_polars`` and ``to_pandas`` make frames of them."""
         rows = self.predictions
@@ -180,6 +194,7 @@ class Design(ResultTable):
             "delta": float(self.study.delta),
             "arrival": self.study.arrival.value,
             "goals": [goal.name for goal in self.study.goals],
+            "mechanisms": self.mechanisms,
             "strategies": [prediction.tree() for prediction in self.predictions],
             "left_out": dict(self.left_out),
             "by_budget": [
@@ -344,6 +359,18 @@ class _Trial:
         method = outcomes.method if accuracy.groups else "asymptotic"
         answers, answering = outcomes.answers, outcomes.answering
         return Prediction(strategy, possible, accuracy, method, answers, answering)
+
+
+_SIZES = ("size", "order")
+
+
+def _mechanism(query: Query) -> str:
+    """Name the mechanism of a query, with its size or order and its epsilon."""
+    size = "".join(
+        f" of {name} {query.tree()[name]:.0f}" for name in _SIZES if name in query.tree()
+    )
+    assert query.epsilon is not None
+    return f"{query.kind}{size} at epsilon {float(query.epsilon):.4g}"
 
 
 def _refined(trials: Sequence[tuple[_Trial, Prediction]]) -> list[Prediction]:

@@ -57,9 +57,13 @@ class StudyQuestion(ABC):
     def query(self, epsilon: Fraction) -> Query:
         """Return a query with two responses, or one for each group, to be asked repeatedly."""
 
+    def best_query(self, support: ModelSupport, epsilon: Fraction) -> Query:
+        """Return the most accurate single query at this epsilon."""
+        return self.query(epsilon)
+
     def best_table(self, support: ModelSupport, epsilon: Fraction) -> Floats:
         """Compute Pr(response | value) of the most accurate single query at this epsilon."""
-        return response_table(support, self.query(epsilon))
+        return response_table(support, self.best_query(support, epsilon))
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,15 +85,11 @@ class ScoreQuestion(StudyQuestion):
         assert query is not None
         return query
 
-    def best_table(self, support: ModelSupport, epsilon: Fraction) -> Floats:
+    def best_query(self, support: ModelSupport, epsilon: Fraction) -> Query:
         """Choose one bit, or the piecewise mechanism if its variance is smaller."""
-        query = self.query(epsilon)
-        one_bit, piecewise = response_table(support, query), _piecewise(query)
-        if piecewise is None:
-            return one_bit
-        table = response_table(support, piecewise)
-        one_bit_variance = _mean_variance(query, one_bit, support)
-        return table if _mean_variance(piecewise, table, support) < one_bit_variance else one_bit
+        one_bit = self.query(epsilon)
+        queries = [query for query in (one_bit, _piecewise(one_bit)) if query is not None]
+        return min(queries, key=lambda query: _mean_variance(query, support))
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,14 +99,20 @@ class GroupQuestion(StudyQuestion):
     def query(self, epsilon: Fraction) -> Query:
         return _response_of_groups(epsilon, tuple(self.answers.tolist()))
 
+    def best_query(self, support: ModelSupport, epsilon: Fraction) -> Query:
+        """Return the best query about the number of the group."""
+        return self._best_report(support, epsilon).query
+
     def best_table(self, support: ModelSupport, epsilon: Fraction) -> Floats:
+        return self._best_report(support, epsilon).table[:, self.answers]
+
+    def _best_report(self, support: ModelSupport, epsilon: Fraction) -> Report:
         count = int(self.answers.max()) + 1
         weights = np.bincount(self.answers, support.weights).astype(np.float64)
         reports = (Report.of(mechanism, count, epsilon) for mechanism in Mechanism)
         listed = [report for report in reports if report.is_listed]
         # The least sum of the variances of unbiased frequencies.
-        best = min(listed, key=lambda report: report.sum_of_variances(weights))
-        return best.table[:, self.answers]
+        return min(listed, key=lambda report: report.sum_of_variances(weights))
 
 
 def response_table(support: ModelSupport, query: Query) -> Floats:
@@ -131,8 +137,9 @@ def _piecewise(query: Query) -> Query | None:
     return replace(base, window=base.usual_window)
 
 
-def _mean_variance(query: Query, table: Floats, support: ModelSupport) -> float:
+def _mean_variance(query: Query, support: ModelSupport) -> float:
     """Compute the mean variance of the unbiased estimate from one response."""
+    table = response_table(support, query)
     meaning, responses = query.meaning(support.domain), query.on(support.domain).responses
     estimates = np.array([float(meaning.estimate(response)) for response in responses])
     return float((estimates**2 @ table - (estimates @ table) ** 2) @ support.weights)

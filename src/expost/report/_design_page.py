@@ -229,13 +229,19 @@ def _list_goals(design: Design) -> str:
         return paragraph("No study design determines all of them.")
     goals = zip(design.study.goals, best.accuracy.standard_errors, strict=True)
     rows = []
-    for goal, error in goals:
+    for index, (goal, error) in enumerate(goals):
         is_mean = goal.kind == "mean"
         factor, unit = (1, "units of the score") if is_mean else (100, "percentage points")
         within = f"± {error_text(1.96 * factor * error)}"
-        rows.append((f"{goal.name}, in {unit}", error_text(factor * error), within))
+        by = [] if design.mechanisms is None else [design.mechanisms[index]]
+        rows.append((f"{goal.name}, in {unit}", *by, error_text(factor * error), within))
     return table(
-        ["goal", "standard error", "95 % of the time within"],
+        [
+            "goal",
+            *(["by"] if design.mechanisms else []),
+            "standard error",
+            "95 % of the time within",
+        ],
         rows,
         caption=f"With the recommended design: {best.name}.",
     )

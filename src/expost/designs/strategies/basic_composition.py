@@ -11,6 +11,7 @@ from expost.designs._goals import GroupQuestion
 from expost.designs.strategies._fixed_plan import fixed_plan, reason_against_plan
 from expost.designs.strategies._strategy import Simulation, questions_text
 from expost.designs.study import Arrival, StudyModel
+from expost.queries import Query
 
 __all__ = ["BasicComposition"]
 
@@ -60,6 +61,11 @@ class BasicComposition:
         if self.total == 1 and is_report and model.cell_count == len(model.support):
             return "it is the full-value report"
         return reason_against_plan(model, self.sampled)
+
+    def queries(self, model: StudyModel, epsilon: Fraction) -> tuple[Query, ...]:
+        """Return the query for each question; one about a distribution asks for the group."""
+        part = epsilon / self.sampled
+        return tuple(question.best_query(model.support, part) for question in model.questions)
 
     def outcomes(self, model: StudyModel, epsilon: Fraction, simulation: Simulation) -> Outcomes:
         epsilons = [epsilon / self.sampled] * self.total
