@@ -360,7 +360,7 @@ def test_the_page_names_nobody_unless_asked_to(do: Do, place: str) -> None:
     do("ask", place, "--query", "smokes", "--key", "week 1", "--values", "values.csv")
     printed = do("report", place, "-o", "page.html", "--date", "2026-11-17")
     page = checked(Path("page.html").read_text("utf-8"))
-    assert page.facts["content id"] == printed["root"]
+    assert page.facts["root"] == printed["root"]
     assert page.facts["date"] == "2026-11-17"
     text = page.all("body")[0].text
     assert "The study Smoking" in text

@@ -10,7 +10,7 @@ __all__ = ["Element", "checked", "parsed"]
 
 _VOID = {"meta", "br", "hr", "img", "input", "link"}
 _ALWAYS = ("file", "date", "budget")
-_DIGESTS = ("content id", "files digest")
+_DIGESTS = ("content id", "files digest", "root")
 
 
 @dataclass

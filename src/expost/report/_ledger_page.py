@@ -41,9 +41,9 @@ _POLICY_ID = (
     "SHA-256 of the study's name, domain and filter, fixed before the first answer. "
     "expost ledger status LEDGER prints it."
 )
-_CONTENT_ID = (
+_ROOT = (
     "The root of the hash chain: SHA-256 of everything recorded up to the last commit. "
-    "expost ledger report LEDGER -o PAGE --json prints it as root."
+    "expost ledger report LEDGER -o PAGE --json prints it."
 )
 
 
@@ -95,7 +95,7 @@ def ledger_page(
         date=date,
         ids=[
             ("policy id", study.policy_id, _POLICY_ID),
-            ("content id", study.root, _CONTENT_ID),
+            ("root", study.root, _ROOT),
         ],
         budget=budget_text(study.filter),
         facts=_list_facts(study),
