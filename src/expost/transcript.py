@@ -225,7 +225,7 @@ class Transcript:
         existing = Transcript.from_json(document) if document else self
         if not self.continues(existing):
             raise InvalidInput(
-                f"holds a transcript, with {format_count(len(existing), 'exchange')}, that this "
+                f"has a transcript with {format_count(len(existing), 'exchange')}, which this "
                 f"one, with {len(self):,}, does not continue; overwrite=True replaces it"
             )
 

@@ -223,8 +223,8 @@ def test_subjects_whom_too_much_was_tied_together_for_are_refused_in_one_line() 
         "response": [[0, 0] for _ in range(5)],
     }
     reason = (
-        "the questions connect a0, a1 and a2, which have 8,000,000 combinations; "
-        "at most 1,048,576 are supported"
+        "got queries that connect a0, a1 and a2, with 8,000,000 combinations; "
+        "expected at most 1,048,576"
     )
     with pytest.raises(xp.InvalidInput, match=f"^{reason}$"):
         xp.realized_losses(xp.Answers(wide, questions, table))

@@ -72,8 +72,8 @@ def test_one_of_several_attributes_or_some_together_are_named(run: Run, study: A
     code, out, err = run(*arguments)
     assert (code, out) == (2, "")
     assert err == (
-        "expost: --about: name one attribute of smokes, region, or several of them "
-        "together, as in smokes,region\n"
+        "expost: --about: expected one attribute of smokes, region, or several "
+        "together, such as smokes,region\n"
     )
 
 

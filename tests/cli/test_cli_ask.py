@@ -295,7 +295,7 @@ def test_hard_links_are_refused_in_one_line(run: Run, files: Files) -> None:
     (files.directory / "link.json").hardlink_to(files.transcript)
     code, out, err = run(*files.arguments)
     assert (code, out) == (2, "")
-    assert err.startswith(f"expost: {files.transcript}: has 2 names (hard links), each of which")
+    assert err.startswith(f"expost: {files.transcript}: has 2 names (hard links), and each would")
     assert err.count("\n") == 1
     assert files.recorded == []
 

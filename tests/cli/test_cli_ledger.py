@@ -621,7 +621,7 @@ def test_values_that_change_are_lists_of_one_length(run: Run, do: Do, wrong: str
     do("create", "study.db", "--domain", "domain.json", "--budget", "2")
     do("register", "study.db", "--kind", "simulated", "--subject", "a")
     said = refused(run, "ask", "study.db", "--query", "query.json", "--values", "values.jsonl")
-    assert said.startswith("values.jsonl: row 1: attributes that change have a list of values each")
+    assert said.startswith("values.jsonl: row 1: expected a list for each attribute that changes")
     assert "yes" not in said
 
 

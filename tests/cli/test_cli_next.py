@@ -118,7 +118,7 @@ def test_what_cannot_be_asked_is_one_line(run: Run, files: Files) -> None:
     )
     code, out, err = run(*files.ask(1)[:-2])
     assert (code, out) == (2, "")
-    assert err.startswith("expost: attributes change; --secret must name a history")
+    assert err.startswith("expost: the domain has attributes that change; pass a history")
     missing = files.directory / "missing"
     code, out, err = run(*files.ask(1)[:-1], missing)
     assert (code, out) == (2, "")
@@ -132,7 +132,7 @@ def test_what_next_did_not_make_is_not_written_to(run: Run, files: Files) -> Non
     copy = first.read_bytes()
     code, out, err = run(*files.next[:-1], first, "--changes", files.changes)
     assert (code, out) == (2, "")
-    assert err.startswith("expost: --secret: a history is a file of its own, whose name ends in .j")
+    assert err.startswith("expost: --secret: expected a history, a file whose name ends in .jsonl")
     assert first.read_bytes() == copy
 
 
@@ -156,7 +156,7 @@ def test_a_history_behind_its_transcript_is_refused_and_not_begun_again(
     before = files.history.read_bytes()
     assert run(*files.arguments)[0] == run(*files.ask(2))[0] == 0
     files.history.write_bytes(before)
-    behind = "the history is behind its transcript: it ends at step {}, but step 2 was asked about"
+    behind = "its transcript: it ends at step {}, but a query was about step 2. Use the latest"
     for arguments in (files.arguments, files.ask(1)):
         code, out, err = run(*arguments)
         assert (code, out) == (2, "")

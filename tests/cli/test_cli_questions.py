@@ -67,7 +67,7 @@ def test_a_table_with_semicolons_is_known(run: Run, file: Path) -> None:
     code, _, err = run("estimate", data, "--queries", file.with_name("queries.json"))
     assert code == 2
     assert err.endswith("semicolons? Commas are needed, and points in numbers: 1.5\n")
-    with pytest.raises(xp.InvalidInput, match=r"^queries: give the file of queries too; only a"):
+    with pytest.raises(xp.InvalidInput, match=r"^queries: expected a file of queries; only a"):
         xp.load_answers(data)
 
 

@@ -510,8 +510,8 @@ ERRORS = [
     ),
     (
         "next changing.json --secret history.json",
-        "--secret: a history is a file of its own, whose name ends in .jsonl; the first "
-        "record and what changes go with --changes",
+        "--secret: expected a history, a file whose name ends in .jsonl; pass the first "
+        "record, and later the changes, with --changes",
     ),
     ("estimate answers.csv", "answers.csv: a table requires --queries QUERIES"),
     (
@@ -534,11 +534,13 @@ ERRORS = [
     ("estimate answers.csv --queries queries.json --mean amount", "query: no subject answered it"),
     (
         "estimate answers.csv --queries queries.json --likelihood",
-        "give --mean NAME (and --likelihood), --share STATEMENT, --frequencies or none of them",
+        "expected at most one of --mean NAME (with --likelihood or without), --share STATEMENT "
+        "and --frequencies",
     ),
     (
         "estimate answers.csv --queries queries.json --mean smokes --frequencies",
-        "give --mean NAME (and --likelihood), --share STATEMENT, --frequencies or none of them",
+        "expected at most one of --mean NAME (with --likelihood or without), --share STATEMENT "
+        "and --frequencies",
     ),
     (
         "estimate answers.csv --queries queries.json --planned --incomplete",
@@ -567,7 +569,7 @@ ERRORS = [
     ),
     (
         "estimate answers.csv --queries queries.json --by sex",
-        "--covariates FILE requires --by or --weight, and they require it",
+        "--covariates requires --by or --weight, and these require --covariates",
     ),
     (
         "estimate answers.csv --queries queries.json --covariates people.csv --by age",
@@ -607,8 +609,8 @@ ERRORS = [
     ),
     (
         "estimate box_answers.csv --queries box_queries.json --share 'age >= 1'",
-        "--share: the domain is a box, whose values cannot be listed; --mean ID estimates the "
-        "mean of a score, --about NAME the shares of a coordinate with categories",
+        "--share: got a box, whose values cannot be listed; expected a finite domain. Use "
+        "--mean ID for the mean of a score, or --about NAME for the shares of categories",
     ),
     (
         "estimate record.csv --queries record_queries.json --share 'size > 3'",
@@ -642,7 +644,7 @@ ERRORS = [
     ),
     (
         "estimate record.csv --queries record_queries.json",
-        "--about: name one attribute of smokes, region, or several of them together, as in "
+        "--about: expected one attribute of smokes, region, or several together, such as "
         "smokes,region",
     ),
     (

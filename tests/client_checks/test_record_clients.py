@@ -92,7 +92,7 @@ def test_a_client_whose_answers_depend_on_another_attribute_is_refuted() -> None
         (
             xp.unary_encoding(epsilon=1).about("big"),
             {"big": [1], "region": ["n"]},
-            "unary_encoding has too many responses to look at other attributes; leave out region",
+            "unary_encoding has too many responses to check other attributes; leave out region",
         ),
         (
             RESPONSE.about("city"),

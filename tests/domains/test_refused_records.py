@@ -169,16 +169,16 @@ def test_too_much_that_questions_tie_together_is_one_line(run: Run, tmp_path: Pa
         transcript = transcript.add(query.about(*names), (1, 1))
     transcript.save(path)
     reason = (
-        "the questions connect a0, a1 and a2, which have 8,000,000 combinations; at most "
-        "1,048,576 are supported"
+        "got queries that connect a0, a1 and a2, with 8,000,000 combinations; expected at most "
+        "1,048,576"
     )
     assert run("loss", path) == (2, "", f"expost: {reason}\n")
     followed = xp.Attributes(a=xp.changing(xp.integers(1, 400), times=9), b=xp.integers(1, 200))
     chained = xp.Transcript(followed).add(query.about("a", "b", at=1), (1, 1))
     xp.Transcript.save(chained, path, overwrite=True)
     reason = (
-        "the questions connect a and b, which have 800,000 combinations with their changes; at "
-        "most 100,000 are supported"
+        "got queries that connect a and b, with 800,000 combinations of values and changes; "
+        "expected at most 100,000"
     )
     assert run("loss", path) == (2, "", f"expost: {reason}\n")
 

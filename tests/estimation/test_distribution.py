@@ -323,7 +323,7 @@ ESTIMATE = xp.estimation.estimate_distribution([(RANDOMIZED, 1)], domain=DOMAIN)
                 [(xp.linear([1], epsilon=1), -1)],
                 domain=xp.Box([(-1, 1)]),
             ),
-            "domain: must be a finite set",
+            "domain: got a box, whose values cannot be listed",
         ),
         (lambda: ESTIMATE.mean([1, 2]), "scores: needs 3, one per value, not 2"),
         (lambda: ESTIMATE.mean([1, 2, "x"]), "scores[2]: must be a number"),
@@ -341,7 +341,7 @@ def test_bad_input_gets_one_clear_line(call: Any, reason: str) -> None:
 
 def test_too_many_values_are_refused_by_a_line() -> None:
     pairs = [(xp.randomized_response(epsilon=1), 3)] * 10
-    with pytest.raises(xp.InvalidInput, match="domain: has 1,501 values; at most 1,500"):
+    with pytest.raises(xp.InvalidInput, match="domain: got 1,501 values; expected at most 1,500"):
         xp.estimation.estimate_distribution(pairs, domain=xp.FiniteSet(range(1501)))
 
 

@@ -164,7 +164,7 @@ def test_what_cannot_be_estimated_is_one_line() -> None:
     table = {"subject": [1] * 4, "query": list("abcd"), "response": [0] * 4}
     answers = xp.Answers(wide, queries, table)
     for about, step, message in [
-        ("a", None, "domain: a, b, c and d were asked about and have more than 1,500 combinations"),
+        ("a", None, "domain: got more than 1,500 combinations of a, b, c and d; expected at most"),
         ("x", None, "about: unknown attribute 'x'"),
         ("a", 3, "at: a does not change"),
         ([], None, "about: must name at least one"),
@@ -179,5 +179,7 @@ def test_what_cannot_be_estimated_is_one_line() -> None:
     long = xp.Attributes(app=xp.changing(range(10), times=3))
     subjects = {str(week): COIN.about("app", at=week) for week in range(1, 8)}
     rows = {"subject": [1] * 7, "query": list(subjects), "response": [0] * 7}
-    with pytest.raises(xp.InvalidInput, match="app has more than 1,500 histories over the 7 steps"):
+    with pytest.raises(
+        xp.InvalidInput, match="got more than 1,500 histories of app over the 7 steps"
+    ):
         estimate_distribution(xp.Answers(long, subjects, rows), about="app", at=2)

@@ -207,11 +207,11 @@ def test_bad_attempts_are_one_line() -> None:
         ({**good, "subject": ["ann", "ann"]}, "attempts: subject 'bob' answered but has no row"),
         (
             {**good, "outcome": ["answered", "hidden"]},
-            "attempts: the answered queries of subject 'bob' differ from those of its responses",
+            "attempts: got answered queries of subject 'bob' that differ from those of its",
         ),
         (
             {**both, "outcome": ["refused", "hidden", "answered", "answered"]},
-            "attempts: the declared filter does not accept and refuse in this order",
+            "attempts: got outcomes that the declared filter cannot give",
         ),
         ({"subject": ["ann"], "query": ["q"]}, "attempts: column 'outcome' is missing"),
     ]:

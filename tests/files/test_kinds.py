@@ -86,7 +86,7 @@ def test_an_earlier_transcript_does_not_bring_a_budget_back(tmp_path: Path) -> N
         with pytest.raises(xp.InvalidInput) as error:
             other.save(path)
         assert str(error.value) == (
-            f"{path}: holds a transcript, with 2 exchanges, that this one, with {len(other)}, "
+            f"{path}: has a transcript with 2 exchanges, which this one, with {len(other)}, "
             "does not continue; overwrite=True replaces it"
         )
         assert path.read_bytes() == kept

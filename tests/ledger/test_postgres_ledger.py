@@ -919,7 +919,7 @@ def test_a_user_without_a_writable_home_is_asked_for_a_checkpoint_folder(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("XDG_STATE_HOME")
-    advice = r"checkpoint: .*set XDG_STATE_HOME to a writable folder, or name a checkpoint file"
+    advice = r"checkpoint: .*set XDG_STATE_HOME to a writable folder, or pass a checkpoint file"
     monkeypatch.setenv("HOME", os.devnull)
     with pytest.raises(InvalidInput, match=advice):
         checkpoint_path("postgresql://host/study")

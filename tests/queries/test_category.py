@@ -136,10 +136,13 @@ def test_sessions_ask_and_files_keep_it() -> None:
 RANDOMIZED = xp.randomized_response(epsilon=1)
 REFUSED: list[tuple[Query, str]] = [
     (RANDOMIZED.about("age"), "about: age has no categories; ask about numbers with linear"),
-    (RANDOMIZED.about("region", "sex"), "about: on a box a question is about one coordinate, "),
+    (RANDOMIZED.about("region", "sex"), "about: on a box, ask about one coordinate by its name"),
     (RANDOMIZED.about("region", at=3), "at: the coordinates of a box do not change; "),
     (RANDOMIZED.about("size"), "about: unknown coordinate 'size'; known: age, region, sex"),
-    (xp.channel([["1", "0"], *[["1/2", "1/2"]] * 3]).about("region"), "on a box every response "),
+    (
+        xp.channel([["1", "0"], *[["1/2", "1/2"]] * 3]).about("region"),
+        "got a response that only some categories can give",
+    ),
 ]
 
 

@@ -124,7 +124,7 @@ GUARDS = [
 def test_a_family_that_names_less_than_its_weights_have_is_refused(guard: Filter) -> None:
     subject_record = xp.Odometer(xp.Transcript(DOMAIN))
     # log(3/1) is 1.0986…, and log(2/1) is 0.69…
-    with pytest.raises(xp.InvalidInput, match=r"epsilon: .* names 1, but .* up to 1\.09861;"):
+    with pytest.raises(xp.InvalidInput, match=r"epsilon: got 1, but .* up to 1\.09861\. "):
         guard.decide(subject_record, FromColumns([3, 1, 2], [1, 3, 2]))
     assert guard.decide(subject_record, FromColumns([2, 1, 1], [1, 2, 2])).accepted
 
@@ -148,8 +148,8 @@ def test_the_epsilon_of_a_family_is_compared_exactly() -> None:
         ([[2**62, 0, 1], [2**62, 1, 1]], f"add up to 1 for one value and to {2**63}"),
         ([[0, 0, 0], [0, 0, 0]], "add up to 0 for one value"),
         ([[3, -1, 2], [1, 5, 2]], "a weight is negative"),
-        ([[3, 2], [2, 3]], "of 2 responses on 3 values needs a column"),
-        ([], "of 0 responses on 3 values needs a column"),
+        ([[3, 2], [2, 3]], "expected 2 columns of weights"),
+        ([], "expected 0 columns of weights"),
     ],
 )
 def test_columns_are_the_weights_of_a_likelihood(columns: list[list[int]], reason: str) -> None:
@@ -167,7 +167,9 @@ def test_a_family_on_a_box_that_names_less_than_it_has_is_refused() -> None:
     square = xp.Box([(-1, 1), (-1, 1)])
     query = xp.linear([1, 1], range=(-2, 2), epsilon="0.5")
     louder = Louder(**{f.name: getattr(query, f.name) for f in fields(query)})
-    with pytest.raises(xp.InvalidInput, match=r"louder names 0\.5, but .* up to 1\.5"):
+    with pytest.raises(
+        xp.InvalidInput, match=r"got 0\.5, but the weights of louder have .* up to 1\.5"
+    ):
         louder.on(square)
 
 
@@ -177,8 +179,8 @@ def test_a_family_that_names_an_epsilon_may_not_have_a_weight_of_zero(scale: int
     with pytest.raises(xp.InvalidInput) as error:
         xp.realized_loss(xp.Transcript(DOMAIN).add(never, 1))
     assert str(error.value) == (
-        f"epsilon: {never.kind} names 1, but some value never gives a response that another value "
-        "can give, so the loss is infinite; make every weight positive, or name no epsilon"
+        f"epsilon: got 1, but {never.kind} has a response that only some values can give, so its "
+        "loss is infinite. Make every weight positive, or leave out epsilon"
     )
 
 

@@ -426,7 +426,7 @@ def test_the_order_of_the_sets_is_that_of_the_seed() -> None:
         ([7], {"cap": 2}, r"question\[0\]: is not a value of the domain"),
         (7, {"cap": 2}, "question: must be a statement, a name, or a collection of values"),
         (np.array(7), {"cap": 2}, "question: must be a statement, a name, or a collection"),
-        ("value", {"cap": 2}, "question: has more than two answers: give a seed"),
+        ("value", {"cap": 2}, "question: got 4 possible answers without a seed"),
         ("value", {"cap": 2, "seed": "xy"}, "seed: must be 1 to 64 bytes in hexadecimal digits"),
         ("valeu > 1", {"cap": 2}, "question column 1: unknown name"),
     ],

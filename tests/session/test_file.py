@@ -134,7 +134,9 @@ def test_no_answer_makes_a_file_that_takes_too_long_to_read_for_its_length(
         known = known.add(query, 1)
     path.write_text(known.to_json() + " " * 2**21)
     subject = xp.FileSession(path, 1)
-    with pytest.raises(xp.InvalidInput, match="queries take 6 steps to set up; at most 5 are"):
+    with pytest.raises(
+        xp.InvalidInput, match="queries that take 6 steps to set up; expected at most 5"
+    ):
         subject.ask(asked[2])
     assert xp.load_transcript(path) == subject.transcript == known
     subject.ask(xp.perturbation([0, 1], epsilon="0.1"))  # as one that was asked before

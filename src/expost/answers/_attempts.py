@@ -71,8 +71,8 @@ def _partial_view(
 ) -> tuple[Attempt, ...]:
     if [key for outcome, key in attempts if outcome == ANSWERED] != [key for key, _ in answered]:
         raise InvalidInput(
-            f"the answered queries of subject {subject!r} differ from those of its responses, or "
-            "their order does"
+            f"got answered queries of subject {subject!r} that differ from those of its "
+            "responses; expected the same queries in the same order"
         )
     responses = iter(answered)
     return tuple(

@@ -284,7 +284,7 @@ def load_answers(
     with at("queries"):
         if queries is None:
             raise InvalidInput(
-                "give the file of queries too; only a folder of transcripts has its own"
+                "expected a file of queries; only a folder of transcripts needs none"
             )
         expect(queries, (str, os.PathLike), "the name of a file of queries")
     domain, by_id = read_file(queries, queries_from_json)

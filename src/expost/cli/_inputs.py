@@ -241,7 +241,7 @@ def _find_names(
         return queries_about[key].names
     if len(attributes) > 1:
         raise InvalidInput(
-            f"name one attribute of {choices}, or several of them together, as in "
+            f"expected one attribute of {choices}, or several together, such as "
             f"{','.join(attributes[:2])}",
             "--about",
         )

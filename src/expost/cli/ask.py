@@ -66,7 +66,8 @@ def _open_secret(file: Path | None, domain: Domain, line: Line) -> Any:
         return read_value(file)
     if file is None:
         raise InvalidInput(
-            "attributes change; --secret must name a history, which expost next creates"
+            "the domain has attributes that change; pass a history, made by expost next, with "
+            "--secret"
         )
     check_name(file, "secret")
     return open_history(file, line)

@@ -136,7 +136,8 @@ def command(
     # Three of the options choose the estimate; without them it is the distribution of the values.
     if sum((mean is not None, share is not None, frequencies)) > 1 or (likelihood and mean is None):
         raise InvalidInput(
-            "give --mean NAME (and --likelihood), --share STATEMENT, --frequencies or none of them"
+            "expected at most one of --mean NAME (with --likelihood or without), --share STATEMENT "
+            "and --frequencies"
         )
     if support is not None and not likelihood:
         raise InvalidInput("requires --mean ID --likelihood on a box", "--support")
@@ -145,7 +146,7 @@ def command(
     if share is not None:
         _refuse_about("the statement of --share", about, step)
     if (covariates is None) != (by is None and weight is None):
-        raise InvalidInput("--covariates FILE requires --by or --weight, and they require it")
+        raise InvalidInput("--covariates requires --by or --weight, and these require --covariates")
     check_estimates_file(out, data, queries, covariates, plain=plain)
     with progress_line() as line:
         study = read_answers(data, queries, line)

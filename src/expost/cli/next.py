@@ -39,8 +39,8 @@ def command(file: Path, secret: Path, changes: Path | None) -> Result:
     check_name(secret, "secret", may_create=True)
     if secret.suffix != ".jsonl":  # a line would be added to what is perhaps no history
         raise InvalidInput(
-            "a history is a file of its own, whose name ends in .jsonl; the first record and what "
-            "changes go with --changes",
+            "expected a history, a file whose name ends in .jsonl; pass the first record, and "
+            "later the changes, with --changes",
             "--secret",
         )
     transcript = load_transcript(file)

@@ -61,8 +61,8 @@ def _events_of_responses(likelihood: Likelihood[Any], reports: Reports) -> Itera
     responses = likelihood.responses
     if len(responses) * len(reports) > _MOST_CELLS:
         raise InvalidInput(
-            f"{len(reports):,} inputs and {len(responses):,} responses are too many to compare; "
-            f"their product can be at most {_MOST_CELLS:,}"
+            f"got {len(reports):,} inputs and {len(responses):,} responses, too many to compare; "
+            f"expected a product of at most {_MOST_CELLS:,}"
         )
     inputs = tuple(range(len(reports)))
     trials = tuple(counts.total() for counts in reports.values())
@@ -120,8 +120,8 @@ def _events_of_bits(
     cells = len(values) * (size + 2 * len(values))
     if cells > _MOST_CELLS:
         raise InvalidInput(
-            f"{len(values):,} inputs and {size:,} bits are too many to compare; "
-            f"there can be at most {_MOST_CELLS:,} comparisons"
+            f"got {len(values):,} inputs and {size:,} bits, which take {cells:,} comparisons; "
+            f"expected at most {_MOST_CELLS:,}"
         )
     ones = np.zeros((len(values), size), dtype=np.int64)
     ones_with_own_bit = np.zeros_like(ones)

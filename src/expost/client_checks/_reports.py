@@ -39,8 +39,8 @@ def inputs(query: Query, domain: Domain, table: Any) -> Domain:
     other_names = join_names(part.about[len(query.names) :])
     if other_names and isinstance(responses, LazyResponses) and responses.size > _MOST:
         raise InvalidInput(
-            f"{query.kind} has too many responses to look at other attributes; leave "
-            f"out {other_names}"
+            f"{query.kind} has too many responses to check other attributes; leave out "
+            f"{other_names}"
         )
     return part
 

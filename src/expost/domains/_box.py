@@ -187,8 +187,8 @@ class Box:
         """Return the values that a query about a coordinate with categories sees."""
         if self.names is None or len(about) > 1:
             raise InvalidInput(
-                "on a box a question is about one coordinate, by its name; Attributes are asked "
-                "about several"
+                "on a box, ask about one coordinate by its name, or use Attributes to ask about "
+                "several together"
             )
         (name,) = about
         if name not in self.names:

@@ -69,7 +69,8 @@ def _response_logs(answers: Answers, support: MixtureSupport, patterns: int) -> 
     row_count = max(patterns, len(answers.responses))
     if row_count * len(support) > _LARGEST_LIKELIHOOD_TABLE:
         raise InvalidInput(
-            f"{row_count:,} kinds of responses for {len(support):,} values are too many"
+            f"got {row_count:,} kinds of responses for {len(support):,} values, too many for a "
+            "likelihood"
         )
     likelihoods = {
         key: support.likelihoods(answers.queries[key])
@@ -82,7 +83,7 @@ def check_values(size: int) -> None:
     """Refuse more values than can be estimated together."""
     if size > MOST_VALUES:
         raise InvalidInput(
-            f"has {size:,} values; at most {MOST_VALUES:,} can be estimated together",
+            f"got {size:,} values; expected at most {MOST_VALUES:,}",
             "domain",
         )
 
@@ -99,8 +100,8 @@ def merge_equal_columns(logs: Floats, patterns: int) -> tuple[Floats, Indices]:
     )
     if patterns * (len(columns) + 20) ** 2 > _MOST_STEP_PRODUCTS:
         raise InvalidInput(
-            f"{patterns:,} kinds of responses for {len(columns):,} values are too many to "
-            "estimate by likelihood; estimate fewer values, or frequencies"
+            f"got {patterns:,} kinds of responses for {len(columns):,} values, too many for a "
+            "likelihood. Estimate fewer values, or frequencies"
         )
     return logs[:, np.unique(groups, return_index=True)[1]], groups
 

@@ -116,14 +116,14 @@ class _HiddenResponses:
                 order_counts[_canonical((*hidden, (attempt.query, position)))] += orders
         if not order_counts:
             raise InvalidInput(
-                "the declared filter does not accept and refuse in this order, whatever "
-                "the hidden responses were",
+                "got outcomes that the declared filter cannot give, whatever the hidden responses "
+                "were",
                 "attempts",
             )
         if len(order_counts) > _MOST_TALLIES:
             raise InvalidInput(
-                f"more than {_MOST_TALLIES:,} tallies of hidden responses are possible, which is "
-                "too many to sum over",
+                "got too many possible tallies of hidden responses; expected at most "
+                f"{_MOST_TALLIES:,}",
                 "attempts",
             )
         visible = state.visible
@@ -155,7 +155,8 @@ class _HiddenResponses:
         count = len(self.answers.queries[query].on(self.answers.domain).responses)
         if count > _MOST_RESPONSES:
             raise InvalidInput(
-                f"{query!r} has {count:,} responses, which is too many where they are hidden",
+                f"got {query!r} with {count:,} responses; expected at most {_MOST_RESPONSES:,} if "
+                "they are hidden",
                 "attempts",
             )
         return count

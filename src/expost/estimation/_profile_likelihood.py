@@ -119,9 +119,8 @@ def _check_work(shape: tuple[int, ...], interval_count: int) -> None:
     step_products = patterns * (values + 20) ** 2 + 2 * values**3
     if interval_count * _STEPS_PER_END * step_products > _MOST_PRODUCTS:
         raise InvalidInput(
-            f"{patterns:,} kinds of responses for {values:,} values are too many for intervals of "
-            f"{interval_count:,} numbers unless a number is given: of repetitions, or scores for "
-            "one mean"
+            f"got {patterns:,} kinds of responses for {values:,} values, too many for intervals "
+            f"of {interval_count:,} numbers. Pass repetitions, or the scores of one mean"
         )
 
 

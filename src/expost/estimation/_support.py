@@ -178,9 +178,9 @@ def record_support(domain: Attributes, variables: Iterable[Variable]) -> RecordS
             if size > MOST_VALUES:
                 names = _variables_text(domain, chain.from_iterable(by_name.values()))
                 raise InvalidInput(
-                    f"{names} were asked about and have more than {MOST_VALUES:,} combinations, "
-                    "too many to estimate together; if the choice of questions did not depend on "
-                    "responses, call answers.about(…, planned=True) first",
+                    f"got more than {MOST_VALUES:,} combinations of {names}; expected at most "
+                    f"{MOST_VALUES:,}. If the choice of questions did not depend on responses, "
+                    "call answers.about(…, planned=True) first",
                     "domain",
                 )
             positions = {v: np.repeat(earlier, len(rows)) for v, earlier in positions.items()}
@@ -201,8 +201,8 @@ def _values_or_histories(
     for rows in allowed_histories(attribute, steps):
         if len(rows) > MOST_VALUES:
             raise InvalidInput(
-                f"{name} has more than {MOST_VALUES:,} histories over the {len(steps)} steps that "
-                "were asked about, too many to estimate together",
+                f"got more than {MOST_VALUES:,} histories of {name} over the {len(steps)} steps "
+                f"of the queries; expected at most {MOST_VALUES:,}",
                 "domain",
             )
     return [([(name, step) for step in steps], rows)]
@@ -378,8 +378,8 @@ def _box_estimand(domain: Box, names: tuple[str, ...] | None, support: Any) -> E
         raise InvalidInput("call answers.about(…) with a coordinate that has categories", "about")
     if support is None:
         raise InvalidInput(
-            "must be a finite set: the values of a box cannot be listed; or give a support, "
-            "points of which the distribution is to be a mixture",
+            "got a box, whose values cannot be listed; expected a finite domain. Or pass a "
+            "support: points that represent the values",
             "domain",
         )
     with at("support"):

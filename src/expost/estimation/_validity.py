@@ -151,7 +151,8 @@ def required_filter(answers: Any) -> Filter:
     assert isinstance(answers, Answers)
     if isinstance(answers.domain, Part):
         raise InvalidInput(
-            "a filter decides by the whole record: pass about=…, not answers.about(…)",
+            "got a part of the answers, but a filter decides by the whole record; pass about=… "
+            "instead of answers.about(…)",
             "attempts",
         )
     if answers.filter is None:
@@ -206,7 +207,7 @@ def finite_domain(answers: Answers) -> FiniteSet:
             message = f"the domain has attributes; call answers.about(…) with some of {names}"
             raise InvalidInput(message, "domain")
         case Box():
-            message = "must be a finite set: the values of a box cannot be listed"
+            message = "must be a finite set; the values of a box cannot be listed"
             raise InvalidInput(message, "domain")
         case _:
             assert_never(domain)

@@ -167,8 +167,8 @@ def lock_file(target: Path, waiting: Callable[[], None] | None = None) -> Iterat
         links = os.fstat(file.fileno()).st_nlink
         if links > 1:
             raise InvalidInput(
-                f"has {links} names (hard links), each of which would get a budget of its own; "
-                "remove all but one"
+                f"has {links} names (hard links), and each would get its own budget; remove all "
+                "but one"
             )
         yield file
 

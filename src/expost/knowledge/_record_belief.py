@@ -222,8 +222,8 @@ def _check_change(domain: Attributes, name: str, *, alone: bool) -> None:
         return
     if change.limited:
         raise InvalidInput(
-            f"the changes of {name} are limited, and all histories that the limit allows are "
-            "equally likely; it takes no table"
+            f"got a table for {name}, whose changes are limited; leave it out. All histories that "
+            "the limit allows are equally likely"
         )
     if not alone:
         raise InvalidInput(f"{name} changes, and a joint table is for attributes that do not")

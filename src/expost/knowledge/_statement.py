@@ -77,7 +77,9 @@ class Statement:
         Of attributes both have to be about the same ones; a text joins others with ``and``.
         """
         if (self.domain, self.variables) != (other.domain, other.variables):
-            raise InvalidInput("the statements are not about the same; join their texts with and")
+            raise InvalidInput(
+                "the statements differ in domain or attributes; join their texts with and"
+            )
         pairs = zip(self.probabilities, other.probabilities, strict=True)
         return self._with([p * q for p, q in pairs])
 

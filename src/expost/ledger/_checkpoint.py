@@ -158,7 +158,8 @@ class CheckpointFile(CheckpointStore):
             raise LedgerBroken(f"the checkpoint {self.path} was replaced or removed; open it again")
         if opened.st_nlink != 1:
             raise LedgerBroken(
-                f"the checkpoint {self.path} has {opened.st_nlink} names (hard links)"
+                f"the checkpoint {self.path} has {opened.st_nlink} names (hard links); remove all "
+                "but one"
             )
 
     def ticket_key(self) -> bytes | None:

@@ -157,13 +157,13 @@ class CommitEngine:
             expected = f"{commit_number:,}" if behind else f"more than {commit_number:,}"
             raise LedgerBehind(
                 f"the database is an older copy: {tip.commit_number:,} of {expected} commits. "
-                "Restore the newer one, or run expost ledger recover: every device then confirms "
-                "its subject"
+                "Restore the newer one, or run expost ledger recover, after which every device "
+                "confirms its subject"
             )
         if self.root_at(commit_number) != root:
             raise LedgerBehind(
-                f"the database is a fork: commit {commit_number:,} is not the one in its "
-                "checkpoint. Restore the right one, or run expost ledger recover"
+                f"the database is a fork: its commit {commit_number:,} differs from the one in "
+                "the checkpoint. Restore the right database, or run expost ledger recover"
             )
 
     def root_at(self, commit_number: int) -> bytes | None:

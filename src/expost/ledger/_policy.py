@@ -81,6 +81,6 @@ def _check_filter_document(filter_: Filter) -> None:
         readable = None
     if readable != filter_:
         raise InvalidInput(
-            f"got {type(filter_).__name__}, which cannot be read from the document of a study; "
-            "expected a filter of expost with a rule of expost. Try BayesianFilter"
+            f"got {type(filter_).__name__}, which the policy of a study cannot contain; expected "
+            "a filter of expost with a rule of expost. Try BayesianFilter"
         )

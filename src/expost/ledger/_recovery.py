@@ -49,12 +49,12 @@ def recover(engine: CommitEngine, *, lost: bool, ticket_key: bytes) -> Recovery:
     if new_key and not lost:
         raise InvalidInput(
             f"the ticket key {store}.key is missing; restore it. Only if it is lost, run "
-            "recover --lost: devices then cannot restore what the database has forgotten"
+            "recover --lost: devices then cannot restore what the database has lost"
         )
     if not store.size() and not lost:
         raise InvalidInput(
             f"{store} is missing; name the file if it is elsewhere. Only if it is lost, run "
-            "recover --lost: a registration or suspension after the backup is then forgotten"
+            "recover --lost, which forgets registrations and suspensions after the backup"
         )
     with engine.lock:
         engine.claim(recovering=True)

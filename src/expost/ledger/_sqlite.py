@@ -314,8 +314,8 @@ def library() -> ModuleType:
     if tuple(int(part) for part in version.split(".")[:3]) < OLDEST_SQLITE:
         oldest = ".".join(map(str, OLDEST_SQLITE))
         raise InvalidInput(
-            f"SQLite {version} can lose commits (the WAL-reset bug); {oldest} or newer is needed: "
-            "pip install -U apsw"
+            f"got SQLite {version}, which can lose commits (the WAL-reset bug); expected {oldest} "
+            "or newer. Run pip install -U apsw"
         )
     return apsw
 
@@ -353,8 +353,8 @@ def _apply_settings(connection: apsw.Connection) -> None:
     mode = connection.pragma("journal_mode")
     if mode != "wal":
         raise InvalidInput(
-            f"its journal mode is {mode!r}, and a power failure could damage it; fix it with "
-            "PRAGMA journal_mode=wal in the sqlite3 shell"
+            f"got journal mode {mode!r}, with which a power failure could damage the ledger; "
+            "expected 'wal'. Run PRAGMA journal_mode=wal in the sqlite3 shell"
         )
     # Otherwise SQLite reads a column that a damaged schema does not have as a string.
     connection.config(library().SQLITE_DBCONFIG_DQS_DML, 0)

@@ -44,7 +44,7 @@ def checkpoint_path(url: str) -> Path:
     except (OSError, RuntimeError) as error:  # RuntimeError: the user has no home directory
         raise InvalidInput(
             f"its default folder cannot be created ({error}); set XDG_STATE_HOME to a writable "
-            "folder, or name a checkpoint file",
+            "folder, or pass a checkpoint file",
             "checkpoint",
         ) from None
     name = "".join(letter for letter in parts[1] if letter.isalnum() or letter in "-_")

@@ -317,9 +317,9 @@ def _check_followed(exchanges: int, steps: int, state: StepState) -> None:
     if exchanges * steps * (combinations + _STEP_OVERHEAD) > MOST_FOLLOWED:
         most = MOST_FOLLOWED // (combinations + _STEP_OVERHEAD)
         raise InvalidInput(
-            f"{exchanges:,} exchanges are about {steps:,} steps of {format_list(state.names)}, "
-            f"with {combinations:,} combinations each; exchanges times steps can be "
-            f"at most {most:,}"
+            f"got {exchanges:,} exchanges about {steps:,} steps of {format_list(state.names)}, "
+            f"with {combinations:,} combinations each; expected at most {most:,} exchanges times "
+            "steps"
         )
 
 

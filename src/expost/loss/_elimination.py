@@ -211,8 +211,8 @@ def _check(tied: set[Variable], combinations: int) -> None:
     if combinations > MOST_TIED:
         names = sorted({name for name, _ in tied})
         raise InvalidInput(
-            f"the questions connect {format_list(names)}, which have {combinations:,} "
-            f"combinations; at most {MOST_TIED:,} are supported"
+            f"got queries that connect {format_list(names)}, with {combinations:,} combinations; "
+            f"expected at most {MOST_TIED:,}"
         )
 
 

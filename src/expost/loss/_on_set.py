@@ -116,8 +116,8 @@ class ExactSums:
             count += len(differing)
             if count > _MOST_NOTED:
                 raise InvalidInput(
-                    f"{len(values):,} values are too close to tell apart in doubles, and too many "
-                    "for exact comparison after so many responses; use fewer values"
+                    f"got {len(values):,} values that doubles cannot distinguish, too many to "
+                    "compare exactly after so many responses. Use fewer values"
                 )
             _, representatives, code = np.unique(
                 classes[differing], return_index=True, return_inverse=True

@@ -169,8 +169,8 @@ class StepState:
         """Refuse a state that is too large."""
         if (size := math.prod(self.shape)) > MOST_STATES:
             raise InvalidInput(
-                f"the questions connect {format_list(self.names)}, which have {size:,} "
-                f"combinations with their changes; at most {MOST_STATES:,} are supported"
+                f"got queries that connect {format_list(self.names)}, with {size:,} combinations "
+                f"of values and changes; expected at most {MOST_STATES:,}"
             )
 
     def front(self, step: int) -> tuple[Variable, ...]:

@@ -245,8 +245,8 @@ class CategoryLikelihood(BoxLikelihood):
         self.responses = on_part.responses
         if on_part.epsilon.is_infinite:
             raise InvalidInput(
-                "on a box every response must be possible for every category; a FiniteSet or "
-                "Attributes have no such limit"
+                "got a response that only some categories can give; on a box, expected responses "
+                "that all can give. Try FiniteSet or Attributes"
             )
 
     def position(self, response: Any) -> int | None:

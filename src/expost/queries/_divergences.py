@@ -80,7 +80,7 @@ def _distinct(rows: Weights) -> Weights:
     distinct = dict.fromkeys(map(tuple, rows.tolist()))
     if len(distinct) ** 2 * rows.shape[1] > _MOST_COMPARISONS:
         raise InvalidInput(
-            f"{len(distinct)} values and {rows.shape[1]} responses are too many to compare all "
+            f"got {len(distinct)} values and {rows.shape[1]} responses, too many to compare all "
             "pairs of values for delta"
         )
     return np.array(list(distinct), dtype=object)

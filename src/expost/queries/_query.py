@@ -332,16 +332,15 @@ def check_epsilon(kind: str, epsilon: Fraction, likelihood: Likelihood[Any]) -> 
         return  # for a part of a record the likelihood on the part was checked
     if reached.lower == math.inf:
         raise InvalidInput(
-            f"{kind} names {decimal_text(epsilon)}, but some value never gives a response that "
-            "another value can give, so the loss is infinite; make every weight positive, or name "
-            "no epsilon",
+            f"got {decimal_text(epsilon)}, but {kind} has a response that only some values can "
+            "give, so its loss is infinite. Make every weight positive, or leave out epsilon",
             "epsilon",
         )
     if not respected:
         raise InvalidInput(
-            f"{kind} names {decimal_text(epsilon)}, but its weights here have a loss of up to "
-            f"{_shown(reached, epsilon)}; round them so that no two of a response differ by more "
-            "than a factor of e^epsilon",
+            f"got {decimal_text(epsilon)}, but the weights of {kind} have a loss of up to "
+            f"{_shown(reached, epsilon)}. Round them so that no two weights of one response differ "
+            "by more than a factor of e^epsilon",
             "epsilon",
         )
 

@@ -94,6 +94,6 @@ def work_limit(length: int) -> int:
 def work_error(query: Query, work: int, most: int) -> InvalidInput:
     """Return the error for the query that exceeds the limit."""
     return InvalidInput(
-        f"its {query.kind} queries take {work:,} steps to set up; at most {most:,} are accepted "
-        "for a file of this size, in which repeated queries count once"
+        f"got {query.kind} queries that take {work:,} steps to set up; expected at most "
+        f"{most:,} for a file of this size (repeated queries count once)"
     )

@@ -47,8 +47,8 @@ def share_of_statement(domain: Domain, text: str) -> Quantity:
     with at("--share", ": "):
         if isinstance(domain, Box):
             raise InvalidInput(
-                "the domain is a box, whose values cannot be listed; --mean ID estimates the mean "
-                "of a score, --about NAME the shares of a coordinate with categories"
+                "got a box, whose values cannot be listed; expected a finite domain. Use --mean ID "
+                "for the mean of a score, or --about NAME for the shares of categories"
             )
         assert isinstance(domain, FiniteSet | Attributes)
         statement = Statement(domain, text)

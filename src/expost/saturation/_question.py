@@ -101,8 +101,8 @@ def _numbered(values: Sequence[Any], seed: str | None) -> Indices:
     if len(ordered) > 2:
         if seed is None:
             raise InvalidInput(
-                "has more than two answers: give a seed for their public order, another one for "
-                'each subject, such as seed="4f1c"'
+                f"got {len(ordered)} possible answers without a seed; expected a seed for their "
+                'public order, a different one for each subject, such as seed="4f1c"'
             )
         key = read_seed(seed)
         texts = {value: canonical_bytes(value_tree(value)) for value in ordered}
@@ -121,7 +121,7 @@ def read_seed(seed: str) -> bytes:
 
 def _on_attributes(domain: Attributes, question: Any, seed: str | None) -> AnswerPartition:
     if not isinstance(question, str):
-        raise InvalidInput("about attributes must be a string, such as 'age >= 60', or a name")
+        raise InvalidInput("expected a string: a statement such as 'age >= 60', or an attribute")
     variable = _attribute(domain, question)
     if variable is not None:
         numbered = _numbered(domain[variable[0]].values.values, seed)

@@ -186,8 +186,8 @@ def _likelihoods_on_set(domain: FiniteSet, summands: Sequence[Summand]) -> Value
     listed = _list_likelihoods(domain, summands)
     if listed is None:
         raise InvalidInput(
-            f"the answers so far distinguish more than {_MOST_PATTERNS:,} classes of values, too "
-            "many for a saturating query"
+            f"got responses that distinguish more than {_MOST_PATTERNS:,} classes of values; a "
+            "saturating query supports at most that many"
         )
     return ValueLikelihoods((), summands, listed)
 

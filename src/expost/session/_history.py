@@ -78,8 +78,8 @@ class History(SecretValue):
         latest = max((exchange.query.step or 0 for exchange in transcript.exchanges), default=0)
         if latest > self.step:
             raise InvalidInput(
-                f"the history is behind its transcript: it ends at step {self.step}, but step "
-                f"{latest} was asked about already"
+                f"the history is behind its transcript: it ends at step {self.step}, but a query "
+                f"was about step {latest}. Use the latest copy of the history"
             )
 
     def _turn(self) -> AbstractContextManager[None]:

@@ -58,7 +58,9 @@ def _list_records(value: Any) -> list[Any]:
     except InvalidInput:
         records = []
     if not records:
-        raise InvalidInput("must be a list of records, one for each step so far, from the first on")
+        raise InvalidInput(
+            "must be a list of records, one for each step so far, starting with the first"
+        )
     return records
 
 

@@ -362,7 +362,7 @@ def test_files_keep_it() -> None:
         ({"grid": 7}, "grid: the end 120 of the range is not on the grid"),
         ({"range": (0, 100)}, "range: the score reaches 120 at age=100, share=1, 20 above"),
         ({"range": (5, 1)}, "range: must be two ends"),
-        ({"grid": "0.001"}, "grid: is too fine for this sigma, at least 4 times"),
+        ({"grid": "0.001"}, "grid: is too fine for this sigma; use at least 4 times as much"),
         ({"sigma": 0}, "sigma: must be greater than 0"),
         ({"sigma": -1}, "sigma: must be greater than 0"),
         ({"sigma": float("nan")}, "sigma: must be a finite number"),

@@ -129,7 +129,7 @@ def test_on_a_finite_set_it_is_exact() -> None:
         ({"grid": 7}, "grid: the end 120 of the range is not on the grid"),
         ({"range": (0, 100)}, "range: the score reaches 120 at age=100, share=1, 20 above"),
         ({"range": (5, 1)}, "range: must be two ends"),
-        ({"grid": "0.001"}, "grid: is too fine for this epsilon, at least 111 times"),
+        ({"grid": "0.001"}, "grid: is too fine for this epsilon; use at least 111 times as much"),
         ({"epsilon": 0}, "epsilon: must be greater than 0"),
     ],
 )

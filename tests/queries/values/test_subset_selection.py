@@ -125,5 +125,5 @@ def test_bad_sizes_are_refused_with_their_place(size: Any, message: str) -> None
 
 
 def test_more_values_than_can_be_drawn_for_are_refused() -> None:
-    with pytest.raises(xp.InvalidInput, match="of at most 10000"):
+    with pytest.raises(xp.InvalidInput, match="expected at most 10000"):
         xp.subset_selection(size=2, epsilon=1).on(xp.FiniteSet(range(10_001)))

@@ -83,7 +83,7 @@ def _records_by_step(row_index: int, row: Any, changing: Collection[str]) -> lis
                for cell in lists}  # fmt: skip
     if len(lengths) > 1 or 0 in lengths:
         raise InvalidInput(
-            "attributes that change have a list of values each, one for every step so far",
+            "expected a list for each attribute that changes, with a value for every step so far",
             f"row {row_index}",
         )
     return [
@@ -140,7 +140,7 @@ def _parse_cell(text: str) -> Any:
 
 
 def _refuse_cell(text: str) -> Any:
-    raise InvalidInput("attributes that change have a list of values: use JSON Lines (.jsonl)")
+    raise InvalidInput("attributes that change need a list of values; use JSON Lines (.jsonl)")
 
 
 VALUES_HELP = (

@@ -109,7 +109,8 @@ class Gaussian(OnGrid):
         if noise.reach > LARGEST_REACH:
             least = math.ceil(noise.reach / Fraction(LARGEST_REACH - 1))
             raise InvalidInput(
-                f"is too fine for this sigma, at least {format_integer(least)} times", "grid"
+                f"is too fine for this sigma; use at least {format_integer(least)} times as much",
+                "grid",
             )
         if max(-noise.low, noise.high) > LARGEST_INTEGER:
             raise InvalidInput("is too fine for responses up to 2^53", "grid")

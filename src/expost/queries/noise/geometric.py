@@ -76,8 +76,8 @@ class Geometric(QueryWithEpsilon):
         bits = reach * heavy.bit_length()
         if bits > _MOST_BITS:
             raise InvalidInput(
-                f"exact weights would have {bits:,} bits; at most {_MOST_BITS:,} are supported. "
-                "Use a narrower range, or an epsilon nearer to the sensitivity",
+                f"got exact weights of {bits:,} bits; expected at most {_MOST_BITS:,}. Use a "
+                "narrower range, or an epsilon nearer to the sensitivity",
                 "range",
             )
         return NoisyLikelihood(domain, values, ClampedNoise(low, high, reach, heavy, light))
@@ -87,16 +87,15 @@ class Geometric(QueryWithEpsilon):
         excess = largest - smallest - self.sensitivity
         if excess > 0:
             raise InvalidInput(
-                f"the values reach from {smallest} to {largest}, which is {excess} more than "
-                f"{self.sensitivity}",
+                f"got {self.sensitivity}; expected at least {largest - smallest}, the distance "
+                f"between the values {smallest} and {largest}",
                 "sensitivity",
             )
         low, high = self.range
         reach = max(high - smallest, largest - low)
         if reach > _MOST_STEPS:
             raise InvalidInput(
-                f"a value and an end are {reach} steps apart; exact weights are supported for at "
-                f"most {_MOST_STEPS}",
+                f"got an end that is {reach} steps from a value; expected at most {_MOST_STEPS}",
                 "range",
             )
         return reach

@@ -72,7 +72,8 @@ class Laplace(GridQuery):
         if reach > _MOST_STEPS:
             least = math.ceil((1 + _SCALES / self.epsilon) * self.cells / _MOST_STEPS)
             raise InvalidInput(
-                f"is too fine for this epsilon, at least {format_integer(least)} times", "grid"
+                f"is too fine for this epsilon; use at least {format_integer(least)} times as much",
+                "grid",
             )
         heavy, light = two_weights(self.epsilon, self.cells)
         last = self.first + self.cells

@@ -92,8 +92,8 @@ def _largest(
     """Return the largest weight of every column; refuse columns that are no likelihood."""
     if len(responses) != len(columns) or {len(column) for column in columns} != {len(domain)}:
         raise InvalidInput(
-            f"a likelihood of {len(responses)} responses on {len(domain)} values needs a column of "
-            "weights for each response, with a weight for each value"
+            f"expected {len(responses)} columns of weights, one for each response, with "
+            f"{len(domain)} weights each, one for each value"
         )
     if min(int(np.minimum.reduce(column)) for column in columns) < 0:
         raise InvalidInput("a weight is negative")
@@ -103,8 +103,8 @@ def _largest(
     least, most = int(np.minimum.reduce(totals)), int(np.maximum.reduce(totals))
     if not 0 < least == most:
         raise InvalidInput(
-            f"the weights of all responses add up to {least} for one value and to {most} for "
-            "another, and must have one total that is greater than 0"
+            f"got weights that add up to {least} for one value and to {most} for another; "
+            "expected the same total above 0 for every value"
         )
     return largest
 

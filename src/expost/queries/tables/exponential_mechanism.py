@@ -91,8 +91,9 @@ class ExponentialMechanism(QueryWithEpsilon):
         most = _MOST_EXPONENT * 2 * self.sensitivity
         if self.epsilon * levels.reach > most:
             raise InvalidInput(
-                f"must be at most {float(most / levels.reach):.6g}, where utilities reach over "
-                f"{float(levels.reach / self.sensitivity):.6g} sensitivities",
+                f"got {float(self.epsilon):.6g}; expected at most "
+                f"{float(most / levels.reach):.6g}, because the utilities of a value differ by up "
+                f"to {float(levels.reach / self.sensitivity):.6g} sensitivities",
                 "epsilon",
             )
         factor = self.epsilon / (2 * self.sensitivity)
@@ -198,7 +199,7 @@ def _read_utility(utility: Any, sensitivity: Fraction) -> Utility:
     count = sum(map(len, entries))
     if count > _MOST_UTILITIES or len(entries[0]) > _MOST_RESPONSES:
         raise InvalidInput(
-            f"has {len(entries[0]):,} responses and {count:,} utilities, and may have at most "
+            f"got {len(entries[0]):,} responses and {count:,} utilities; expected at most "
             f"{_MOST_RESPONSES:,} and {_MOST_UTILITIES:,}"
         )
     rows = [tuple(read_list(row, _utility, f"[{i}]")) for i, row in enumerate(entries)]
@@ -207,7 +208,8 @@ def _read_utility(utility: Any, sensitivity: Fraction) -> Utility:
             raise InvalidInput(f"has {len(row)} entries, the first row {len(rows[0])}", f"[{i}]")
         if max(row) - min(row) > _MOST_SPREAD * sensitivity:
             raise InvalidInput(
-                f"the utilities of a value reach over more than {_MOST_SPREAD} sensitivities",
+                f"got utilities that differ by more than {_MOST_SPREAD} sensitivities; expected "
+                "at most that many",
                 f"[{i}]",
             )
     for j, column in enumerate(zip(*rows, strict=True)):

@@ -72,8 +72,8 @@ class SubsetSelection(QueryWithEpsilon):
             raise InvalidInput(f"must be below the number of values, {len(domain)}", "size")
         if len(domain) > _MOST_VALUES:
             raise InvalidInput(
-                f"subsets of {len(domain)} values are too many: of at most {_MOST_VALUES}; "
-                "local_hashing has no such limit"
+                f"got {len(domain)} values; expected at most {_MOST_VALUES}. Try local_hashing, "
+                "which has no such limit"
             )
         return _SubsetLikelihood(domain, self.size, *two_weights(self.epsilon))
 

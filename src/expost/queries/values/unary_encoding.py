@@ -71,8 +71,8 @@ class UnaryEncoding(QueryWithEpsilon):
     def on_set(self, domain: FiniteSet) -> FiniteLikelihood:
         if len(domain) > _MOST_VALUES:
             raise InvalidInput(
-                f"a bit for each of {len(domain)} values is too many: at most {_MOST_VALUES}; "
-                "local_hashing has no such limit"
+                f"got {len(domain)} values; expected at most {_MOST_VALUES}. Try local_hashing, "
+                "which has no such limit"
             )
         if self.variant == "symmetric":
             # Two bits tell two values apart, so each has half of epsilon.
