@@ -23,7 +23,7 @@ ENFORCED = {
     "epsilon of a query": "queries.LARGEST_EPSILON",
     "epsilon of a budget": "numbers.LARGEST_BUDGET",
     "coordinates of a box, counting each category": "domains._box._MOST_COLUMNS",
-    "integers in a range that `--values` lists": "cli._parsing._MOST",
+    "integers in a range that `--values` lists": "cli._parsing._MOST_VALUES",
     "attributes of a record": "domains._attributes._MOST_ATTRIBUTES",
     "values of an attribute, and combinations that one query is about": "domains.MOST_COMBINATIONS",
     "combinations that queries tie together": "loss._elimination.MOST_TIED",

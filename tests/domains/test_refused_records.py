@@ -142,7 +142,8 @@ def test_in_the_file_of_a_query(
     [
         (
             {},
-            "about: the domain has attributes; call query.about(…) with some of region",
+            "about: the domain has attributes; call query.about(…) with some of region, smokes, "
+            "big",
         ),
         ({"at": 3}, "at: requires about"),
         ({"about": "region"}, "about: must be a list"),
