@@ -175,7 +175,9 @@ def test_without_noise_it_counts() -> None:
     estimate = xp.estimation.estimate_frequencies([(query, 0)] * 3 + [(query, 2)], domain=DOMAIN)
     assert estimate.frequency == pytest.approx([0.75, 0, 0.25])
     assert estimate.noise_error == pytest.approx(0, abs=1e-6)
-    assert estimate.standard_error == pytest.approx(np.sqrt(np.array([3, 0, 3]) / 16 / 4), abs=1e-6)
+    assert estimate.standard_error == pytest.approx(
+        np.sqrt(np.array([3 / 16, 4 / 25, 3 / 16]) / 4), abs=1e-6
+    )
     assert estimate.lower[1] == pytest.approx(0, abs=1e-9)
     assert estimate.upper[1] == pytest.approx(3.8415 / (4 + 3.8415), abs=1e-4)
 
@@ -254,7 +256,7 @@ def test_the_interval_is_wilsons_for_the_chance_of_being_spoken_for(query: Query
     positions = [y for y, speaks in enumerate(speaking) if speaks]
     p, q = (float(sum(chance(query, x, y) for y in positions)) for x in (0, 1))
     generator = np.random.default_rng(6)
-    for subjects in (1, 5, 80):
+    for subjects in (100, 180):
         responses_of_subject = generator.integers(0, len(likelihood.responses), subjects).tolist()
         pairs = [(query, likelihood.responses[y]) for y in responses_of_subject]
         estimate = xp.estimation.estimate_frequencies(pairs, domain=DOMAIN)
@@ -264,3 +266,32 @@ def test_the_interval_is_wilsons_for_the_chance_of_being_spoken_for(query: Query
         ends = [middle + sign * half * z / (1 + z**2 / subjects) for sign in (-1, 1)]
         expected = [min(1.0, max(0.0, (end - q) / (p - q))) for end in ends]
         assert [estimate.lower[0], estimate.upper[0]] == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("subjects", [1, 4, 20])
+@pytest.mark.parametrize("epsilon", [1, 8])
+def test_intervals_of_few_subjects_cover_whatever_the_share_is(subjects: int, epsilon: int) -> None:
+    query, domain = xp.randomized_response(epsilon=epsilon), xp.FiniteSet(["no", "yes"])
+    ends = []
+    for count in range(subjects + 1):
+        pairs = [(query, "yes")] * count + [(query, "no")] * (subjects - count)
+        found = xp.estimation.estimate_frequencies(pairs, domain=domain)
+        ends.append((found.lower[1], found.upper[1]))
+    true_rate = math.exp(epsilon) / (1 + math.exp(epsilon))
+    for share in np.linspace(0, 1, 97):
+        rate = share * true_rate + (1 - share) * (1 - true_rate)
+        covered = sum(
+            math.comb(subjects, count) * rate**count * (1 - rate) ** (subjects - count)
+            for count, (lower, upper) in enumerate(ends)
+            if lower <= share <= upper
+        )
+        assert covered >= 0.95 - 1e-9
+
+
+def test_a_share_that_no_response_contradicts_has_an_error() -> None:
+    query, domain = xp.randomized_response(epsilon=8), xp.FiniteSet(["no", "yes"])
+    errors = [
+        xp.estimation.estimate_frequencies([(query, "yes")] * n, domain=domain).standard_error[1]
+        for n in (1, 5, 50)
+    ]
+    assert 0.5 <= errors[0] < 0.51 and errors[0] > errors[1] > errors[2]

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,6 +76,8 @@ def likelihood_ratio_intervals(
     quantile = t_quantile(confidence, max(1, int(observations.counts.sum()) - 1))
     region = LikelihoodRegion.around(mixture, quantile**2 / 2)
     relaxed_region = region.relaxed(_members(value_index, observations.groups))
+    # What no response supports is only rejected if none would be as rare as that.
+    unseen_region = replace(region, drop=max(region.drop, -math.log(1 - confidence)))
     unidentified, estimate = mixture.unidentified(scores), mixture.probabilities @ scores
     ends, gaps = np.empty((2, count)), np.empty((2, count))
     known: dict[bytes, ProfileBound] = {}
@@ -91,6 +93,8 @@ def likelihood_ratio_intervals(
                 known[key] = region.least(scaled)
                 if known[key].bound > 0 and not unidentified[column]:
                     known[key] = known[key].or_below(relaxed_region.least(scaled))
+                    if scaled @ region.weights > 1 - _NEAR_LIMIT:
+                        known[key] = known[key].or_below(unseen_region.least(scaled))
             ends[side, column] = sign * (low + span * known[key].bound)
             gaps[side, column] = span * known[key].gap
         if progress is not None:
@@ -145,6 +149,9 @@ _LARGEST_GAP = 1e-2
 _ROUNDING = 1e-10
 _DUST = 1e-9
 _MOST_TILTS = 40
+
+# An estimate that is at most so far from a limit of the range is at it.
+_NEAR_LIMIT = 1e-5
 
 # In nats; the interval is cut at about two.
 _TILTED_GAP = 4e-4

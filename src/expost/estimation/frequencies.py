@@ -7,6 +7,7 @@ value j. Proofs: docs/theory/estimates.md.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -23,6 +24,7 @@ from expost.domains import FiniteSet, Part
 from expost.errors import InvalidInput, at
 from expost.estimation._intervals import (
     INCONSISTENT,
+    binomial_interval,
     normal_quantile,
     score_interval,
     value_cells,
@@ -50,6 +52,9 @@ __all__ = [
 # Without this, a query without noise would get an infinite weight.
 _LEAST_NOISE = 1e-9
 
+# With fewer subjects, intervals are exact where they can be, for Wilson's may be too narrow.
+_MANY_SUBJECTS = 100
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Frequencies(ResultTable):
@@ -63,7 +68,7 @@ class Frequencies(ResultTable):
     >>> pairs = [(xp.randomized_response(epsilon=2), "yes")] * 3
     >>> found = estimate_frequencies(pairs, domain=xp.FiniteSet(["no", "yes"]))
     >>> found.frequency.round(3).tolist(), found.upper.round(3).tolist()
-    ([-0.157, 1.157], [0.581, 1.0])
+    ([-0.157, 1.157], [0.673, 1.0])
     """
 
     domain: FiniteSet
@@ -175,8 +180,33 @@ def estimate_frequencies(
     true_variance, other_variance = _mean_variances(answers, decoders, weights)
     provenance = Provenance.of(answers, subjects, len(answers.codes), None, by_likelihood=False)
     return _frequencies(
-        values, sums / subjects, true_variance, other_variance, provenance, confidence_level
+        values,
+        sums / subjects,
+        true_variance,
+        other_variance,
+        _binomial_decoder(answers, decoders),
+        provenance,
+        confidence_level,
     )
+
+
+def _binomial_decoder(answers: Answers, decoders: Mapping[str, Decoder]) -> IndicatorDecoder | None:
+    """Return the decoder of few subjects who each gave one response, if they have the same one.
+
+    The responses that support a value are then binomial.
+    """
+    first = next(iter(decoders.values()))
+    if len(answers.codes) > len(answers) or len(answers) >= _MANY_SUBJECTS:
+        return None
+    if not isinstance(first, IndicatorDecoder) or first.variance.shared:
+        return None
+    weights = {
+        (decoder.inside_weight, decoder.outside_weight)
+        if isinstance(decoder, IndicatorDecoder)
+        else None
+        for decoder in decoders.values()
+    }
+    return first if len(weights) == 1 else None
 
 
 def _query_of(answers: Answers, decoders: dict[str, Decoder]) -> NDArray[np.intp]:
@@ -220,6 +250,7 @@ def _frequencies(
     frequency: Floats,
     true: Floats,
     other: Floats,
+    binomial: IndicatorDecoder | None,
     provenance: Provenance,
     confidence: float,
 ) -> Frequencies:
@@ -228,9 +259,16 @@ def _frequencies(
     share = np.clip(frequency, 0.0, 1.0)
     other_variance = _variance_of_others(share, other)
     slope, quantile = true - other_variance + 1, normal_quantile(confidence)
-    lower, upper, consistent = score_interval(frequency, other_variance, slope, subjects, quantile)
+    if binomial is None:
+        lower, upper, consistent = score_interval(
+            frequency, other_variance, slope, subjects, quantile
+        )
+    else:
+        lower, upper, consistent = binomial.exact_intervals(frequency, subjects, confidence)
     noise = share * true + (1 - share) * other_variance
-    standard_error = np.sqrt((noise + share * (1 - share)) / subjects)
+    # Shares of exactly 0 and 1 have no variance; the next subject may differ.
+    inner_share = np.clip(share, 1 / (subjects + 1), 1 - 1 / (subjects + 1))
+    standard_error = np.sqrt((noise + inner_share * (1 - inner_share)) / subjects)
     noise_error = np.sqrt(noise / subjects)
     for array in (frequency, standard_error, noise_error, lower, upper, consistent):
         array.setflags(write=False)
@@ -299,6 +337,26 @@ class IndicatorDecoder:
         """Return the numbers c_j of one response, for all values."""
         spoken = self.likelihood.supported_values(position)
         return np.where(spoken, float(self.inside_weight), float(self.outside_weight))
+
+    def exact_intervals(
+        self, frequencies: Floats, subjects: int, confidence: float
+    ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+        """Return the frequencies that an exact test does not reject, if subjects respond once.
+
+        The third array says where any frequency fits; elsewhere the interval is all of [0, 1].
+        """
+        outside, span = float(self.outside_weight), float(self.inside_weight - self.outside_weight)
+        counts = np.rint((frequencies - outside) / span * subjects).astype(int)
+        rates_by_count = {
+            count: binomial_interval(count, subjects, 1 - confidence)
+            for count in set(counts.tolist())
+        }
+        rates = np.array([rates_by_count[count] for count in counts.tolist()])
+        ends = outside + span * rates
+        consistent = (ends[:, 0] <= 1) & (ends[:, 1] >= 0)
+        lower = np.where(consistent, np.clip(ends[:, 0], 0.0, 1.0), 0.0)
+        upper = np.where(consistent, np.clip(ends[:, 1], 0.0, 1.0), 1.0)
+        return lower, upper, consistent
 
 
 @lru_cache(maxsize=256)

@@ -344,7 +344,9 @@ class _Parser:
         name = token.text.strip("`")
         if name not in self._columns:
             valid_names = ", ".join(list(self._columns)[:8])
-            _fail(f"unknown name {name[:40]!r}; known: {valid_names}", token.column)
+            is_label = any(name in column.labels for column in self._columns.values())
+            hint = f'; write "{name}" for the value' if is_label else ""
+            _fail(f"unknown name {name[:40]!r}; known: {valid_names}{hint}", token.column)
         self._next += 1
         kind, labels, changes = self._columns[name]
         step = None if changes is None else self._step(name, token.column, changes=changes)
