@@ -294,4 +294,5 @@ def test_a_share_that_no_response_contradicts_has_an_error() -> None:
         xp.estimation.estimate_frequencies([(query, "yes")] * n, domain=domain).standard_error[1]
         for n in (1, 5, 50)
     ]
-    assert 0.5 <= errors[0] < 0.51 and errors[0] > errors[1] > errors[2]
+    assert 0.5 <= errors[0] < 0.51
+    assert errors[0] > errors[1] > errors[2]

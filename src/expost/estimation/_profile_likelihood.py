@@ -76,7 +76,7 @@ def likelihood_ratio_intervals(
     quantile = t_quantile(confidence, max(1, int(observations.counts.sum()) - 1))
     region = LikelihoodRegion.around(mixture, quantile**2 / 2)
     relaxed_region = region.relaxed(_members(value_index, observations.groups))
-    # What no response supports is only rejected if none would be as rare as that.
+    # A share is only rejected for want of responses if such a want would be rare.
     unseen_region = replace(region, drop=max(region.drop, -math.log(1 - confidence)))
     unidentified, estimate = mixture.unidentified(scores), mixture.probabilities @ scores
     ends, gaps = np.empty((2, count)), np.empty((2, count))
