@@ -66,12 +66,12 @@ class ApproximateFilter(CompositionFilter):
         """The Bayesian filter that decides where the rule does not accept."""
         return BayesianFilter.of(self.budget)
 
-    def held(self, account: Account) -> WorstCase:
-        composed = super().held(account)
-        return composed if composed.within(self.budget) else Filter.held(self, account)
+    def current_case(self, account: Account) -> WorstCase:
+        composed = super().current_case(account)
+        return composed if composed.within(self.budget) else Filter.current_case(self, account)
 
     def holds(self, account: Account) -> bool | None:
-        return super().held(account).within(self.budget) or self.bayesian.holds(account)
+        return super().current_case(account).within(self.budget) or self.bayesian.holds(account)
 
     def worst_case(self, account: Account, query: Query, times: int = 1) -> WorstCase:
         # Every sum of the rule only grows, so if all fits with the query, all did before.

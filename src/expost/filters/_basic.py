@@ -36,7 +36,7 @@ class BasicFilter(Filter):
     by_loss: ClassVar[bool] = False
     by_responses: ClassVar[bool] = False
 
-    def held(self, account: Account) -> WorstCase:
+    def current_case(self, account: Account) -> WorstCase:
         return WorstCase(account.spent, exact=lambda: account.exact_spent)
 
     def cap_spent(self, lower: Floats, upper: Floats, accepted: Bools) -> Floats:

@@ -91,7 +91,7 @@ class CompositionFilter(Filter):
     def limit(self) -> str:
         return f"{self.budget} at delta {float(self.delta):.6g}"
 
-    def held(self, account: Account) -> WorstCase:
+    def current_case(self, account: Account) -> WorstCase:
         return self._case(account.total(self.rule), lambda: account.exact_total(self.rule))
 
     def surely_accepts(self, account: Account, query: Query) -> bool:

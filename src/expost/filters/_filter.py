@@ -89,18 +89,18 @@ class Filter(ABC):
             times: How often it is asked in a row; the result never falls with it.
         """
 
-    def held(self, account: Account) -> WorstCase:
+    def current_case(self, account: Account) -> WorstCase:
         """Bound what counts against the budget so far; by default the realized loss."""
         exact = None if account.searched else lambda: account.exact_loss
         return WorstCase(self.realized(account), exact)
 
     def loss(self, account: Account) -> Enclosure:
         """Enclose what counts against the budget so far."""
-        return self.held(account).loss
+        return self.current_case(account).loss
 
     def exact_loss(self, account: Account) -> Nats:
         """Return what counts against the budget so far exactly, unless it is searched for."""
-        exact = self.held(account).exact
+        exact = self.current_case(account).exact
         assert exact is not None, "a loss that is searched for is not exact"
         return exact()
 
@@ -142,12 +142,12 @@ class Filter(ABC):
 
         This is about the end; :func:`replay` reports whether the budget was respected throughout.
         """
-        held, limit = self.held(account), self.budget.enclosure
-        if held.exact is not None:
-            return held.within(self.budget)
-        if held.loss.upper <= limit.lower or account.exact_spent <= self.budget:
+        current, limit = self.current_case(account), self.budget.enclosure
+        if current.exact is not None:
+            return current.within(self.budget)
+        if current.loss.upper <= limit.lower or account.exact_spent <= self.budget:
             return True
-        if held.loss.lower > limit.upper:
+        if current.loss.lower > limit.upper:
             return False
         return self._last_was_accepted(account) or None
 

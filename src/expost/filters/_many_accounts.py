@@ -32,7 +32,7 @@ __all__ = [
     "BudgetComparison",
     "Case",
     "LossBounds",
-    "held_loss_bounds",
+    "current_loss_bounds",
     "worst_loss_bounds",
 ]
 
@@ -187,7 +187,7 @@ def worst_loss_bounds(filter_: Filter, accounts: Accounts, query: Query) -> Loss
     return accounts.one_by_one(partial(filter_.worst_case, query=query))
 
 
-def held_loss_bounds(filter_: Filter, accounts: Accounts) -> LossBounds:
+def current_loss_bounds(filter_: Filter, accounts: Accounts) -> LossBounds:
     """Bound what counts against the budget of each subject so far."""
     kind = type(filter_)  # a subclass may count otherwise
     if kind in (BayesianFilter, SimplifiedFilter):
@@ -195,9 +195,9 @@ def held_loss_bounds(filter_: Filter, accounts: Accounts) -> LossBounds:
     if kind is BasicFilter:
         return accounts.spent()
     if kind is CompositionFilter:
-        return accounts.by_queries(None, filter_.held)
+        return accounts.by_queries(None, filter_.current_case)
     if kind is ApproximateFilter:
         assert isinstance(filter_, ApproximateFilter)
-        composed = accounts.by_queries(None, partial(CompositionFilter.held, filter_))
+        composed = accounts.by_queries(None, partial(CompositionFilter.current_case, filter_))
         return composed.or_else(filter_.budget, lambda over: accounts.subset(over).loss())
-    return accounts.one_by_one(filter_.held)
+    return accounts.one_by_one(filter_.current_case)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from expost._types import Bools, Floats, Indices
 from expost.domains import Attributes, Box, Domain, FiniteSet
 from expost.filters import Filter
-from expost.filters._many_accounts import LossBounds, held_loss_bounds, worst_loss_bounds
+from expost.filters._many_accounts import LossBounds, current_loss_bounds, worst_loss_bounds
 from expost.panel._attributes_state import AttributesState
 from expost.panel._box_state import BoxState, Search
 from expost.panel._compiled_query import QueryRegistry
@@ -106,8 +106,8 @@ class Kernel:
     def _decide(self, state: State, query_index: int, selection: Selection) -> FilterVerdicts:
         no_subjects = np.zeros(len(selection), dtype=np.bool_)
         if query_index < 0:
-            held = held_loss_bounds(self.filter, state.accounts(selection))
-            return FilterVerdicts(no_subjects, no_subjects, held.lower, held.upper)
+            current = current_loss_bounds(self.filter, state.accounts(selection))
+            return FilterVerdicts(no_subjects, no_subjects, current.lower, current.upper)
         query = self.registry[query_index].query
         if self.filter.pure and query.approximate:
             infinite = np.full(len(selection), np.inf)
@@ -118,7 +118,7 @@ class Kernel:
 
     def losses(self, state: State, subject_indices: Indices | None = None) -> LossBounds:
         """Return bounds of what counts against the budget so far, as the filter counts."""
-        return held_loss_bounds(
+        return current_loss_bounds(
             self.filter, state.accounts(Selection.of(state.count, subject_indices))
         )
 

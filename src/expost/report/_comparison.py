@@ -292,10 +292,10 @@ def composition_costs(
     """Yield the costs of composition filters, at the start and after each exchange."""
     transcript = odometer.transcript
     prefix = Odometer(Transcript(transcript.domain), effort=odometer.effort)
-    yield tuple(filter_.held(prefix) for filter_ in filters)
+    yield tuple(filter_.current_case(prefix) for filter_ in filters)
     for exchange in transcript.exchanges:
         prefix = prefix.add_position(exchange.query, exchange.position)
-        yield tuple(filter_.held(prefix) for filter_ in filters)
+        yield tuple(filter_.current_case(prefix) for filter_ in filters)
 
 
 def costs_within_budget(
