@@ -83,7 +83,7 @@ CASES: dict[str, tuple[str, Query]] = {
 
 
 def test_every_family_has_a_case() -> None:
-    assert list(CASES) == _KINDS, "add a case here, and options in cli/query.py, in this order"
+    assert sorted(CASES) == sorted(_KINDS), "add a case here, and options in cli/query.py"
 
 
 @pytest.mark.parametrize("kind", CASES)

@@ -12,7 +12,7 @@ filter                                    accepts a query if
 
 A filter is a frozen description, as a query is. It decides on an :class:`Account` of the responses
 so far, such as an :class:`~expost.loss.Odometer`. A filter of your own extends :class:`Filter` and
-implements :meth:`Filter.worst_case` (docs/reference/filters.md).
+implements :meth:`Filter.worst_case` (docs/how-to/families.md).
 """
 
 from __future__ import annotations
