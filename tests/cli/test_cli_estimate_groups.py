@@ -132,6 +132,15 @@ def test_subjects_in_no_group_are_counted(run: Run, study: list[Any]) -> None:
     assert (tree["unmatched"], tree["ungrouped"]) == (2, 0)
 
 
+def test_groups_that_differ_only_in_case_are_pointed_out(run: Run, study: list[Any]) -> None:
+    spellings = ["f", "m", "F"]
+    rows = [(number, spellings[number % 3]) for number in range(90)]
+    write_table(Path("spelled.csv"), "subject,sex", rows)
+    options = ["--mean", "hours", "--covariates", "spelled.csv", "--by", "sex"]
+    assert "groups F and f differ only in case" in tree_of(run, *options)["warning"]
+    assert "differ only in case" not in str(tree_of(run, "--mean", "hours", *BY_SEX)["warning"])
+
+
 def test_a_share_is_the_sum_of_the_probabilities_where_the_statement_holds(
     run: Run, study: list[Any]
 ) -> None:

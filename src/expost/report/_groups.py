@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from expost.answers import Answers, Covariates
@@ -83,6 +83,7 @@ def _merge(reports: Mapping[str, EstimateReport], by: tuple[str, ...]) -> Estima
         warning if len(names) == len(reports) else f"{'; '.join(names)}: {warning}"
         for warning, names in names_by_warning.items()
     ]
+    warnings += _warn_of_spellings(reports)
     assumptions = dict.fromkeys(text for result in results for text in result.assumes)
     advice = dict.fromkeys(text for result in results for text in result.advice)
     refused = [result.refused for result in results if result.refused is not None]
@@ -107,6 +108,19 @@ def _merge(reports: Mapping[str, EstimateReport], by: tuple[str, ...]) -> Estima
         else None,
         advice=tuple(advice),
     )
+
+
+def _warn_of_spellings(groups: Iterable[str]) -> list[str]:
+    """Warn of groups that may be one group, because their names differ only in case."""
+    spellings: dict[str, list[str]] = {}
+    for name in groups:
+        spellings.setdefault(name.casefold(), []).append(name)
+    return [
+        f"The groups {' and '.join(names)} differ only in case; if they are one group, give them "
+        "one name."
+        for names in spellings.values()
+        if len(names) > 1
+    ]
 
 
 _INDEPENDENT = "groups are independent samples, for the intervals of differences"
