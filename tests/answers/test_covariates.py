@@ -138,7 +138,9 @@ def test_frames_have_covariates_as_files_do() -> None:
 @pytest.mark.parametrize("weight", ["", "heavy", "-1", "0", "nan", "inf", None, float("nan"), 0.0])
 def test_a_weight_is_a_number_above_zero(weight: object) -> None:
     table = {"subject": ["ann", "bob"], "w": ["1", weight]}
-    with pytest.raises(xp.InvalidInput, match=r"^row 2: w: got .*; expected a number above 0$"):
+    with pytest.raises(
+        xp.InvalidInput, match=r"^row 2: w: got .*; expected a number above 0; delete"
+    ):
         joined(table, weight="w")
 
 

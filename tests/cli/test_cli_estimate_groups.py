@@ -337,3 +337,26 @@ def test_every_estimate_names_the_other_method(run: Run, study: list[Any]) -> No
     ):
         assert tree_of(run, *options)["other_method"].startswith(start)
         assert f"\ninstead   {start}" in run(*ESTIMATE, *options)[1]
+
+
+def test_a_group_without_missing_responses_is_not_said_to_lack_any(
+    run: Run, tmp_path: Path
+) -> None:
+    person = xp.Attributes(smokes=["no", "yes"], drinks=["no", "yes"])
+    query = xp.randomized_response(epsilon=1)
+    queries = tmp_path / "two.json"
+    xp.audits.save_queries(
+        person, {"s": query.about("smokes"), "d": query.about("drinks")}, queries
+    )
+    rows = [
+        f"{n},{key},{'missing,' if n == 0 else 'answered,no'}" for n in range(80) for key in "sd"
+    ]
+    (tmp_path / "a.csv").write_text("subject,query,outcome,response\n" + "\n".join(rows))
+    people = "".join(f"{n},{'ab'[n % 2]}\n" for n in range(80))
+    (tmp_path / "p.csv").write_text("subject,g\n" + people)
+    arguments = ["estimate", tmp_path / "a.csv", "--queries", queries, "--about", "smokes",
+                 "--covariates", tmp_path / "p.csv", "--by", "g", "--json"]  # fmt: skip
+    for more in ([], ["--planned"]):
+        warning = json.loads(run(*arguments, *more)[1])["warning"]
+        assert warning.startswith("Responses of 1 subject are missing.")
+        assert "other attributes" not in warning

@@ -577,7 +577,8 @@ ERRORS = [
     ),
     (
         "estimate answers.csv --queries queries.json --covariates people.csv --weight weight",
-        "people.csv: row 2 below the header: weight: got '-1'; expected a number above 0",
+        "people.csv: row 2 below the header: weight: got '-1'; expected a number above 0; delete "
+        "the row to leave the subject out",
     ),
     (
         "estimate answers.csv --queries queries.json --covariates people.csv --weight sex "
@@ -601,7 +602,7 @@ ERRORS = [
     ),
     (
         "estimate answers.csv --queries queries.json --share 'value == no'",
-        "--share: statement column 10: unknown name 'no'; known: value",
+        "--share: statement column 10: unknown name 'no'; known: value; write \"no\" for the value",
     ),
     (
         "estimate answers.csv --queries queries.json --share 'value == \"no\"' --about smokes",

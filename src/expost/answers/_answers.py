@@ -103,6 +103,8 @@ class Answers:
     starts: Indices
     #: True if these are all the responses that the subjects gave.
     complete: bool
+    #: True if each of their responses has a row, even if the response itself is missing.
+    all_rows: bool
     #: The filters that decided which queries were answered; None stands for unknown.
     filters: tuple[Filter | None, ...]
     #: Pairs of a subject and a query without a response, by outcome; None if they are not known.
@@ -141,7 +143,6 @@ class Answers:
                 )
                 for outcome in UNANSWERED
             }
-            complete = complete and not unanswered[MISSING]
             indices, of_row = np.unique(of_row[rows], return_inverse=True)
             subjects = [subjects[index] for index in indices.tolist()]
             query_codes = query_codes[rows]
@@ -248,7 +249,8 @@ class Answers:
     ) -> Answers:
         """Return answers from fields of this class, which the caller has checked.
 
-        ``responses`` may come in any order. ``all_subjects`` is as ``complete`` by default.
+        ``responses`` may come in any order. ``complete`` says whether each response has a row;
+        ``all_subjects`` is the same by default.
         """
         if not len(codes):
             raise InvalidInput("no subject has answered anything")
@@ -262,7 +264,8 @@ class Answers:
         vars(answers).update(
             domain=domain, queries=MappingProxyType(dict(queries)), subjects=tuple(subjects),
             responses=tuple((pairs[code][2], pairs[code][1]) for code in order), codes=codes,
-            starts=starts, complete=complete, filters=filters, unanswered=unanswered,
+            starts=starts, complete=complete and not (unanswered and unanswered[MISSING]),
+            all_rows=complete, filters=filters, unanswered=unanswered,
             _all_subjects=complete if all_subjects is None else all_subjects,
         )  # fmt: skip
         return answers
@@ -301,7 +304,7 @@ class Answers:
             lambda _subject, key: key in taken,
             domain=part,
             queries={key: query for key, query in self.queries.items() if key in taken},
-            complete=self.complete and (planned or not has_other_rows or self._same_queries),
+            complete=self.all_rows and (planned or not has_other_rows or self._same_queries),
             all_subjects=self._all_subjects and bool(has_rows.all()),
         )
 
@@ -331,7 +334,7 @@ class Answers:
         """Return the answers in some rows, and the unanswered queries of the same choice."""
         per_subject = np.add.reduceat(rows, self.starts[:-1], dtype=np.intp)
         used, codes = np.unique(self.codes[rows], return_inverse=True)
-        fields = {"domain": self.domain, "queries": self.queries, "complete": self.complete,
+        fields = {"domain": self.domain, "queries": self.queries, "complete": self.all_rows,
                   "all_subjects": self._all_subjects, **fields}  # fmt: skip
         return Answers.of_codes(
             subjects=compress(self.subjects, per_subject > 0),

@@ -153,5 +153,6 @@ def _read_weight(cell: Any) -> float:
     except InvalidInput:
         weight = 0.0
     if not weight > 0:
-        raise InvalidInput(f"got {cell!r}; expected a number above 0")
+        hint = "delete the row to leave the subject out"
+        raise InvalidInput(f"got {cell!r}; expected a number above 0; {hint}")
     return weight

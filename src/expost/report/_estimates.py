@@ -29,7 +29,6 @@ from expost.estimation._validity import (
     ChosenAttributes,
     asked_unequally,
     exchange_counts,
-    lacks_deciding_answers,
 )
 from expost.estimation.frequencies import LIKELIHOOD_HINT
 from expost.files.canonical import plain_tree
@@ -457,9 +456,8 @@ def _format_about(names: tuple[str, ...], step: int | None) -> str:
 
 def _warn_of_missing_answers(answers: Answers, instead: str) -> str | None:
     """Warn if answers about other attributes may have decided who was asked."""
-    unanswered = answers.count_unanswered()
-    if not lacks_deciding_answers(answers) or (unanswered and unanswered[MISSING]):
-        return None  # there is a warning of missing responses
+    if answers.all_rows or answers.evenly():
+        return None
     return (
         "Answers about other attributes are left out. If who was asked depended on them, as it "
         f"does under a filter, this estimate is biased; {instead}, of all attributes "
