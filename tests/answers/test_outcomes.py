@@ -94,7 +94,10 @@ def test_an_empty_response_is_none_an_empty_text_or_not_a_number(empty: object) 
         ("ann,q,no,answered\nbob,q,yes,refused", "row 2: response: got 'yes'; expected none,"),
         ("ann,q,no,refusd\n", "row 1: outcome: got 'refusd'; .*did you mean 'refused'"),
         ("ann,q,,refused\nbob,q,maybe,answered", "row 2: response: 'maybe' is not a response"),
-        ("ann,q,,refused\nbob,q,,answered", "row 2: response: '' is not a response"),
+        (
+            "ann,q,,refused\nbob,q,,answered",
+            "row 2: response: is empty: there is no response to query 'q'",
+        ),
         ("ann,q,,refused", "no subject has answered anything"),
     ],
 )

@@ -103,7 +103,10 @@ def test_infinite_losses_are_counted_and_drawn_beside(
     ("text", "message"),
     [
         (DATA + "eve,sleeps,no\n", "row 5 below the header: query: unknown query"),
-        (DATA + "eve,smokes,\n", "row 5 below the header: response: '' is not a response of"),
+        (
+            DATA + "eve,smokes,\n",
+            "row 5 below the header: response: is empty: there is no response to",
+        ),
         (
             "subject,response\nann,no\n",
             "column 'query' is missing; there are 'subject', 'respo",

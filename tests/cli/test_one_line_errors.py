@@ -353,8 +353,8 @@ ERRORS = [
     ),
     (
         "loss --many no_response.csv --queries queries.json",
-        "no_response.csv: row 1 below the header: response: '' is not a response of query"
-        " 'smokes'; it has 'no', 'yes'",
+        "no_response.csv: row 1 below the header: response: is empty: there is no response to query"
+        " 'smokes'",
     ),
     (
         "loss --many no_query.csv --queries queries.json",

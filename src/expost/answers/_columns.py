@@ -153,6 +153,8 @@ def response_position(likelihood: Likelihood[Any], response: Any, query: str) ->
     }
     if len(positions) > 1:
         raise InvalidInput(f"is a label of {query}, and also spells one of its numbers")
+    if not positions and response == "":
+        raise InvalidInput(f"is empty: there is no response to {query}")
     if not positions:
         reason = f"{_SHORT_REPR.repr(response)} {no_such_response(likelihood, query)}"
         is_fraction = isinstance(likelihood.responses, range) and isinstance(candidates[-1], float)
