@@ -59,11 +59,11 @@ def test_what_was_learned_says_what_the_prior_takes_for_granted(tmp_path: Path) 
     assert found.before == Fraction(1, 8)
     assert found.after == pytest.approx(1 / 2 * (3 + 3 + 9) / (1 + 3 + 3 + 3 + 3 + 9))
     assert list(learned_sentences(found, replay))[-1] == (
-        "The prior takes as equally likely at steps 2, 3 and 5 all histories of smokes that are "
-        "allowed."
+        "The prior assumes that all allowed histories of smokes at steps 2, 3 and 5 are equally "
+        "likely."
     )
     page = learned_page(found, replay, name="a.json", prior="p.csv", date="today")
-    assert "all histories of smokes" in page
+    assert "all allowed histories of smokes" in page
     assert found.tree()["assumed"] == found.assumed
 
 

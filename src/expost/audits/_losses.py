@@ -306,7 +306,7 @@ class AgainstBudget(ResultTable):
         return View(
             f"AgainstBudget({self.over_budget:,} of {format_count(len(self), 'subject')} over "
             f"{self.filter.limit}{undecided})",
-            {"filter": self.filter.kind, "when": "at the end; along the way is for replay"},
+            {"filter": self.filter.kind, "when": "at the end; replay checks every exchange"},
             ("subject", "over", "loss", "exchanges"),
             len(self),
             row,
@@ -354,7 +354,7 @@ def against_budget(
     b        yes   1     2
     a        no    0.5   1
     filter: bayesian
-    when: at the end; along the way is for replay
+    when: at the end; replay checks every exchange
     """
     expect(filter_, Filter, "a filter, such as BayesianFilter(epsilon=1)")
     if losses.subjects != answers.subjects:

@@ -85,7 +85,7 @@ class RecordBelief:
         return f"RecordBelief({join_names(self.domain.names)})"
 
     def in_words(self, about: Iterable[str]) -> str:
-        """Say which values the prior takes as equally likely; empty if none."""
+        """Return a sentence about the values that the prior assumes equally likely, if any."""
         names = [name for name in self.domain.names if name in set(about)]
         with_table = [name for table in self.tables for name in table]
         histories = [name for name in names if self._limited(name)]
@@ -95,8 +95,9 @@ class RecordBelief:
             clauses.append(f"all values of {format_list(uniform)}")
         if histories:
             steps = f"step{'s' if len(self.steps) > 1 else ''} {format_list(self.steps)}"
-            clauses.append(f"at {steps} all histories of {format_list(histories)} that are allowed")
-        return f"The prior takes as equally likely {', and '.join(clauses)}." if clauses else ""
+            clauses.append(f"all allowed histories of {format_list(histories)} at {steps}")
+        assumed = " and that ".join(f"{clause} are equally likely" for clause in clauses)
+        return f"The prior assumes that {assumed}." if clauses else ""
 
     def _with(self, **fields: Any) -> RecordBelief:
         belief = copy(self)
