@@ -388,6 +388,10 @@ ERRORS = [
         "nowhere.csv: cannot be read: No such file or directory",
     ),
     (
+        "audit queries.json --filter filter.json",
+        "queries.json: not a log (CSV, JSONL or Parquet); for one transcript, run expost loss",
+    ),
+    (
         "audit log.csv --filter filter.json",
         "a log requires --queries QUERIES",
     ),
@@ -569,7 +573,7 @@ ERRORS = [
     ),
     (
         "estimate answers.csv --queries queries.json --by sex",
-        "--covariates requires --by or --weight, and these require --covariates",
+        "--by: requires --covariates FILE",
     ),
     (
         "estimate answers.csv --queries queries.json --covariates people.csv --by age",

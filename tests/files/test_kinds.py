@@ -60,6 +60,14 @@ def test_a_slip_in_a_file_of_the_right_kind_is_named_by_its_place(files: Path) -
             xp.Transcript.from_json(wrong)
 
 
+@pytest.mark.parametrize("kind", xp.filters.FILTERS)
+def test_a_bare_filter_is_called_a_filter_file(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "filter"
+    path.write_text(f'{{"kind": "{kind}", "epsilon": "1"}}', encoding="utf-8")
+    with pytest.raises(xp.InvalidInput, match="is a filter file; expected a transcript"):
+        xp.load_transcript(path)
+
+
 @pytest.mark.parametrize("field", ["domain", "exchanges"])
 def test_a_misspelled_field_of_a_transcript_is_named(files: Path, field: str) -> None:
     text = (files / "transcript").read_text("utf-8").replace(field, field[:-1])

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from expost._format import shorten
 from expost._types import Indices
 from expost.domains import Domain
 from expost.errors import InvalidInput, did_you_mean, read_at
@@ -156,7 +157,7 @@ def response_position(likelihood: Likelihood[Any], response: Any, query: str) ->
     if not positions and response == "":
         raise InvalidInput(f"is empty: there is no response to {query}")
     if not positions:
-        reason = f"{_SHORT_REPR.repr(response)} {no_such_response(likelihood, query)}"
+        reason = f"{_SHORT_REPR.repr(response)} {no_such_response(likelihood, shorten(query))}"
         is_fraction = isinstance(likelihood.responses, range) and isinstance(candidates[-1], float)
         raise InvalidInput(reason + ("; with a grid, count its steps" if is_fraction else ""))
     return positions.pop()

@@ -108,6 +108,9 @@ def command(
     if is_ledger(answers):
         raise InvalidInput("is a ledger; run expost ledger audit", os.fspath(answers))
     is_log = not is_transcript_folder(answers)
+    if answers.is_file() and answers.suffix.lower() == ".json":
+        reason = "not a log (CSV, JSONL or Parquet); for one transcript, run expost loss"
+        raise InvalidInput(reason, os.fspath(answers))
     if queries is None and is_log:
         raise InvalidInput("a log requires --queries QUERIES")
     if memory is not None and (engine == "spark" or not is_log):

@@ -145,8 +145,10 @@ def command(
         raise InvalidInput("has no effect with --planned; leave it out", "--incomplete")
     if share is not None:
         _refuse_about("the statement of --share", about, step)
-    if (covariates is None) != (by is None and weight is None):
-        raise InvalidInput("--covariates requires --by or --weight, and these require --covariates")
+    if covariates is None and not (by is None and weight is None):
+        raise InvalidInput("requires --covariates FILE", "--by" if by else "--weight")
+    if covariates is not None and by is None and weight is None:
+        raise InvalidInput("requires --by or --weight", "--covariates")
     check_estimates_file(out, data, queries, covariates, plain=plain)
     with progress_line() as line:
         study = read_answers(data, queries, line)

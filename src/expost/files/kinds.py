@@ -61,6 +61,8 @@ RESULTS = "a file of experiment results"
 RUNS = "a table of experiment runs"
 
 _EMPTY = "empty"
+#: The kinds of filters; a file with one of them alone is a filter file.
+_FILTERS = ("basic", "simplified", "bayesian", "composition", "approximate")
 #: Fields that identify each kind, in the order in which the kinds are tried.
 _FIELDS = {
     TRANSCRIPT: {"domain", "exchanges"},
@@ -100,6 +102,8 @@ def _kind(document: str) -> str:
     except (ValueError, RecursionError):
         return _by_lines(document)
     names = set(tree) if isinstance(tree, dict) else set()
+    if isinstance(tree, dict) and tree.get("kind") in _FILTERS:
+        return FILTER_FILE
     kind = _with_names(names, {**_FIELDS, **_COLUMNS})
     # With other fields it is perhaps a transcript with a typo, about which the reader reports more.
     return "" if kind == FILTER_FILE and names != _FIELDS[FILTER_FILE] else kind

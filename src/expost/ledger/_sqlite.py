@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from expost.errors import InvalidInput
+from expost.errors import InvalidInput, at
 from expost.files.durable import sync_directory
 from expost.ledger.backend import SCHEMA_VERSION, Commit, SqlBackend, check_schema_version
 from expost.ledger.errors import LedgerBroken, LedgerDamaged, LedgerLocked, LedgerReadOnly
@@ -292,7 +292,8 @@ class Sqlite(SqlBackend):
         return [f"the database is damaged: {line}" for (line,) in findings if line != "ok"]
 
     def backup(self, path: Path) -> None:
-        _create_file(path)
+        with at(str(path), ": "):
+            _create_file(path)
         try:
             _copy_open(self._connection, path)
         except BaseException:
@@ -371,9 +372,9 @@ def _create_file(path: Path) -> None:
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     except FileExistsError:
-        raise InvalidInput("already exists; ledgers are never overwritten", str(path)) from None
+        raise InvalidInput("already exists; ledgers are never overwritten") from None
     except OSError as error:
-        raise InvalidInput(f"cannot be created: {error.strerror}", str(path)) from None
+        raise InvalidInput(f"cannot be created: {error.strerror}") from None
 
 
 def _copy_database(path: Path, folder: Path) -> Path:
