@@ -264,7 +264,7 @@ class Answers:
         vars(answers).update(
             domain=domain, queries=MappingProxyType(dict(queries)), subjects=tuple(subjects),
             responses=tuple((pairs[code][2], pairs[code][1]) for code in order), codes=codes,
-            starts=starts, complete=complete and not (unanswered and unanswered[MISSING]),
+            starts=starts, complete=complete and not (unanswered or {}).get(MISSING),
             all_rows=complete, filters=filters, unanswered=unanswered,
             _all_subjects=complete if all_subjects is None else all_subjects,
         )  # fmt: skip
