@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from expost._types import Codes, Floats, Indices
 from expost.audits._plan import Plan
 from expost.audits._rows import SubjectRows
-from expost.domains import Box
 from expost.panel import Search
 from expost.panel._kernel import Kernel
 from expost.panel._selection import Selection
@@ -65,9 +64,8 @@ def replay_subjects(
     # Those with the most exchanges come first, so that those who go on are in front.
     longest_first = np.argsort(-counts, kind="stable")
     table = np.empty((7, len(counts)))
-    searched = isinstance(plan.domain, Box)
     # Searches are remembered by tally, so a box has one state of all subjects.
-    size = max(1, len(counts)) if searched else _BLOCK_SIZE
+    size = max(1, len(counts)) if plan.domain.sides else _BLOCK_SIZE
     for start in range(0, len(counts), size):
         rows = longest_first[start : start + size]
 

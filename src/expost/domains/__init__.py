@@ -33,7 +33,13 @@ from expost.domains._finite_set import (
     join_names,
 )
 from expost.domains._freezing import Frozen, freeze, freeze_columns
-from expost.domains._json import Domain, domain_from_json, require_attributes, require_finite
+from expost.domains._json import (
+    Domain,
+    domain_from_json,
+    require_attributes,
+    require_finite,
+    require_no_box,
+)
 
 __all__ = [
     "MOST_COMBINATIONS",
@@ -66,4 +72,5 @@ __all__ = [
     "join_names",
     "require_attributes",
     "require_finite",
+    "require_no_box",
 ]

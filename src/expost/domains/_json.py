@@ -11,7 +11,13 @@ from expost.domains._finite_set import FiniteSet
 from expost.errors import InvalidInput, at
 from expost.files.reading import array, array_at, members, read_list, text
 
-__all__ = ["Domain", "domain_from_json", "require_attributes", "require_finite"]
+__all__ = [
+    "Domain",
+    "domain_from_json",
+    "require_attributes",
+    "require_finite",
+    "require_no_box",
+]
 
 Domain = FiniteSet | Attributes | Box
 
@@ -19,6 +25,13 @@ Domain = FiniteSet | Attributes | Box
 def require_finite(domain: Domain, reason: str) -> FiniteSet:
     """Return a domain that has to be finite, or an error that says why."""
     if not isinstance(domain, FiniteSet):
+        raise InvalidInput(reason)
+    return domain
+
+
+def require_no_box(domain: Domain, reason: str) -> FiniteSet | Attributes:
+    """Return a domain whose values can be listed, or an error that says why."""
+    if isinstance(domain, Box):
         raise InvalidInput(reason)
     return domain
 

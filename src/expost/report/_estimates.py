@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from expost._format import format_count, format_list
 from expost.answers import DECLINED, MISSING, Answers, Subject
-from expost.domains import Box, Part, require_finite
+from expost.domains import Part, require_finite
 from expost.errors import InvalidInput, at
 from expost.estimation import (
     Distribution,
@@ -206,7 +206,7 @@ def report_mean(answers: Answers, key: str, *, confidence: ExactLike = "0.95") -
     without = exchanges == 0
     rows = _name_row(estimate, quantity)
     bias = _warn_of_unequal_asking(answers, key, "the mean by likelihood (--likelihood)")
-    on_box = isinstance(answers.domain, Box)
+    support = " --support POINTS" if answers.domain.sides else ""
     return EstimateReport(
         f"the mean of {key}: unbiased if all subjects were asked alike",
         rows,
@@ -220,7 +220,7 @@ def report_mean(answers: Answers, key: str, *, confidence: ExactLike = "0.95") -
         left_out=int(without.sum()),
         refused=None if filter_ is None else _count_refused(answers, key, filter_, without),
         unused=int(len(answers.codes) - exchanges.sum()),
-        other_method=f"--likelihood{' --support POINTS' if on_box else ''} {_BY_LIKELIHOOD}",
+        other_method=f"--likelihood{support} {_BY_LIKELIHOOD}",
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from expost.answers import Answers
-from expost.domains import Attributes, Box, Domain, FiniteSet, join_names
+from expost.domains import Domain, FiniteSet, join_names, require_no_box
 from expost.errors import InvalidInput, at, unknown_name
 from expost.estimation._support import query_scores
 from expost.estimation._validity import ChosenAttributes
@@ -83,7 +83,7 @@ def find_mean(answers: Answers, name: str, step: int | None, hint: str = "") -> 
                 no_score = error.reason
         if name in numeric:
             numbers = numeric[name]
-            about = ((name,), step) if isinstance(answers.domain, Attributes) else None
+            about = ((name,), step) if answers.domain.kinds else None
             ends = min(numbers), max(numbers)
             return Quantity(f"mean of {name}", name, "mean", lambda _values: numbers, ends, about)
         if no_score is None:
@@ -111,12 +111,9 @@ def mean_of_query(answers: Answers, key: str) -> Quantity:
 
 def _numbers_named(domain: Domain, name: str) -> list[float]:
     """Return the numbers that a name stands for, one per value; none if they are no numbers."""
-    values: Any = []
-    if isinstance(domain, Attributes):
-        values = domain[name].values.values
-    elif isinstance(domain, FiniteSet):
-        index = domain.called("value").index(name)
-        rows: Any = domain.values
-        values = rows if domain.names is None else [row[index] for row in rows]
+    index = domain.called("value").index(name)
+    values: Sequence[Any] = [row[index] if isinstance(row, tuple) else row for row in domain.values]
+    if domain.kinds:
+        values = domain.kinds[index].values.values
     are_numbers = all(isinstance(value, (int, float, np.number)) for value in values)
     return [float(value) for value in values] if are_numbers else []
