@@ -80,8 +80,7 @@ class InvalidInput(ExpostError, ValueError):
     def __init__(self, reason: str, location: str = "") -> None:
         self.reason = reason
         self.location = location
-        message = f"{location}: {reason}" if location else reason
-        super().__init__(make_printable(message))
+        super().__init__(make_printable(f"{location}: {reason}" if location else reason))
 
     def within(self, location: str, joint: str = ".") -> Self:
         """Return this error with ``location`` in front of its own, as ``with at(location)`` does.

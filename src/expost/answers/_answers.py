@@ -292,8 +292,7 @@ class Answers:
         Answers(2 subjects, 2 responses)
         """
         part, taken = _part_of(self, names, at, planned=planned)
-        is_taken = np.array([key in taken for key, _ in self.responses])
-        rows = is_taken[self.codes]
+        rows = np.array([key in taken for key, _ in self.responses])[self.codes]
         per_subject = np.add.reduceat(rows, self.starts[:-1], dtype=np.intp)
         has_rows = per_subject > 0
         if not has_rows.any():

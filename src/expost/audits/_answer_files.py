@@ -364,5 +364,4 @@ def save_losses(losses: Losses | AgainstBudget, path: PathLike) -> None:
     for a formula, such as ``=1+1``, gets an apostrophe in front.
     """
     with at(os.fspath(path), ": "):
-        columns = losses.lists() if isinstance(losses, Losses) else losses.columns()
-        write_table(columns, Path(path))
+        write_table(losses.lists() if isinstance(losses, Losses) else losses.columns(), Path(path))

@@ -268,7 +268,6 @@ class FilesRead:
 
     def tree(self) -> dict[str, Any]:
         """Return all of it as JSON, with the first hundred groups and subjects."""
-        listed_filters = self.other_filters[:_MOST_LISTED]
         return {
             "files": self.count,
             "unasked": self.unasked,
@@ -279,7 +278,7 @@ class FilesRead:
                     "subject": name,
                     "filter": None if named_filter is None else filter_to_json(named_filter),
                 }
-                for name, named_filter in listed_filters
+                for name, named_filter in self.other_filters[:_MOST_LISTED]
             ],
             "other_filters_number": len(self.other_filters),
         }

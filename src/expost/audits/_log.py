@@ -144,8 +144,7 @@ def _scanned(file: Path, suffix: str) -> LazyFrame:
         if suffix == ".csv":
             _check_header(file)
             return polars.scan_csv(file, infer_schema=False)
-        texts = dict.fromkeys((*COLUMNS, OUTCOME), polars.String())
-        return polars.scan_ndjson(file, schema=texts)
+        return polars.scan_ndjson(file, schema=dict.fromkeys((*COLUMNS, OUTCOME), polars.String()))
     except OSError as error:
         raise InvalidInput(f"cannot be read: {error.strerror}") from None
 

@@ -239,8 +239,7 @@ def _state(
 ) -> State:
     """Return the state of some subjects after their answers."""
     starts = answers.starts[subjects.start : subjects.stop + 1]
-    codes = answers.codes[starts[0] : starts[-1]]
-    occurring, responses = distinct_integers(codes)
+    occurring, responses = distinct_integers(answers.codes[starts[0] : starts[-1]])
     responses_given = [answers.responses[code] for code in occurring.tolist()]
     query_indices = np.array(
         [registry.of(answers.queries[key]).index for key, _ in responses_given]

@@ -81,8 +81,7 @@ def filter_file_from_json(document: str) -> Filter:
 
 def filter_file_to_json(filter_: Filter) -> str:
     """Return the versioned document of a filter."""
-    whole = {"version": VERSION, "filter": filter_to_json(filter_)}
-    return json_text(whole, indent=1) + "\n"
+    return json_text({"version": VERSION, "filter": filter_to_json(filter_)}, indent=1) + "\n"
 
 
 def filter_to_json(filter_: Filter) -> Any:

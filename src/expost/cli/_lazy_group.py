@@ -35,8 +35,7 @@ class LazyGroup(click.Group):
         if cmd_name not in self.summaries:
             return None
         module_name = cmd_name.replace("-", "_") + "_" * iskeyword(cmd_name)
-        module = import_module(f"{self._package}.{module_name}")
-        command: click.Command = module.command
+        command: click.Command = import_module(f"{self._package}.{module_name}").command
         return command
 
     def resolve_command(

@@ -57,8 +57,7 @@ def command(file: Path, query: Path, secret: Path | None, effort: Effort, as_jso
     answered = len(session.transcript)
     tree = {"answered": True, "response": response, "exchanges": answered}
     shown = response_text(response, next_query_, transcript.domain)
-    lines = [("response", shown), ("exchanges", str(answered))]
-    show_result(Result(tree, lines), as_json=as_json)
+    show_result(Result(tree, [("response", shown), ("exchanges", str(answered))]), as_json=as_json)
 
 
 def _open_secret(file: Path | None, domain: Domain, line: Line) -> Any:

@@ -67,12 +67,11 @@ def command(
         study_plan = load_study(study)
         if large := large_text("a budget of", Nats(study_plan.epsilon)):
             warn(large)
-        budgets = _choose_budgets(study_plan.epsilon) if html is not None else []
         design = design_study(
             study_plan,
             repetitions=repetitions,
             seed=seed,
-            budgets=budgets,
+            budgets=_choose_budgets(study_plan.epsilon) if html is not None else [],
             progress=lambda done, total, strategy: line.count(done, total, f"designs: {strategy}"),
         )
     # Print before writing the page, because that may fail after minutes of work.

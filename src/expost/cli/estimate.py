@@ -204,8 +204,7 @@ def command(
                 result = report_by_group(answers, joined, estimate, query=scored_query)
     unused = len(study.answers.codes) - len(answers.codes)
     if unused:  # they are about other attributes
-        left_out = len(study.answers) - len(answers)
-        result = replace(result, unused=unused, left_out=left_out)
+        result = replace(result, unused=unused, left_out=len(study.answers) - len(answers))
     if incomplete:
         result = mark_incomplete(result)
     result = with_outcomes(result, answers, scored_query)

@@ -40,5 +40,4 @@ def command(file: Path, domain_options: DomainOptions) -> Result:
         f"The budget is {filter_.limit} ({filter_name(filter_)}). Nothing has been asked yet.",
         f"The transcript is in {file}.",
     ]
-    tree = {"file": str(file), "content_id": transcript.content_id}
-    return Result(tree, filter(None, lines))
+    return Result({"file": str(file), "content_id": transcript.content_id}, filter(None, lines))

@@ -72,8 +72,7 @@ def read_reports(
     reports: dict[Any, Counter[int]] = {}
     changed: tuple[int, int] | None = None
     first: dict[tuple[Any, Any], tuple[int, int]] = {}
-    subjects = columns[-1] if permanent else range(len(outputs))
-    entries = zip(subjects, values, outputs, strict=True)
+    entries = zip(columns[-1] if permanent else range(len(outputs)), values, outputs, strict=True)
     for row, (subject, value, output) in enumerate(entries, start=1):
         earlier = first.setdefault((subject, value), (row, output)) if permanent else (row, output)
         if earlier[0] == row:
@@ -114,12 +113,11 @@ def _locate_row(domain: Domain, row: Sequence[Any]) -> Any:
     if isinstance(domain, Part) and len(domain.sets) > 1:
         pairs = zip(domain.sets, row, strict=True)
         return domain.position_of([_locate_row(values, [entry]) for values, entry in pairs])
-    sides = domain.sides or (None,) * len(row)
     options = [
         [entry, parse_spelling(entry)]
         if isinstance(entry, str) and not isinstance(side, Categories)
         else [entry]
-        for entry, side in zip(row, sides, strict=True)
+        for entry, side in zip(row, domain.sides or (None,) * len(row), strict=True)
     ]
     # A text is a label first of all. So either all texts are labels, or all spell numbers.
     tried = [[option[0] for option in options], [option[-1] for option in options]]

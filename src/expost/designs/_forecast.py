@@ -187,8 +187,7 @@ def _value_sampler(
             records = record_support(domain, variables)
             logs = [records.likelihoods(query).logs(position) for query, position in responses]
         case Box():
-            points = [domain.locate(value) for value in values]
-            columns = list(np.array(points, dtype=np.float64).T)
+            columns = list(np.array([domain.locate(value) for value in values], dtype=np.float64).T)
             logs = [query.on(domain).logs(position, columns) for query, position in responses]
         case _:
             assert_never(domain)
@@ -213,8 +212,7 @@ def _index_sampler(
     tally_responses = [tallies.responses(tally) for tally in range(1, len(tallies))]
     tally_logs = np.array([response_logs[codes].sum(axis=0) for codes in tally_responses])
     table = np.exp(tally_logs - tally_logs.max(axis=1, keepdims=True))
-    counts = np.bincount(row_of_subject).astype(np.float64)
-    fit = fit_mixture(table, counts, gap=_GAP, steps=_STEPS)
+    fit = fit_mixture(table, np.bincount(row_of_subject).astype(np.float64), gap=_GAP, steps=_STEPS)
     cumulative = np.cumsum(table * fit.weights, axis=1)
 
     def draw(generator: np.random.Generator) -> Indices:

@@ -335,8 +335,7 @@ def _record_support(
         for name, variable_steps in by_name.items()
     }
     histories = [_histories(domain, name, steps[name]) for name in by_name]
-    size = math.prod(map(len, histories))
-    _check(size, f"combinations of {join_names(list(by_name))}")
+    _check(math.prod(map(len, histories)), f"combinations of {join_names(list(by_name))}")
     rows = []
     for combination in product(*histories):
         row: dict[Any, Scalar] = {}

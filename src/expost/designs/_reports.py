@@ -134,8 +134,7 @@ class Report:
             case Mechanism.SUBSET_SELECTION:
                 return subset_selection(size=self.size, epsilon=self.epsilon)
             case Mechanism.HADAMARD_RESPONSE:
-                order = 1 << self.count.bit_length()
-                return hadamard_response(order=order, epsilon=self.epsilon)
+                return hadamard_response(order=1 << self.count.bit_length(), epsilon=self.epsilon)
             case Mechanism.UNARY_ENCODING:
                 raise AssertionError("its responses are not listed")
 

@@ -89,8 +89,7 @@ class Attribute:
     @property
     def fractions(self) -> tuple[Fraction, ...]:
         """The values as the decimals that a person wrote, where they are numbers."""
-        values = self.values.values
-        return tuple(exact(x) for x in values if isinstance(x, (int, float)))
+        return tuple(exact(x) for x in self.values.values if isinstance(x, (int, float)))
 
     def tree(self) -> Any:
         """Return the attribute as it is in a transcript file."""

@@ -94,12 +94,11 @@ class Box:
         return f"Box({', '.join(shown)})"
 
     def _repr_html_(self) -> str:
-        names = self.names or range(len(self.sides))
         return card(
             "Box",
             {"coordinates": f"{len(self.sides):,}"},
             columns=("coordinate", "from, to"),
-            items=list(zip(names, self.sides, strict=True)),
+            items=list(zip(self.names or range(len(self.sides)), self.sides, strict=True)),
             row=lambda _index, named: (named[0], _shown(named[1])),
         )
 

@@ -76,8 +76,7 @@ class Mean(ResultTable):
         return {name: [getattr(self, name)] for name in names}
 
     def _view(self) -> View:
-        bounds = (self.mean, self.lower, self.upper)
-        cells = [f"{bound:.4g}" for bound in bounds]
+        cells = [f"{bound:.4g}" for bound in (self.mean, self.lower, self.upper)]
         facts = {"interval": format_confidence(self.confidence), **self.provenance.facts()}
         if not self.consistent:
             facts["but"] = "; ".join(filter(None, (INCONSISTENT, facts.get("but"))))

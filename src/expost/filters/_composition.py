@@ -71,8 +71,7 @@ class CompositionFilter(Filter):
     def from_fields(cls, fields: dict[str, Any]) -> CompositionFilter:
         budget = budget_from_json(cls.kind, fields, "delta", cls.named)
         delta = read_delta(fields["delta"])
-        rule = read_at(cls.named, rule_from_json, fields[cls.named])
-        return cls.by(rule, budget, delta)
+        return cls.by(read_at(cls.named, rule_from_json, fields[cls.named]), budget, delta)
 
     def _set_up(self, budget: Nats, delta: Fraction, rule: Rule | None) -> None:
         with at(self.named):

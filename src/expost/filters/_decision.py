@@ -52,13 +52,12 @@ class Decision:
         return self.accepted
 
     def _repr_html_(self) -> str:
-        response = "" if self.worst_response is None else self.worst_response
         return card(
             "Decision",
             {
                 "outcome": outcome_text(accepted=self.accepted, undecided=self.undecided),
                 f"{self.label} at worst": self.loss_at_worst.shown(),
-                "worst response": response,
+                "worst response": "" if self.worst_response is None else self.worst_response,
                 "budget": self.limit,
             },
         )

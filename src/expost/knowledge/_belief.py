@@ -147,8 +147,7 @@ class Belief:
         if statement.domain != self.domain:
             raise InvalidInput("the statement and the belief have different domains")
         pairs = zip(self.weights, statement.probabilities, strict=True)
-        sure = sum((weight * p for weight, p in pairs if p), start=Fraction(0))
-        return sure / self.total
+        return sum((weight * p for weight, p in pairs if p), start=Fraction(0)) / self.total
 
     def check(
         self, event: Statement, probability: Any, *, condition: Statement | None = None

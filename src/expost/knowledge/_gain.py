@@ -266,8 +266,7 @@ def _between_records(transcript: Transcript, domain: Attributes, allowed: Fracti
         raise InvalidInput(_IMPOSSIBLE)
     records = [extremes.likeliest, extremes.unlikeliest]
     likelihoods = [extremes.ratio.denominator, extremes.ratio.numerator]
-    names = FiniteSet(["likeliest", "unlikeliest"])
-    return _between(names, records, likelihoods, allowed)
+    return _between(FiniteSet(["likeliest", "unlikeliest"]), records, likelihoods, allowed)
 
 
 def _between_points(transcript: Transcript, box: Box, allowed: Fraction) -> Witness:
@@ -279,8 +278,7 @@ def _between_points(transcript: Transcript, box: Box, allowed: Fraction) -> Witn
     points = list(dict.fromkeys((above, below)))
     likelihoods = [ratio.numerator, ratio.denominator][: len(points)]
     domain = FiniteSet(points, names=box.column_names)
-    values = [box.value(point) for point in points]
-    return _between(domain, values, likelihoods, allowed)
+    return _between(domain, [box.value(point) for point in points], likelihoods, allowed)
 
 
 def _between(

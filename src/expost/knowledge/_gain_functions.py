@@ -335,8 +335,7 @@ class _GuessTable(Guesses):
         return cls(np.array(scaled, dtype=object), denominator)
 
     def best(self, weights: Sequence[int]) -> Fraction:
-        gains = self.rows @ np.array(weights, dtype=object)
-        return Fraction(int(max(gains)), self.denominator)
+        return Fraction(int(max(self.rows @ np.array(weights, dtype=object))), self.denominator)
 
     def capacity(self, columns: Sequence[Likelihoods], limits: Limits) -> Enclosure:
         # The values at which some guess gains something.

@@ -90,8 +90,7 @@ def parse_predicate(text: str, domain: Domain) -> Predicate:
     if len(text) > _LONGEST:
         raise InvalidInput(f"is longer than {_LONGEST:,} characters")
     parser = _Parser(text, _columns(domain))
-    run = parser.statement()
-    return Predicate(text, run, tuple(parser.used))
+    return Predicate(text, parser.statement(), tuple(parser.used))
 
 
 def _columns(domain: Domain) -> dict[str, _Column]:

@@ -73,8 +73,7 @@ def posterior_vulnerability(belief: Belief, gain: GainFunction, transcript: Tran
     >>> posterior_vulnerability(Belief.uniform(smokes), Identity(), transcript)
     Fraction(3, 4)
     """
-    guesses = _guesses(belief, gain)
-    return _share(guesses, belief.updated(transcript))
+    return _share(_guesses(belief, gain), belief.updated(transcript))
 
 
 def realized_leakage(belief: Belief, gain: GainFunction, transcript: Transcript) -> Enclosure:

@@ -139,8 +139,7 @@ class RecordBelief:
     def marginal(self, *names: str, at: int | None = None) -> Belief:
         """Return the belief about one attribute or several, at a step if one of them changes."""
         part = self.domain.part(names)
-        weights = self._weights(self.domain.variables(names, at))
-        return Belief.from_weights(part, weights)
+        return Belief.from_weights(part, self._weights(self.domain.variables(names, at)))
 
     def _weights(self, variables: Sequence[Variable]) -> list[int]:
         """Return the weight of each combination, up to a factor; the last variable is fastest."""
@@ -293,8 +292,7 @@ def _moves(attribute: Attribute, gap: int, count: int) -> NDArray[np.int64]:
         return np.kron(same, stay) + np.kron(1 - same, go)
     assert change.max_step is not None, "without a limit there is nothing between steps"
     values, most = attribute.fractions, change.max_step * gap
-    near = [[int(abs(a - b) <= most) for b in values] for a in values]
-    return np.array(near, dtype=np.int64)
+    return np.array([[int(abs(a - b) <= most) for b in values] for a in values], dtype=np.int64)
 
 
 #: Python integers of any size.

@@ -83,8 +83,7 @@ class Samples:
             raise InvalidInput("the transcript and the samples have different domains")
         total = np.zeros(len(self))
         for part in transcript.tally.summands:
-            likelihood = part.query.on(self.box)
-            total += part.times * likelihood.logs(part.position, list(self.columns))
+            total += part.times * part.query.on(self.box).logs(part.position, list(self.columns))
         return np.asarray(np.exp(total - total.max()))
 
 

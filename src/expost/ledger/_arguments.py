@@ -64,8 +64,7 @@ def read_queries(reader: LedgerReader, query: Any, count: int) -> tuple[list[Que
         try:
             column = column_values(query)
         except InvalidInput:
-            reason = "must be a query, the name of one, or a column of names"
-            raise InvalidInput(reason) from None
+            raise InvalidInput("must be a query, the name of one, or a column of names") from None
         if len(column) != count:
             raise InvalidInput(f"got {len(column):,} names for {count:,} subjects")
     codes, distinct = encode_parsed_column(
@@ -139,8 +138,7 @@ def response_positions(
     """Return the positions of responses among those of their queries."""
     column = column_values(responses)
     if len(column) != len(query_indices):
-        reason = f"got {len(column):,} for {len(query_indices):,} subjects"
-        raise InvalidInput(reason, "responses")
+        raise InvalidInput(f"got {len(column):,} for {len(query_indices):,} subjects", "responses")
     if (query_indices < 0).any():
         row = int(np.argmin(query_indices)) + 1
         raise InvalidInput("has a response but no query", f"query: row {row}")

@@ -185,8 +185,7 @@ class CheckpointFile(CheckpointStore):
         except FileExistsError:
             raise InvalidInput("already exists", str(self.key_path)) from None
         except OSError as error:
-            reason = f"cannot be created: {error.strerror}"
-            raise InvalidInput(reason, str(self.key_path)) from None
+            raise InvalidInput(f"cannot be created: {error.strerror}", str(self.key_path)) from None
 
     def close(self) -> None:
         if self._file is not None:

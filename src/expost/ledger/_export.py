@@ -91,7 +91,6 @@ def _subjects(
     for index, row in enumerate(history.subjects):
         recorded = responses[starts[index] : starts[index + 1]]
         tally = sorted(Counter(recorded).items(), key=lambda item: sort_keys[item[0]])
-        extras = [pairs[extra.response] for extra in history.extras.get(row.name, ())]
         yield {
             "subject": subject_from_json(row.name),
             "number": row.number,
@@ -100,7 +99,7 @@ def _subjects(
             "head": row.head.hex(),
             "tally": [(*pairs[response], count) for response, count in tally],
             "state": subject_state(row, engine.generation),
-            "extras": extras,
+            "extras": [pairs[extra.response] for extra in history.extras.get(row.name, ())],
         }
         if index % _BLOCK == 0:
             progress(index, len(history.subjects))

@@ -158,8 +158,7 @@ class Ledger:
         policy = StudyPolicy(domain, filter, study, uniform_bytes(random, 16).hex())
         store = checkpoint_file(database, checkpoint)
         if os.path.lexists(database):
-            reason = "already exists; ledgers are never overwritten"
-            raise InvalidInput(reason, os.fspath(database))
+            raise InvalidInput("already exists; ledgers are never overwritten", os.fspath(database))
         if store.size() is not None or store.ticket_key() is not None:
             raise InvalidInput("already exists; checkpoints are never overwritten", str(store))
         create_database(database, policy)
@@ -307,8 +306,7 @@ class Ledger:
         result = np.full(len(names), None, dtype=object)
         result[new] = np.array([*self._engine.run_job(job), None], dtype=object)[query_indices]
         for row in np.flatnonzero(~np.array(is_new)):
-            request = earlier[names[row], key]
-            result[row] = self._engine.catalog.query_name(request.query)
+            result[row] = self._engine.catalog.query_name(earlier[names[row], key].query)
         return result
 
     def reserve(
@@ -334,8 +332,7 @@ class Ledger:
         queries, query_indices = read_queries(self._reader, query, len(names))
         job = ReserveJob(self._engine, key, names, queries, query_indices)
         rows = np.flatnonzero(query_indices >= 0)
-        reserved = run_in_parts(rows, key, progress, job.run)
-        outcomes = dict(zip(rows.tolist(), reserved, strict=True))
+        outcomes = dict(zip(rows.tolist(), run_in_parts(rows, key, progress, job.run), strict=True))
         return tuple(
             outcomes.get(row) or Outcome(subject_from_json(name), "")
             for row, name in enumerate(names)
@@ -349,8 +346,7 @@ class Ledger:
         A message that does not fit is quarantined and its subject suspended; what it revealed
         counts. A dry run changes nothing.
         """
-        incoming = [IncomingMessage(content) for content in message_contents(messages)]
-        job = ReceiveJob(incoming)
+        job = ReceiveJob([IncomingMessage(content) for content in message_contents(messages)])
         return tuple(self._engine.dry_run(job) if dry_run else self._engine.run_job(job))
 
     def sync(self, requests: Iterable[bytes | str]) -> tuple[SyncAnswer | Receipt, ...]:

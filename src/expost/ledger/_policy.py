@@ -65,8 +65,7 @@ class StudyPolicy:
     @classmethod
     def from_json(cls, document: str) -> StudyPolicy:
         """Read the document, strictly."""
-        required = ("version", "study", "nonce", "domain", "filter")
-        fields = members(parse(document), required)
+        fields = members(parse(document), ("version", "study", "nonce", "domain", "filter"))
         check_version(fields["version"])
         domain = read_at("domain", domain_from_json, fields["domain"])
         filter_ = read_at("filter", filter_from_json, fields["filter"])

@@ -165,8 +165,7 @@ class Postgres(SqlBackend):
                     connection.execute(step.encode(), prepare=False)
                 policy = (document, SCHEMA_VERSION)
                 connection.execute("INSERT INTO study VALUES (1, %s, 0, %s)", policy)
-                first = _statement("insert", CommitRow).encode()
-                connection.execute(first, [[0], [root], ["[]"]])
+                connection.execute(_statement("insert", CommitRow).encode(), [[0], [root], ["[]"]])
         except (psycopg.errors.DuplicateTable, psycopg.errors.UniqueViolation):
             raise InvalidInput("already exists; ledgers are never overwritten") from None
         except psycopg.ProgrammingError as error:

@@ -220,14 +220,13 @@ class LedgerReader:
         charges = engine.decider.charges([row.extras for row in rows])
         upper = filter_.cap_accepted(lower, upper, accepted)
         most = filter_.cap_spent(least, most, accepted)
-        remaining = engine.kernel.remaining(state, ~self._active(engine, rows))
         return (
             np.array([row.sequence for row in rows]),
             _decreased(lower, charges),
             increased(upper, charges),
             least,
             increased(most, charges),
-            _decreased(remaining, charges),
+            _decreased(engine.kernel.remaining(state, ~self._active(engine, rows)), charges),
             np.array([bool(row.reserved) for row in rows]),
         )
 
@@ -258,8 +257,7 @@ def blocks(count: int, size: int) -> Iterator[slice]:
 
 def _decreased(amounts: Floats, charges: Floats) -> Floats:
     """Subtract charges, rounded down, to no less than 0."""
-    reduced = np.fmax(0.0, np.nextafter(amounts - charges, -np.inf))
-    return np.where(charges > 0, reduced, amounts)
+    return np.where(charges > 0, np.fmax(0.0, np.nextafter(amounts - charges, -np.inf)), amounts)
 
 
 def _joined(parts: Sequence[tuple[Any, ...]]) -> Iterator[NDArray[Any]]:

@@ -126,8 +126,7 @@ def _chains(engine: CommitEngine, history: StudyHistory, progress: Progress) -> 
             if not recorded or engine.catalog.response(row.response).query != row.query:
                 problems.append(f"{name}: exchange {row.sequence} has no such response")
                 break
-            prefix = engine.catalog.response(row.response).chain_prefix
-            head = next_head(head, prefix, row.sequence)
+            head = next_head(head, engine.catalog.response(row.response).chain_prefix, row.sequence)
             if head != row.head:
                 problems.append(f"{name}: the chain is broken at exchange {row.sequence}")
                 break

@@ -296,8 +296,7 @@ class _QueryScope:
             rank(last_variable) > rank(variable) for last_variable in last for variable in new
         ):
             sizes = _ordered(sizes)
-        names = self.names | {name for name, _ in new}
-        return _QueryScope(sizes, names, steps, self.exchanges + 1)
+        return _QueryScope(sizes, self.names | {name for name, _ in new}, steps, self.exchanges + 1)
 
 
 def check_step_count(domain: Attributes, exchanges: Iterable[Exchange]) -> None:
@@ -426,8 +425,7 @@ class TemporalComponent(Component):
         tables, front = self._by_step[step], state.front(step)
         if len(tables) == 1 and tables[0].sorted == front:
             return StepTable(step, tables[0].signed, tables[0].exact)
-        flat = np.zeros((2, *state.values))
-        marginals = self._eliminate(tables, front, flat, None, front)
+        marginals = self._eliminate(tables, front, np.zeros((2, *state.values)), None, front)
         extremes = _ExactStepExtremes(marginals, front, state.values)
         return StepTable(step, marginals.sums.sums[-1], extremes)
 

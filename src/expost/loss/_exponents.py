@@ -150,8 +150,7 @@ class Products:
     def _compared(self, first: int, second: int) -> int:
         if (first, second) not in self._signs:
             difference = self._exponents[:, first] - self._exponents[:, second]
-            indices = difference.nonzero()[0].tolist()
-            powers = {self._bases[k]: int(difference[k]) for k in indices}
+            powers = {self._bases[k]: int(difference[k]) for k in difference.nonzero()[0].tolist()}
             self._signs[first, second] = sign_of(powers)
         return self._signs[first, second]
 
@@ -202,10 +201,8 @@ class Bases:
 def winners(rows: Rows, groups: Indices, sign: int, bases: Bases) -> Indices:
     """Return for each group of rows, by its index, a row with the largest (smallest) product."""
     order = np.argsort(groups, kind="stable")
-    starts = np.flatnonzero(np.diff(groups[order], prepend=-1))
-    best = order[starts]
-    different = np.flatnonzero((rows != rows[best[groups]]).any(axis=1))
-    for row in different.tolist():
+    best = order[np.flatnonzero(np.diff(groups[order], prepend=-1))]
+    for row in np.flatnonzero((rows != rows[best[groups]]).any(axis=1)).tolist():
         group = groups[row]
         if bases.sign(rows[row] - rows[best[group]]) == sign:
             best[group] = row

@@ -93,8 +93,7 @@ def _closer(
         for variable in table.variables:
             about.setdefault(variable, []).append(table)
     for group in _groups(part):
-        changed = {variable: target[variable] for variable in group}
-        closer = combination | changed
+        closer = combination | {variable: target[variable] for variable in group}
         if closer == combination:
             continue
         touched = list(dict.fromkeys(table for variable in group for table in about[variable]))

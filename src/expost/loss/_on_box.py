@@ -379,8 +379,7 @@ class BoxLogLikelihood(LogLikelihood):
         sufficient = likelihood.sufficient
         tried = likelihood.largest_loss_responses if sufficient is None else sufficient
         after = [_counted(self._ordered_with(query, position, times)) for position in tried]
-        losses_after = all_compared(after, self.domain, limit, effort)
-        losses = [cap_loss(loss, most) for loss in losses_after]
+        losses = [cap_loss(loss, most) for loss in all_compared(after, self.domain, limit, effort)]
         for position, loss in zip(tried, losses, strict=True):
             if loss.lower > limit:
                 # One response that breaks the budget is enough; others may be even worse.
@@ -420,8 +419,7 @@ def _at_most(loss: Enclosure, epsilons: Enclosure) -> Enclosure:
 
     It is at most the sum of the two, and at least their difference, whichever is larger.
     """
-    lower = max(loss.lower, down(epsilons.lower - loss.upper))
-    return Enclosure(lower, (loss + epsilons).upper)
+    return Enclosure(max(loss.lower, down(epsilons.lower - loss.upper)), (loss + epsilons).upper)
 
 
 def _counted(entries: Iterable[Entry]) -> Counter[ScoreTerm]:

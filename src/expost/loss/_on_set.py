@@ -179,8 +179,7 @@ class SetLogLikelihood(FiniteLogLikelihood):
     def of(cls, domain: FiniteSet, exchanges: Iterable[Exchange]) -> SetLogLikelihood:
         """Return ℓ of some exchanges."""
         exchange_list = list(exchanges)
-        start = cls.flat(domain)
-        values, error, highest, lowest = start.values, 0.0, 0.0, 0.0
+        values, error, highest, lowest = cls.flat(domain).values, 0.0, 0.0, 0.0
         for exchange in exchange_list:
             term = exchange.query.on(domain).term(exchange.position)
             values, error, highest, lowest = _sum(values, error, term)

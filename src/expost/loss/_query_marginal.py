@@ -206,8 +206,7 @@ def enclose(highest: float, lowest: float, error: float) -> Enclosure:
     if highest == lowest and error == 0:
         return Enclosure(0.0, 0.0)
     difference = highest - lowest
-    lower = down(down(difference) - 2 * error)
-    return Enclosure(max(0.0, lower), up(up(difference) + 2 * error))
+    return Enclosure(max(0.0, down(down(difference) - 2 * error)), up(up(difference) + 2 * error))
 
 
 def repeated(term: Term, times: int) -> tuple[Floats, float]:

@@ -63,8 +63,7 @@ class ExactResponseTable:
     @cached_property
     def _part_index(self) -> Indices:
         """The index in the part of each combination in the order of axes."""
-        indices = np.arange(len(self.part)).reshape(self.part.sizes)
-        return indices.transpose(self.axes).reshape(-1)
+        return np.arange(len(self.part)).reshape(self.part.sizes).transpose(self.axes).reshape(-1)
 
     @cached_property
     def _computed(self) -> _KnownLikelihoods:
@@ -82,8 +81,7 @@ class ExactResponseTable:
 
     def trace(self, index: int, sign: int) -> Combination:
         """Return the values of one combination."""
-        values = map(int, np.unravel_index(index, self._sizes))
-        return dict(zip(self.sorted, values, strict=True))
+        return dict(zip(self.sorted, map(int, np.unravel_index(index, self._sizes)), strict=True))
 
     def at(self, combination: Combination) -> Counter[int]:
         """Return the exact likelihood at one combination."""

@@ -44,8 +44,7 @@ class Nats:
     ) -> None:
         if ratio is not None and ratio <= 0:
             raise ValueError("the ratio must be positive")
-        amount = None if ratio is None else ExactSum.of(rational, ratio)
-        object.__setattr__(self, "_sum", amount)
+        object.__setattr__(self, "_sum", None if ratio is None else ExactSum.of(rational, ratio))
 
     @classmethod
     def of(cls, amount: ExactSum) -> Nats:

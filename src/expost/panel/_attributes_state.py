@@ -275,8 +275,7 @@ class _TiedScopes:
 
     def check(self) -> None:
         """Refuse what ties too much together."""
-        tables = [np.zeros((math.prod(self._sizes(scope)), 1)) for scope in self.scopes]
-        self.extremes(tables)
+        self.extremes([np.zeros((math.prod(self._sizes(scope)), 1)) for scope in self.scopes])
 
     @cached_property
     def width(self) -> int:
@@ -358,12 +357,11 @@ class _TiedScopes:
             if step == step_here:
                 break
             rows = [index for index, scope in enumerate(self.scopes) if _step_of(scope) == step]
-            front = _plain(state.front(step))
             table_at = _sums(
                 self.domain,
                 [_plain(self.scopes[index]) for index in rows],
                 [tables[index] for index in rows],
-                front,
+                _plain(state.front(step)),
             )
             sums = sums + table_at.reshape(-1, *state.values, *(1 for _ in state.counters))
             last = step
@@ -377,8 +375,7 @@ def _sums(
     variables = sorted({*target, *(variable for scope in scopes for variable in scope)}, key=rank)
     sizes = tuple((variable, len(domain[variable[0]].values)) for variable in variables)
     flat = np.zeros((1, math.prod(len(domain[name].values) for name, _ in target)))
-    planned = plan_elimination(sizes, (*scopes, target), target)
-    return eliminate(planned, [*tables, flat]).sums[-1]
+    return eliminate(plan_elimination(sizes, (*scopes, target), target), [*tables, flat]).sums[-1]
 
 
 def _plain(scope: Sequence[Variable]) -> Scope:

@@ -301,8 +301,7 @@ def concave_spreads(
 
 def _mirrored(low: ScoreTerm, high: ScoreTerm) -> bool:
     """Return whether two responses differ only in sign; a term may be flat in hopeless cases."""
-    negated = tuple(-weight for weight in high.weights), -high.offset
-    return (low.weights, low.offset) == negated
+    return (low.weights, low.offset) == (tuple(-weight for weight in high.weights), -high.offset)
 
 
 def concave_side(terms: Sequence[ScoreTerm], box: Box) -> PackedProblem | None:

@@ -88,8 +88,7 @@ class CompiledQuery:
         self.positions: list[int] = []
         self._codes: dict[int, int] = {}
         count = count_responses(likelihood.responses)
-        listed = count if count <= _LISTED else 0
-        self._lookup = np.full(listed, -1, dtype=np.intp)
+        self._lookup = np.full(count if count <= _LISTED else 0, -1, dtype=np.intp)
 
     def codes(self, positions: NDArray[Any]) -> Indices:
         """The codes of responses by their positions."""
@@ -98,8 +97,7 @@ class CompiledQuery:
             assert positions.min(initial=0) >= 0, "positions count from 0"
             codes = self._lookup.take(positions)
             if codes.size and codes.min() < 0:
-                new = np.flatnonzero(np.bincount(positions[codes < 0])).tolist()
-                for position in new:
+                for position in np.flatnonzero(np.bincount(positions[codes < 0])).tolist():
                     self._lookup[position] = self.code(position)
                 self._grow()
                 codes = self._lookup.take(positions)

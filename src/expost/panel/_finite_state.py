@@ -166,8 +166,7 @@ class FiniteAccounts(StateAccounts):
 
     def loss(self) -> LossBounds:
         lower, upper = self.state.losses(self.selection)
-        settle = self._settled(None, False, lambda total: total.exact_loss)
-        return LossBounds(lower, upper, settle)
+        return LossBounds(lower, upper, self._settled(None, False, lambda total: total.exact_loss))
 
     def worst_after(self, query: Query, budget: Nats) -> LossBounds:
         compiled, state = self._compile(query), self.state

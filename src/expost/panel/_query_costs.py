@@ -109,8 +109,7 @@ class Spent:
         """Doubles around the sums of some subjects, perhaps with one more query."""
         self._refine()
         added_steps = self._grid.steps(charge.amount.rational) if charge and charge.on_grid else 0
-        steps = self._steps[selection.subscript] + added_steps
-        nearest = steps / self._denominator
+        nearest = (self._steps[selection.subscript] + added_steps) / self._denominator
         lower = np.where(nearest > 0, np.nextafter(nearest, -np.inf), 0.0)
         upper = np.where(nearest > 0, np.nextafter(nearest, np.inf), 0.0)
         if self._off_grid is not None:

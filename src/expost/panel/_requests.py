@@ -154,8 +154,7 @@ class NameTable:
         """The positions of responses, which are in the order of rows; the result is in that too."""
         column = column_values(responses)
         if len(column) != len(request):
-            message = f"got {len(column):,} for {len(request):,} subjects"
-            raise InvalidInput(message, "responses")
+            raise InvalidInput(f"got {len(column):,} for {len(request):,} subjects", "responses")
         unasked = np.flatnonzero(np.atleast_1d(request.query_indices) < 0)
         if len(unasked):
             row = int(request.rows(unasked).min())
@@ -216,8 +215,7 @@ def subjects_of(subjects: Any) -> tuple[Subject, ...]:
     """The names of subjects, which are texts or integers."""
     with at("subjects"):
         names: Sequence[Any] = subjects if isinstance(subjects, range) else column_values(subjects)
-        kinds = set(map(type, names))
-        if not kinds <= {str, int} or "" in names:
+        if not set(map(type, names)) <= {str, int} or "" in names:
             raise InvalidInput("must be non-empty strings or integers")
         return tuple(names)
 
@@ -296,10 +294,9 @@ class QueryRequest:
         query_indices: Any = self.query_indices
         if not isinstance(query_indices, int):
             query_indices = query_indices[entries]
-        names = tuple(self.names[row] for row in self.rows(entries).tolist())
         return replace(
             self,
-            names=names,
+            names=tuple(self.names[row] for row in self.rows(entries).tolist()),
             subject_indices=self.at(entries),
             order=None,
             query_indices=query_indices,

@@ -75,8 +75,7 @@ class Decisions(ResultTable):
             return self.subjects[row], outcome, self.loss_at_worst.shown(row), remaining
 
         title = f"Decisions({len(self):,} subjects, {int(self.accepted.sum()):,} accepted)"
-        names = ("subject", "outcome", "loss at worst", "remaining")
-        return View(title, {}, names, len(self), row)
+        return View(title, {}, ("subject", "outcome", "loss at worst", "remaining"), len(self), row)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -248,8 +248,7 @@ class _Blocks:
         transcript, statement = draft.transcript, draft.statement
         alike: dict[tuple[str, int], list[int]] = {}
         for index, exchange in enumerate(transcript.exchanges):
-            key = exchange.query.content_id, exchange.position
-            alike.setdefault(key, []).append(index)
+            alike.setdefault((exchange.query.content_id, exchange.position), []).append(index)
         indices = list(alike.values())
         firsts = [transcript.exchanges[repeats[0]] for repeats in indices]
         terms = [

@@ -159,8 +159,7 @@ class About(Query):
 
     def on_attributes(self, domain: Attributes) -> PartLikelihood:
         part = self.part_of(domain)
-        variables = domain.variables(self.names, self.step)
-        return PartLikelihood(domain, variables, self.query.on(part))
+        return PartLikelihood(domain, domain.variables(self.names, self.step), self.query.on(part))
 
     def meaning(self, domain: Domain) -> UnbiasedScore:
         return self.query.meaning(self.part_of(domain))

@@ -319,8 +319,7 @@ def costs_within_budget(
     budget, spared = budget_and_delta(odometer.transcript, None, delta)
     filters, _ = composition_filters(odometer.transcript, budget, spared)
     drawn: dict[str, list[float]] = {name: [] for name in _DRAWN if name in filters}
-    history = composition_costs(odometer, [filters[name] for name in drawn])
-    for done, cases in enumerate(history):
+    for done, cases in enumerate(composition_costs(odometer, [filters[name] for name in drawn])):
         if progress is not None:
             progress(done, len(odometer))
         within = {

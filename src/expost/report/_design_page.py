@@ -284,8 +284,7 @@ def _list_designs(design: Design) -> str:
     rows = []
     for prediction in design.predictions:
         name, error, method, answers, possible = prediction_cells(design, prediction)
-        answering = _answering_text(prediction.answering)
-        rows.append((name, error, possible, method, answers, answering))
+        rows.append((name, error, possible, method, answers, _answering_text(prediction.answering)))
     head = ["design", "standard error", "possible", "method", "answers per subject"]
     return table(
         [*head, "who answers, by round"],

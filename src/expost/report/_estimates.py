@@ -388,8 +388,7 @@ def with_outcomes(report: EstimateReport, answers: Answers, query: str | None) -
 def mark_incomplete(report: EstimateReport) -> EstimateReport:
     """Warn that responses are missing that a filter may have looked at."""
     # What it says against a bias, such as to use the likelihood, does not help here.
-    other_warning = None if report.may_be_biased else report.warning
-    warning = _join_warnings(_MISSING, other_warning)
+    warning = _join_warnings(_MISSING, None if report.may_be_biased else report.warning)
     return replace(report, assumes=(*_ALWAYS, _NAIVE), warning=warning, may_be_biased=True)
 
 

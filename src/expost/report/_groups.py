@@ -53,9 +53,8 @@ def report_by_group(
     groups += [GroupSize(name, 0, 0, None) for name in empty]
     order = list(covariates.groups)
     groups.sort(key=lambda group: order.index(group.name))
-    merged = _merge(reports, covariates.by)
     return replace(
-        merged,
+        _merge(reports, covariates.by),
         groups=tuple(groups) if covariates.by else (),
         unmatched=len(covariates.unmatched & answered),
         ungrouped=len(covariates.ungrouped & answered),

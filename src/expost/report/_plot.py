@@ -165,8 +165,7 @@ def _make_axes(chart: Chart) -> Axes:
         from matplotlib import pyplot
     except ModuleNotFoundError:
         raise InvalidInput(_NO_MATPLOTLIB) from None
-    size = _WIDTH, _compute_height(chart)
-    return pyplot.subplots(figsize=size, layout="constrained")[1]
+    return pyplot.subplots(figsize=(_WIDTH, _compute_height(chart)), layout="constrained")[1]
 
 
 def _compute_height(chart: Chart) -> float:

@@ -150,11 +150,10 @@ def _list_losses(explanation: Explanation, losses: Sequence[Enclosure]) -> str:
 
 def learned_table(explanation: Explanation) -> str:
     """Write a table of the largest loss for each kind of viewer."""
-    caption = "In nats. The loss of a part alone does not bound what the part reveals."
     return table(
         ["who sees", "has learned at most"],
         list(viewer_losses(explanation.replay)),
-        caption=caption,
+        caption="In nats. The loss of a part alone does not bound what the part reveals.",
     )
 
 

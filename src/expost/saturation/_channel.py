@@ -61,8 +61,7 @@ class WeightTable:
         rows = []
         for row in self.rows:
             weights = [(weight << bits) // self.total for weight in row]
-            largest = max(range(len(weights)), key=weights.__getitem__)
-            weights[largest] += (1 << bits) - sum(weights)
+            weights[max(range(len(weights)), key=weights.__getitem__)] += (1 << bits) - sum(weights)
             rows.append(weights)
         return WeightTable(rows, 1 << bits)
 
@@ -370,8 +369,7 @@ class _BinaryChannel(SaturatingChannel):
                 return min(max(self._kink(int(first[bend]), int(second[bend])), low), high)
             return high if index else low
 
-        candidates = np.concatenate([ends[:1], levels[interior], ends[1:]])
-        yield exact(self._best_of(candidates, exact))
+        yield exact(self._best_of(np.concatenate([ends[:1], levels[interior], ends[1:]]), exact))
 
     @property
     def _best_range(self) -> tuple[Fraction, Fraction]:
@@ -451,8 +449,7 @@ class _MultiAnswerChannel(SaturatingChannel):
 
     def _levels(self) -> Iterator[Fraction]:
         low, high = self._level_range
-        shares = self.shares((low + high) / 2)
-        widest = self._widest(shares)
+        widest = self._widest(self.shares((low + high) / 2))
         slopes = {index: 1 / (self.ratios[index] - 1) for index in widest}
         numerator = sum((self.lows[index] * slope for index, slope in slopes.items()), Fraction(0))
         denominator = sum(slopes.values(), Fraction(0))

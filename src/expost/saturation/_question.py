@@ -87,8 +87,7 @@ def _members(domain: FiniteSet, values: Any) -> Indices:
     try:
         listed_values = list(values)
     except TypeError:
-        message = "must be a statement, a name, or a collection of values"
-        raise InvalidInput(message) from None
+        raise InvalidInput("must be a statement, a name, or a collection of values") from None
     answers = np.zeros(len(domain), dtype=np.intp)
     answers[list(locate_all(domain, listed_values))] = 1
     return answers
@@ -96,8 +95,7 @@ def _members(domain: FiniteSet, values: Any) -> Indices:
 
 def _numbered(values: Sequence[Any], seed: str | None) -> Indices:
     """Number distinct values in a public order, drawn by a seed if there are more than two."""
-    distinct = dict.fromkeys(values)
-    ordered = list(distinct)
+    ordered = list(dict.fromkeys(values))
     if len(ordered) > 2:
         if seed is None:
             raise InvalidInput(

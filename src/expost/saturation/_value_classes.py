@@ -144,8 +144,7 @@ class ValueLikelihoods:
             responses = summand.query.on(domain).responses
             exchange = Exchange(summand.query, responses[summand.position], summand.position)
             exchanges += [exchange] * summand.times
-        total = AttributesLogLikelihood.of(domain, exchanges)
-        highs, lows = total.marginal_powers(variables, part)
+        highs, lows = AttributesLogLikelihood.of(domain, exchanges).marginal_powers(variables, part)
         exact, fractions = multiply_out([*lows.likelihoods, *highs.likelihoods])
         low, high = fractions[: len(lows.likelihoods)], fractions[len(lows.likelihoods) :]
         smallest = [low[index] for index in lows.indices.tolist()]
@@ -341,8 +340,7 @@ class ValueClasses:
         """Extend a query on the classes to the domain."""
         if not self.variables:
             return query
-        step = next(iter(steps_of(self.variables)), None)
-        return query.about(*_names(self.variables), at=step)
+        return query.about(*_names(self.variables), at=next(iter(steps_of(self.variables)), None))
 
 
 def value_classes(
@@ -418,8 +416,7 @@ def _listed_classes(
     listed: ListedLikelihoods,
 ) -> ValueClasses:
     """Group values by their answers and likelihood classes."""
-    code = answers * len(listed.likelihoods) + likelihood_class
-    first, classes = _number_classes(code)
+    first, classes = _number_classes(answers * len(listed.likelihoods) + likelihood_class)
     if len(first) > MOST_CLASSES:
         raise _TooMany(len(first))
     class_answers = tuple(answers[first].tolist())

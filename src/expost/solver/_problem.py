@@ -305,8 +305,7 @@ def merge_windows(terms: Counter[ScoreTerm]) -> tuple[Counter[ScoreTerm], Fracti
             starting.setdefault(term.window[0], []).append(term)
         while windows:
             left = windows.pop()
-            touching = starting.get(left.window[1], [])
-            right = next((term for term in touching if result[term]), None)
+            right = next((term for term in starting.get(left.window[1], []) if result[term]), None)
             if right is None or not result[left]:
                 continue
             times = min(result[left], result[right])

@@ -52,14 +52,13 @@ def _compute_totals(study: Ledger, status: Status) -> tuple[dict[str, Any], list
     """Return the totals over all subjects, as JSON and as lines."""
     policy, filter_, kinds = study.policy, study.filter, Counter(status.kinds)
     active = np.array([state == "active" for state in status.states], dtype=np.bool_)
-    used_up = is_used_up(status.remaining[active], filter_)
     counts = {
         "answers": int(status.exchanges.sum()),
         "refused": sum(round_.refused + round_.declined for round_ in study.rounds()),
         "reserved": int(status.reserved.sum()),
         "suspended": int(status.suspended.sum()),
         "unconfirmed": int(status.unconfirmed.sum()),
-        "used_up": int(used_up.sum()),
+        "used_up": int(is_used_up(status.remaining[active], filter_).sum()),
     }
     tree: dict[str, Any] = {
         "study": policy.study,

@@ -107,8 +107,7 @@ def _drawn(
         ends = np.cumsum(table, axis=0)[:, values[subjects]]
         responses = (generator.random(len(subjects)) > ends).sum(axis=0)
         tally[subjects, starts[question] + np.minimum(responses, len(table) - 1)] = 1
-    logs = np.log(np.concatenate(tables))
-    return outcomes_from_tallies(tally, logs, model, answering)
+    return outcomes_from_tallies(tally, np.log(np.concatenate(tables)), model, answering)
 
 
 def simulated_subject_count(model: StudyModel, questions: int, simulation: Simulation) -> int:

@@ -68,5 +68,4 @@ class BasicComposition:
         return tuple(question.best_query(model.support, part) for question in model.questions)
 
     def outcomes(self, model: StudyModel, epsilon: Fraction, simulation: Simulation) -> Outcomes:
-        epsilons = [epsilon / self.sampled] * self.total
-        return fixed_plan(model, epsilons, self.sampled, simulation)
+        return fixed_plan(model, [epsilon / self.sampled] * self.total, self.sampled, simulation)

@@ -91,7 +91,6 @@ class SaturatingCaps:
             for question in range(self.total)
         )
         combined, masses = model.combined, np.bincount(model.cells).astype(np.float64)
-        steps = list(map(float, caps))
-        states = SaturatingStates(combined, masses, steps, plans, answering)
+        states = SaturatingStates(combined, masses, list(map(float, caps)), plans, answering)
         outcomes = states.outcomes(simulation)
         return replace(outcomes, cells=outcomes.cells[model.cells])

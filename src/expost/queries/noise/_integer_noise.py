@@ -276,8 +276,7 @@ class OnGrid(Query):
         return f"a score {ends} of {coordinates}, with noise"
 
     def tree(self) -> dict[str, Any]:
-        ends = [float(end) for end in self.range]
-        return {**self.score.tree(), "range": ends, "grid": self.grid}
+        return {**self.score.tree(), "range": [float(end) for end in self.range], "grid": self.grid}
 
     def steps(self, scores: NDArray[np.float64]) -> NDArray[np.int64]:
         """Return the nearest grid points to scores, in steps above the lower end."""

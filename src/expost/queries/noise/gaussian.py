@@ -259,8 +259,7 @@ def _calibrated(query: Gaussian, epsilon: Fraction) -> Gaussian:
 
     def fits(sigma: Fraction) -> bool:
         # From the weights that would be sampled.
-        ratio = replace(query, sigma=sigma).noise.least_ratio(query.delta)
-        return Nats(ratio=ratio) <= target
+        return Nats(ratio=replace(query, sigma=sigma).noise.least_ratio(query.delta)) <= target
 
     guess = query.cells * query.grid / continuous_mu(epsilon, query.delta)
     return replace(query, sigma=smallest_sigma(fits, guess, query.least_sigma))

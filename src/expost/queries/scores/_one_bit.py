@@ -80,8 +80,7 @@ def one_bit_weights(share: NDArray[np.float64], epsilon: Fraction) -> tuple[Weig
     """
     grid = OneBitGrid.at(epsilon)
     total = grid.total
-    above = as_integers(np.rint(share * float(grid.span)), total)
-    high = above + grid.light
+    high = as_integers(np.rint(share * float(grid.span)), total) + grid.light
     return total - high, high
 
 
@@ -180,8 +179,7 @@ class ScoreLikelihood(BoxLikelihood):
         return share + Fraction(1, 2 * grid.light)
 
     def pmf(self, point: Point) -> Pmf:
-        share = self._shares(np.array([self._score.at(point)]))
-        low, high = one_bit_weights(share, self._epsilon)
+        low, high = one_bit_weights(self._shares(np.array([self._score.at(point)])), self._epsilon)
         return Categorical((int(low[0]), int(high[0])))
 
     def least_surprisal(self, position: int) -> float:
@@ -270,8 +268,7 @@ class Regression(QueryWithEpsilon):
     @classmethod
     def from_fields(cls, fields: dict[str, Any]) -> Self:
         fields = members(fields, required=("weights", "epsilon"), optional=("intercept",))
-        score = score_from_fields(fields)
-        return cls(score, fields["epsilon"])
+        return cls(score_from_fields(fields), fields["epsilon"])
 
     @staticmethod
     @abstractmethod
@@ -282,8 +279,7 @@ class Regression(QueryWithEpsilon):
         return len(domain.values)
 
     def on_set(self, domain: FiniteSet) -> FiniteLikelihood:
-        score = self.score.on_set(domain)
-        return OneBitOnSet(score, domain, _RESPONSES, self.epsilon, self.curve)
+        return OneBitOnSet(self.score.on_set(domain), domain, _RESPONSES, self.epsilon, self.curve)
 
     def on_box(self, domain: Box) -> BoxLikelihood:
         score = self.score.on_box(domain)

@@ -96,8 +96,7 @@ class Linear(QueryWithEpsilon):
         )
 
     def meaning(self, domain: Domain) -> UnbiasedScore:
-        score = self.score.on(domain)
-        ends = self._ends(score)
+        ends = self._ends(self.score.on(domain))
         return one_bit_meaning(ends, ends, self.epsilon)
 
     def _answers(self, ends: Ends) -> Ends:
@@ -161,5 +160,4 @@ def linear(
         raise InvalidInput("must be true or false", "clip")
     if clip and range is None:
         raise InvalidInput("a clipped score needs one", "range")
-    ends = None if range is None else read_range(range)
-    return Linear(score, ends, clip, read_epsilon(epsilon))
+    return Linear(score, None if range is None else read_range(range), clip, read_epsilon(epsilon))

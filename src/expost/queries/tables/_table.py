@@ -223,8 +223,7 @@ def _from_floats(entries: NDArray[np.float64]) -> tuple[Weights, int]:
     sums = entries.sum(axis=1)
     missing = np.flatnonzero(np.abs(sums - 1) > _MISS)
     if missing.size:
-        row_name = f"[{missing[0]}]"
-        raise InvalidInput(f"the row sums to {sums[missing[0]]:.12g}, not to 1", row_name)
+        raise InvalidInput(f"the row sums to {sums[missing[0]]:.12g}, not to 1", f"[{missing[0]}]")
     decimals = np.rint(entries * _SCALE)
     if (decimals / _SCALE == entries).all():
         weights = decimals.astype(np.int64)

@@ -75,8 +75,7 @@ class ExponentialMechanism(QueryWithEpsilon):
 
     @classmethod
     def from_fields(cls, fields: dict[str, Any]) -> ExponentialMechanism:
-        required = ("responses", "utility", "sensitivity", "epsilon")
-        fields = members(fields, required=required)
+        fields = members(fields, required=("responses", "utility", "sensitivity", "epsilon"))
         array_at(fields, "responses")
         with at("utility"):
             read_list(array(fields["utility"]), array)

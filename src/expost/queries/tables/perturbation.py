@@ -52,8 +52,7 @@ class Perturbation(QueryWithEpsilon):
     def asks_on(self, domain: Domain) -> str:
         values, scores = domain.values, self.scores
         if len(values) <= _MOST_DESCRIBED:
-            names = (_name(value, domain) for value in values)
-            pairs = zip(names, scores, strict=True)
+            pairs = zip((_name(value, domain) for value in values), scores, strict=True)
             descriptions = [f"{score:.4g} for {name}" for name, score in pairs]
             return f"{self.asks}: {format_list(descriptions)}"
         low, high = (self._describe(end, domain) for end in (scores.min(), scores.max()))

@@ -128,8 +128,7 @@ class _HashedLikelihood(Pairwise):
         return Fraction(1, len(self.responses))
 
     def pmf(self, index: int) -> Pmf:
-        bucket = int(self._buckets[index])
-        return Spiked(len(self.responses), bucket, self._heavy, self._light)
+        return Spiked(len(self.responses), int(self._buckets[index]), self._heavy, self._light)
 
     def supported_values(self, position: int) -> NDArray[np.bool_]:
         return np.asarray(self._buckets == position)

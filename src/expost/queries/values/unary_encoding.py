@@ -126,8 +126,7 @@ class _UnaryLikelihood(Pairwise):
         return NoisyBits(len(self.domain), index, self._true, self._other)
 
     def supported_values(self, position: int) -> NDArray[np.bool_]:
-        bits = np.frombuffer(self._text(position).encode(), dtype=np.uint8)
-        return np.asarray(bits == ord("1"))
+        return np.asarray(np.frombuffer(self._text(position).encode(), dtype=np.uint8) == ord("1"))
 
     def separating_response(self, value: int, other: int) -> int:
         return 1 << (len(self.domain) - 1 - value)
