@@ -138,8 +138,7 @@ def import_answers(
     if not columns or (query is not None and len(columns) != 1):
         reason = "expected one column, because there is a column of queries"
         raise InvalidInput(reason if columns else "expected at least one column", "response")
-    with at("path"):
-        expect(path, (str, os.PathLike), "the name of a file")
+    expect(path, (str, os.PathLike), "the name of a file", "path")
     with at(os.fspath(path), ": "):
         public = read_list(list(covariates), text)
         others = [name for name in (query, order_by) if name is not None]

@@ -16,7 +16,7 @@ from expost.cli._options import file_option
 from expost.cli._outputs import warn
 from expost.cli._parsing import parse_definition, parse_side, parse_values
 from expost.domains import Domain, domain_from_json
-from expost.errors import InvalidInput, at
+from expost.errors import InvalidInput, at, read_at
 from expost.files.reading import members
 from expost.filters import (
     ApproximateFilter,
@@ -97,11 +97,9 @@ class DomainOptions:
     def _read_domain(self) -> Domain | None:
         """Return the domain that options name; None if none does."""
         if self.values is not None:
-            with at("--values"):
-                return _parse_set(self.values)
+            return read_at("--values", _parse_set, self.values)
         if self.coordinates:
-            with at("--coordinate"):
-                return _parse_box(self.coordinates)
+            return read_at("--coordinate", _parse_box, self.coordinates)
         if self.domain is not None:
             with at(str(self.domain), ": "):
                 return read_domain(self.domain)

@@ -15,7 +15,7 @@ from expost.answers import Answers, no_such_query, queries_from_json
 from expost.cli._outputs import Line, warn
 from expost.cli._parsing import parse_labels
 from expost.domains import Domain, domain_from_json, join_names
-from expost.errors import InvalidInput, at, did_you_mean
+from expost.errors import InvalidInput, at, did_you_mean, read_at
 from expost.files.kinds import QUERY, explain_wrong_kind
 from expost.files.reading import has_duplicate_key, members, parse
 from expost.files.regular import open_for_reading, others_may_read, read_contents, read_text
@@ -267,6 +267,5 @@ def read_domain(path: Path) -> Domain:
     """Read a domain from its own file, a transcript or a file of queries."""
     tree = parse(read_text(path))
     if isinstance(tree, dict) and "version" in tree and "domain" in tree:
-        with at("domain"):
-            return domain_from_json(tree["domain"])
+        return read_at("domain", domain_from_json, tree["domain"])
     return domain_from_json(tree)

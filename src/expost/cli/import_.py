@@ -121,8 +121,7 @@ def command(
             if covariates.exists():
                 raise InvalidInput("already exists; not overwritten")
     if epsilon is not None:
-        with at("--epsilon"):
-            exact(epsilon)
+        read_at("--epsilon", exact, epsilon)
     with option_names(_OPTIONS):
         imported = import_answers(
             file,

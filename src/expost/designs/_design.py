@@ -23,7 +23,7 @@ from expost.designs.strategies import (
 )
 from expost.designs.study import Study
 from expost.domains import Domain
-from expost.errors import at, expect
+from expost.errors import expect, read_at
 from expost.files.reading import read_integer
 from expost.files.tables import ResultTable
 from expost.filters._large_budgets import warn_if_large
@@ -310,10 +310,8 @@ def design_study(
 ) -> Design:
     """Predict the accuracy of all strategies for a study, as :func:`expost.design` does."""
     expect(study, Study, "a Study")
-    with at("repetitions"):
-        repetitions = read_integer(repetitions, at_least=8)
-    with at("seed"):
-        seed = read_integer(seed, at_least=0)
+    repetitions = read_at("repetitions", read_integer, repetitions, at_least=8)
+    seed = read_at("seed", read_integer, seed, at_least=0)
     studies = [study, *(study.at(budget) for budget in budgets)]
     strategies = [strategies_for(current_study) for current_study in studies]
     total, done = sum(map(len, strategies)), 0

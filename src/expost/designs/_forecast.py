@@ -14,7 +14,7 @@ from expost.cards import View
 from expost.designs._model_support import model_support, read_population
 from expost.designs.study import MOST_ROUNDS, read_count
 from expost.domains import Attributes, Box, FiniteSet, Variable
-from expost.errors import InvalidInput, at, expect
+from expost.errors import InvalidInput, at, expect, read_at
 from expost.estimation._mle import fit_mixture
 from expost.estimation._support import record_support
 from expost.files.reading import read_integer
@@ -111,18 +111,15 @@ def forecast(
     >>> xp.designs.forecast(answers, query, filter=xp.BayesianFilter(epsilon=2), rounds=2).now
     2
     """
-    with at("answers"):
-        expect(answers, Answers, "Answers")
+    expect(answers, Answers, "Answers", "answers")
     filter_ = answers.filter if filter is None else filter
     if filter_ is None:
         raise InvalidInput("the answers name none; give one", "filter")
     check_query(query)
-    with at("rounds"):
-        round_count = read_count(rounds, 1, MOST_ROUNDS)
+    round_count = read_at("rounds", read_count, rounds, 1, MOST_ROUNDS)
     with at("repetitions"):
         repetition_count = read_integer(repetitions, at_least=1) if round_count > 1 else 1
-    with at("seed"):
-        seed = read_integer(seed, at_least=0)
+    seed = read_at("seed", read_integer, seed, at_least=0)
     start_panel = _panel_starter(answers, filter_)
     accepting = int(start_panel(seed).decide(query).accepted.sum())
     if round_count == 1:

@@ -25,7 +25,7 @@ from expost.domains import (
     Variable,
     join_names,
 )
-from expost.errors import InvalidInput, at, unknown_name
+from expost.errors import InvalidInput, at, read_at, unknown_name
 from expost.files.reading import as_list, members
 from expost.knowledge import (
     Belief,
@@ -216,10 +216,8 @@ def read_population(population: Any) -> Population:
             return _pilot(as_list(fields["sample"]))
     if kinds == ["probabilities"]:
         return ListedProbabilities(fields["probabilities"])
-    with at("shares"):
-        shares = members(fields["shares"], optional=None)
-    with at("changes"):
-        change_probability = read_probability(fields.get("changes", 1))
+    shares = read_at("shares", members, fields["shares"], optional=None)
+    change_probability = read_at("changes", read_probability, fields.get("changes", 1))
     return IndependentShares(shares, change_probability)
 
 

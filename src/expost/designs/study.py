@@ -24,9 +24,9 @@ from expost.designs._model_support import (
     read_population,
 )
 from expost.domains import Domain, Variable, domain_from_json
-from expost.errors import InvalidInput, at, expect
+from expost.errors import InvalidInput, at, expect, read_at
 from expost.files.kinds import STUDY, explain_wrong_kind
-from expost.files.reading import array, members, parse, read_integer, read_list, text
+from expost.files.reading import array_at, members, parse, read_integer, read_list, text
 from expost.files.regular import read_text
 from expost.numbers import ExactLike, positive
 from expost.queries import LARGEST_EPSILON, read_delta
@@ -112,23 +112,18 @@ class Study:
         arrival: str = "sequential",
         rounds: int = 1,
     ) -> None:
-        with at("domain"):
-            expect(domain, Domain, "a FiniteSet, Attributes or a Box")
-        with at("subjects"):
-            subject_count = read_count(subjects, 10, _MOST_SUBJECTS)
-        with at("epsilon"):
-            exact_epsilon = _budget(epsilon)
+        expect(domain, Domain, "a FiniteSet, Attributes or a Box", "domain")
+        subject_count = read_at("subjects", read_count, subjects, 10, _MOST_SUBJECTS)
+        exact_epsilon = read_at("epsilon", _budget, epsilon)
         goal_list = read_list(goals, read_goal, "goals")
         if not 1 <= len(goal_list) <= _MOST_GOALS:
             raise InvalidInput(f"there must be 1 to {_MOST_GOALS} of them", "goals")
-        with at("population"):
-            population_ = read_population(population)
+        population_ = read_at("population", read_population, population)
         with at("arrival"):
             arrivals = [option.value for option in Arrival]
             if arrival not in arrivals:
                 raise InvalidInput(f"must be one of {', '.join(arrivals)}")
-        with at("rounds"):
-            round_count = read_count(rounds, 1, MOST_ROUNDS)
+        round_count = read_at("rounds", read_count, rounds, 1, MOST_ROUNDS)
         vars(self).update(
             domain=domain,
             subjects=subject_count,
@@ -150,8 +145,7 @@ class Study:
     def at(self, epsilon: ExactLike) -> Study:
         """Return this study with another budget."""
         other = copy(self)
-        with at("epsilon"):
-            vars(other).update(epsilon=_budget(epsilon))
+        vars(other).update(epsilon=read_at("epsilon", _budget, epsilon))
         return other
 
     @cached_property
@@ -163,10 +157,10 @@ class Study:
                 variables += goal.variables(self.domain)
         with at("population"):
             support = model_support(self.domain, self.population, variables, seed=0)
-        pairs = []
-        for index, goal in enumerate(self.goals):
-            with at(f"goals[{index}]"):
-                pairs.append(goal.on(self.domain, support))
+        pairs = [
+            read_at(f"goals[{index}]", goal.on, self.domain, support)
+            for index, goal in enumerate(self.goals)
+        ]
         targets, questions = zip(*pairs, strict=True)
         return StudyModel(support, targets, questions, self.subjects)
 
@@ -261,13 +255,10 @@ def study_from_json(document: str, *, population: Any = None) -> Study:
     with explain_wrong_kind(STUDY, document):
         fields = members(parse(document), required=_REQUIRED, optional=_OPTIONAL).copy()
     check_version(fields.pop("version"))
-    with at("domain"):
-        domain = domain_from_json(fields.pop("domain"))
-    with at("goals"):
-        array(fields["goals"])
+    domain = read_at("domain", domain_from_json, fields.pop("domain"))
+    array_at(fields, "goals")
     if "arrival" in fields:
-        with at("arrival"):
-            text(fields["arrival"])
+        read_at("arrival", text, fields["arrival"])
     if population is not None:
         fields["population"] = population
     study = Study(domain, **fields)

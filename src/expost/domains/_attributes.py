@@ -26,7 +26,7 @@ from expost.domains._finite_set import (
     join_names,
     read_names,
 )
-from expost.errors import InvalidInput, at, unknown_name
+from expost.errors import InvalidInput, at, read_at, unknown_name
 from expost.files.reading import read_integer
 from expost.numbers import ExactLike, decimal_text, exact
 
@@ -146,11 +146,8 @@ class Attributes:
             raise InvalidInput(
                 f"{len(names):,} attributes; at most {_MOST_ATTRIBUTES:,} are supported"
             )
-        kinds = []
-        for name in names:
-            with at(name):
-                kinds.append(Attribute.read(named[name]))
-        vars(self).update(names=names, kinds=tuple(kinds))
+        kinds = tuple(read_at(name, Attribute.read, named[name]) for name in names)
+        vars(self).update(names=names, kinds=kinds)
 
     def __repr__(self) -> str:
         shown = [f"{name}={kind!r}" for name, kind in self._by_name.items()]

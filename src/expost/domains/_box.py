@@ -23,7 +23,7 @@ from expost.domains._finite_set import (
     coordinates_of,
     read_names,
 )
-from expost.errors import InvalidInput, at, unknown_name
+from expost.errors import InvalidInput, read_at, unknown_name
 from expost.files.reading import as_list
 from expost.numbers import up
 
@@ -77,11 +77,10 @@ class Box:
         entries = list(named.values()) if sides is None else as_list(sides)
         if not entries:
             raise InvalidInput("a box needs at least one coordinate")
-        checked: list[Side] = []
-        for index, side in enumerate(entries):
-            with at(names[index] if names else f"[{index}]"):
-                checked.append(_side(side))
-        vars(self).update(sides=tuple(checked), names=names)
+        locations = names or [f"[{index}]" for index in range(len(entries))]
+        pairs = zip(locations, entries, strict=True)
+        sides = tuple(read_at(location, _side, side) for location, side in pairs)
+        vars(self).update(sides=sides, names=names)
         if (count := self.column_slices[-1].stop) > _MOST_COLUMNS:
             reason = f"a box of {count:,} coordinates, counting each category, is too large"
             limit = f"at most {_MOST_COLUMNS} are searched; a finite set has no such limit"

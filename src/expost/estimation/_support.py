@@ -20,7 +20,7 @@ from expost._format import format_list
 from expost._types import Floats, Indices
 from expost.answers import Answers
 from expost.domains import Attributes, Box, FiniteSet, Part, Variable, join_names
-from expost.errors import InvalidInput, at, expect
+from expost.errors import InvalidInput, expect, read_at
 from expost.knowledge import Samples, allowed_histories
 from expost.queries import (
     BoxLikelihood,
@@ -347,8 +347,7 @@ def _set_estimand(domain: FiniteSet, names: tuple[str, ...] | None, step: int | 
         raise InvalidInput("a finite set has no attributes; leave it out", "about")
     if step is not None:
         raise InvalidInput("leave it out: these answers are about one step", "at")
-    with at("about"):
-        part = domain.part(names)
+    part = read_at("about", domain.part, names)
     return Estimand(part, support, domain.indices_about(names))
 
 
@@ -361,8 +360,7 @@ def _attributes_estimand(
             f"{join_names(domain.names)}, or pass about=… to estimate them with all others",
             "domain",
         )
-    with at("about"):
-        part = domain.part(names)
+    part = read_at("about", domain.part, names)
     named_variables = domain.variables(names, step)
     variables = _queried_variables(answers, domain)
     for name, named_step in named_variables:
@@ -382,8 +380,7 @@ def _box_estimand(domain: Box, names: tuple[str, ...] | None, support: Any) -> E
             "support: points that represent the values",
             "domain",
         )
-    with at("support"):
-        samples = read_support(support, domain)
+    samples = read_at("support", read_support, support, domain)
     indices = np.arange(len(samples))
     return Estimand(Points(samples), PointSupport(samples), indices, f"{len(samples):,} points")
 

@@ -18,7 +18,7 @@ from expost._format import format_count
 from expost._types import Indices
 from expost.answers import DECLINED, REFUSED, Answers, PartialView
 from expost.domains import Attributes, Box, FiniteSet, Part, join_names
-from expost.errors import InvalidInput, at, expect
+from expost.errors import InvalidInput, expect
 from expost.estimation._support import read_estimand
 from expost.filters import Filter
 
@@ -146,8 +146,7 @@ def read_answers(
 
 def required_filter(answers: Any) -> Filter:
     """Return the filter that answers name, which decides what hidden responses were possible."""
-    with at("answers"):
-        expect(answers, Answers, "Answers, if there are attempts")
+    expect(answers, Answers, "Answers, if there are attempts", "answers")
     assert isinstance(answers, Answers)
     if isinstance(answers.domain, Part):
         raise InvalidInput(

@@ -19,7 +19,7 @@ from expost._types import Floats
 from expost.answers import Answers, views_of
 from expost.cards import View
 from expost.domains import Domain, FiniteSet
-from expost.errors import InvalidInput, at, expect
+from expost.errors import InvalidInput, at, expect, read_at
 from expost.estimation._intervals import (
     LEAST_REPETITIONS,
     Intervals,
@@ -176,8 +176,7 @@ class Distribution(ResultTable):
         domain = self.domain if scores is None else None
         columns = np.eye(len(self.domain)) if scores is None else self._scores(scores)[:, None]
         score_columns = columns[self._value_index]
-        with at("seed"):
-            generator = np.random.default_rng(read_integer(seed, at_least=0))
+        generator = np.random.default_rng(read_at("seed", read_integer, seed, at_least=0))
         if repetitions is None:
             return likelihood_ratio_intervals(
                 self._mixture, score_columns, self._value_index, confidence_level, domain,

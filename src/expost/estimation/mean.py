@@ -14,7 +14,7 @@ from expost._types import Floats
 from expost.answers import Answers, no_such_query
 from expost.cards import View
 from expost.domains import Domain
-from expost.errors import InvalidInput, at, expect
+from expost.errors import InvalidInput, at, expect, read_at
 from expost.estimation._intervals import (
     INCONSISTENT,
     binomial_interval,
@@ -136,16 +136,14 @@ def estimate_mean(
     """
     confidence_level = float(read_confidence(confidence))
     if not isinstance(answers, Answers):
-        with at("query"):
-            check_query(query)
+        read_at("query", check_query, query)
         with at("answers"):
             pairs = [(query, response) for response in as_list(answers)]
         answers, key = read_answers(pairs, domain), "0"
     else:
         key = _key(answers, query)
         answers = read_answers(answers, domain, key)
-    with at("query"):
-        meaning = answers.queries[key].meaning(answers.domain)
+    meaning = read_at("query", answers.queries[key].meaning, answers.domain)
     rows, estimates = _estimates_by_response(answers, key, meaning)
     if not len(rows):
         raise InvalidInput("no subject answered it", "query")

@@ -34,9 +34,7 @@ class WorstCase:
     limit: Nats | None = None
 
     def _smaller(self, budget: Nats) -> Nats:
-        if self.limit is None or self.limit is budget:
-            return budget
-        return min(self.limit, budget)
+        return budget if self.limit is None or self.limit is budget else min(self.limit, budget)
 
     def within(self, budget: Nats) -> bool:
         """Return whether the loss is certainly at most the budget."""

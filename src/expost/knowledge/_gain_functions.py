@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.domains import FiniteSet
-from expost.errors import InvalidInput, at
+from expost.errors import InvalidInput, at, read_at
 from expost.files.reading import as_list, read_integer, read_list
 from expost.knowledge._capacity_search import Game, Limits, search
 from expost.numbers import Enclosure, ExactLike, Nats, exact
@@ -82,8 +82,7 @@ class Tries(GainFunction):
     count: int
 
     def __post_init__(self) -> None:
-        with at("count"):
-            object.__setattr__(self, "count", read_integer(self.count, at_least=1))
+        object.__setattr__(self, "count", read_at("count", read_integer, self.count, at_least=1))
 
     def on(self, domain: FiniteSet) -> Guesses:
         return _SubsetGuesses(min(self.count, len(domain)))

@@ -65,8 +65,7 @@ class Samples:
         """
         expect(box, Box, "a Box")
         count = read_at("count", read_integer, count, at_least=2)
-        with at("seed"):
-            draw = np.random.default_rng(read_integer(seed, at_least=0))
+        draw = np.random.default_rng(read_at("seed", read_integer, seed, at_least=0))
         columns = [_drawn(side, count, draw) for side in box.sides]
         return cls(box, list(zip(*columns, strict=True)))
 

@@ -259,9 +259,7 @@ class AttributesLogLikelihood(FiniteLogLikelihood):
 
         def exact_with(extra: Summand) -> Nats:
             extremes = exact(extra)
-            if extremes.is_infinite:
-                return INFINITE
-            return extremes.difference(*extremes.extremes())
+            return INFINITE if extremes.is_infinite else extremes.difference(*extremes.extremes())
 
         def exact(extra: Summand | None) -> _ExactMarginal:
             return _ExactMarginal(

@@ -64,9 +64,7 @@ class ExactSums:
         Doubles single out the values that can be extreme; of those, one per likelihood class is
         compared exactly.
         """
-        if self.is_infinite:
-            return INFINITE
-        return self.difference(*self.extremes())
+        return INFINITE if self.is_infinite else self.difference(*self.extremes())
 
     def extremes(self, among: NDArray[np.bool_] | None = None) -> tuple[Candidate, Candidate]:
         """Return a value with the largest ℓ and one with the smallest, exactly."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, total_ordering
 
-from expost.errors import InvalidInput, at
+from expost.errors import InvalidInput, at, read_at
 from expost.numbers._enclosure import Enclosure
 from expost.numbers._exact_sum import ExactSum, above, below
 from expost.numbers._parsing import ExactLike, decimal_text, exact, positive
@@ -72,8 +72,7 @@ class Nats:
         if (epsilon is None) == (ratio is None):
             raise InvalidInput("give either epsilon or ratio")
         if epsilon is not None:
-            with at("epsilon"):
-                return cls(rational=positive(epsilon, at_most=LARGEST_BUDGET))
+            return cls(rational=read_at("epsilon", positive, epsilon, at_most=LARGEST_BUDGET))
         assert ratio is not None
         with at("ratio"):
             factor = exact(ratio)

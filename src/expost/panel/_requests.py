@@ -65,8 +65,7 @@ class NameTable:
             expect(queries, Mapping, "queries by their ids")
             for key, query in queries.items():
                 check_name(key, query)
-                with at(key):
-                    self._name(key, query)
+                read_at(key, self._name, key, query)
 
     def _name(self, key: str, query: Query) -> int:
         query_index = self._kernel.query_index(query)

@@ -128,9 +128,7 @@ class Polyline:
     width: float = 2
 
     def svg(self, x: Axis, y: Axis) -> str:
-        if not self.points:
-            return ""
-        return _draw_path(self.points, x, y, self._look)
+        return _draw_path(self.points, x, y, self._look) if self.points else ""
 
     def swatch(self) -> str:
         return f'<path d="M0 6H24"{self._look}/>'

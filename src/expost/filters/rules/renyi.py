@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from expost.errors import InvalidInput, at
+from expost.errors import InvalidInput, at, read_at
 from expost.files.reading import members
 from expost.filters.rules._martingale import (
     LARGEST,
@@ -73,9 +73,8 @@ class Renyi(Martingale):
         Renyi(order=6.319)
         """
         budget = Nats.budget(epsilon).nearest
-        with at("query_epsilon"):
-            typical = float(positive(query_epsilon, at_most=LARGEST_EPSILON))
-        return cls(1 + best_exponent(budget, read_delta(delta), typical))
+        typical = read_at("query_epsilon", positive, query_epsilon, at_most=LARGEST_EPSILON)
+        return cls(1 + best_exponent(budget, read_delta(delta), float(typical)))
 
     def __repr__(self) -> str:
         reserve = self.delta_prime

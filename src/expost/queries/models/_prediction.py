@@ -56,8 +56,9 @@ class ModelPrediction:
         clip: bool,
     ) -> Linear | Logistic | Probit:
         """Return the query about it; ``names`` are the coordinates, or None for positions."""
-        with at(self.argument):
-            weights, intercept = _by_coordinate(self.score, names, width, domain)
+        weights, intercept = read_at(
+            self.argument, _by_coordinate, self.score, names, width, domain
+        )
         query: Linear | Logistic | Probit
         if self.kind == "linear":
             query = linear(weights, intercept=intercept, range=range, clip=clip, epsilon=epsilon)

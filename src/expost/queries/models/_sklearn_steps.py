@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from expost.errors import InvalidInput, TinyScaleWarning, at, warn_caller
+from expost.errors import InvalidInput, TinyScaleWarning, at, read_at, warn_caller
 from expost.queries.models._fitted_objects import first_step, fitted_attribute, is_a, steps_of
 from expost.queries.models._prediction import (
     Affine,
@@ -176,10 +176,7 @@ def _chosen(indices: Iterable[int]) -> AffineMap:
 
 
 def _pipeline(pipeline: Any) -> AffineMap:
-    maps = []
-    for name, step in steps_of(pipeline):
-        with at(f"[{name!r}]"):
-            maps.append(map_of(step))
+    maps = [read_at(f"[{name!r}]", map_of, step) for name, step in steps_of(pipeline)]
     if not maps:
         raise InvalidInput("this Pipeline does nothing; leave it out")
     return reduce(compose, maps)

@@ -103,11 +103,11 @@ class AffineScore:
 
     def on_set(self, domain: FiniteSet) -> SetScore:
         names = domain.called("value")
-        weights: list[float] = []
-        for name, weight in zip(names, self._aligned(names, len(names)), strict=True):
-            with at(_below("weights", name)):
-                weights.append(_of_number(weight))
-        return SetScore(tuple(weights), self.intercept, domain)
+        weights = tuple(
+            read_at(_below("weights", name), _of_number, weight)
+            for name, weight in zip(names, self._aligned(names, len(names)), strict=True)
+        )
+        return SetScore(weights, self.intercept, domain)
 
     def _aligned(self, names: tuple[str, ...] | None, size: int) -> tuple[Weight, ...]:
         if self.names is None and names is None and len(self.weights) == size:
@@ -184,13 +184,10 @@ def _weight(weight: Any) -> Weight:
 def read_score(weights: WeightsLike, intercept: float) -> AffineScore:
     """Read a score as its author wrote it."""
     names: tuple[str, ...] | None = None
-    values: list[Weight] = []
     if isinstance(weights, Mapping):
         with at("weights"):
             names = tuple(map(text, weights))
-        for name, weight in weights.items():
-            with at(f"weights.{name}"):
-                values.append(_weight(weight))
+        values = [read_at(f"weights.{name}", _weight, weight) for name, weight in weights.items()]
     else:
         such_as = 'weights by name, such as {"age": 2}, or a list'
         values = read_list(weights, _weight, "weights", such_as)
@@ -202,9 +199,7 @@ def read_score(weights: WeightsLike, intercept: float) -> AffineScore:
 
 def weights_from_json(value: Any) -> Any:
     """Check that weights in a file are an object or a list; entries are read later."""
-    if isinstance(value, list):
-        return value
-    return read_at("weights", members, value, optional=None)
+    return value if isinstance(value, list) else read_at("weights", members, value, optional=None)
 
 
 def score_from_fields(fields: dict[str, Any]) -> AffineScore:

@@ -16,7 +16,7 @@ from decimal import ROUND_DOWN, Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
-from expost.errors import InvalidInput, at
+from expost.errors import InvalidInput, at, read_at
 from expost.numbers import LARGEST_BUDGET, ExactLike, exact, positive
 from expost.queries.tables.channel import Channel, channel
 
@@ -153,8 +153,7 @@ def _truth_of(epsilon: ExactLike | None, rarer: Fraction) -> Fraction:
     The likelihood ratio of the rarer response is (t + (1 - t) m) / ((1 - t) m).
     """
     assert epsilon is not None
-    with at("epsilon"):
-        amount = positive(epsilon, at_most=LARGEST_BUDGET)
+    amount = read_at("epsilon", positive, epsilon, at_most=LARGEST_BUDGET)
     with localcontext(prec=60, rounding=ROUND_DOWN):
         ratio = Fraction((Decimal(amount.numerator) / Decimal(amount.denominator)).exp())
     odds = rarer * (ratio * _BELOW - 1)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost.domains import FiniteSet
-from expost.errors import InvalidInput, at
+from expost.errors import InvalidInput, read_at
 from expost.files.reading import members, number, read_integer, read_list
 from expost.numbers import ExactLike, Nats, decimal_text
 from expost.queries._likelihood import (
@@ -49,8 +49,7 @@ class SubsetSelection(QueryWithEpsilon):
     epsilon: Fraction
 
     def __post_init__(self) -> None:
-        with at("size"):
-            object.__setattr__(self, "size", read_integer(self.size, at_least=1))
+        object.__setattr__(self, "size", read_at("size", read_integer, self.size, at_least=1))
         super().__post_init__()
 
     def __repr__(self) -> str:
