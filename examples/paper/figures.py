@@ -14,11 +14,10 @@ from expost.report._chart import (
     Band,
     Chart,
     Dots,
+    FullLine,
     HorizontalBars,
-    HorizontalLine,
     Mark,
     Polyline,
-    VerticalLine,
 )
 
 __all__ = ["Drawn", "above", "accepted_figure", "health_figure", "loss_figure", "median"]
@@ -66,7 +65,7 @@ def loss_figure(title: str, tree: Tree, runs: Sequence[Run], *, steep: bool) -> 
         *(Polyline(line, "realized", width=1.3) for line in lines),
         Polyline([], "realized", f"realized loss, {len(lines)} run{'s' if len(lines) > 1 else ''}"),
         Dots([line[-1] for line in lines], "realized"),
-        HorizontalLine(budget, "ink", f"budget {budget:g}", "6 4"),
+        FullLine(budget, "ink", f"budget {budget:g}", "6 4", horizontal=True),
     ]
     longest = max(count, *(len(line) - 1 for line in lines))
     rows = [
@@ -146,7 +145,7 @@ def health_figure(tree: Tree) -> Drawn:
     marks: list[Mark] = [
         HorizontalBars([(0, loss) for loss in losses], "realized", "certified"),
         Dots([(loss, row) for row, loss in enumerate(printed)], "ink", "printed", "diamond", 5),
-        VerticalLine(budget, "basic", "budget, and basic composition", width=4.5),
+        FullLine(budget, "basic", "budget, and basic composition", width=4.5),
     ]
     chart = Chart(
         Axis("loss (nats)", 0, budget),

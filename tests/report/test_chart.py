@@ -16,12 +16,11 @@ from expost.report._chart import (
     Band,
     Chart,
     Dots,
+    FullLine,
     HorizontalBars,
-    HorizontalLine,
     Mark,
     Polyline,
     VerticalBars,
-    VerticalLine,
 )
 from expost.report._page import STYLE
 
@@ -93,8 +92,8 @@ def test_only_what_has_a_label_is_in_the_legend() -> None:
         Polyline([(0, 0), (1, 1)], "realized", "a line"),
         Band([(0, 0)], [(0, 1)], "realized"),
         Dots([(0, 0)], "ink", "a dot", "diamond"),
-        HorizontalLine(2, "ink", "the budget", "6 4"),
-        VerticalLine(2, "basic"),
+        FullLine(2, "ink", "the budget", "6 4", horizontal=True),
+        FullLine(2, "basic"),
     ]
     legend = Chart(X, Y, marks).legend
     assert [label for _, label in legend] == ["a line", "a dot", "the budget"]

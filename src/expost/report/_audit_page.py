@@ -12,7 +12,7 @@ from expost.audits._audit import Audit, FilesRead, Histogram
 from expost.filters import Filter
 from expost.filters._outcomes import respected_cell
 from expost.numbers import Enclosure
-from expost.report._chart import Axis, Chart, Mark, VerticalBars, VerticalLine
+from expost.report._chart import Axis, Chart, FullLine, Mark, VerticalBars
 from expost.report._formatting import (
     budget_text,
     domain_in_words,
@@ -219,7 +219,7 @@ def histogram(
     edges, counts = spread.edges, spread.counts
     marks: list[Mark] = [
         VerticalBars(edges, counts, colour),
-        VerticalLine(limit, "ink", f"budget {format_amount(limit)}", "6 4"),
+        FullLine(limit, "ink", f"budget {format_amount(limit)}", "6 4"),
     ]
     axis = Axis(label, 0.0, 1.02 * edges[-1])
     rows = [

@@ -23,12 +23,11 @@ __all__ = [
     "Band",
     "Chart",
     "Dots",
+    "FullLine",
     "HorizontalBars",
-    "HorizontalLine",
     "Mark",
     "Polyline",
     "VerticalBars",
-    "VerticalLine",
     "chart_style",
     "svg_file",
 ]
@@ -245,41 +244,29 @@ class HorizontalBars:
 
 
 @dataclass(frozen=True, slots=True)
-class _FullLine:
-    """A line through the whole plot."""
+class FullLine:
+    """A line through the whole plot, from the bottom to the top or from side to side."""
 
     at: float
     colour: str
     label: str = ""
     dashes: str = ""
     width: float = 1.5
+    horizontal: bool = False
 
-    def _line(self, points: Sequence[tuple[float, float]]) -> Polyline:
-        return Polyline(points, self.colour, "", self.dashes, self.width)
+    def svg(self, x: Axis, y: Axis) -> str:
+        upright = [(self.at, y.low), (self.at, y.high)]
+        level = [(x.low, self.at), (x.high, self.at)]
+        return self._line(level if self.horizontal else upright).svg(x, y)
 
     def swatch(self) -> str:
         return self._line([]).swatch()
 
-
-class HorizontalLine(_FullLine):
-    """A horizontal line from side to side."""
-
-    __slots__ = ()
-
-    def svg(self, x: Axis, y: Axis) -> str:
-        return self._line([(x.low, self.at), (x.high, self.at)]).svg(x, y)
+    def _line(self, points: Sequence[Point]) -> Polyline:
+        return Polyline(points, self.colour, "", self.dashes, self.width)
 
 
-class VerticalLine(_FullLine):
-    """A vertical line from the bottom to the top."""
-
-    __slots__ = ()
-
-    def svg(self, x: Axis, y: Axis) -> str:
-        return self._line([(self.at, y.low), (self.at, y.high)]).svg(x, y)
-
-
-Mark = Polyline | Band | Dots | VerticalBars | HorizontalBars | HorizontalLine | VerticalLine
+Mark = Polyline | Band | Dots | VerticalBars | HorizontalBars | FullLine
 """Anything that is drawn. A mark with a label is explained by a line of the legend."""
 
 

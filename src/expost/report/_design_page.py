@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from expost._format import shorten
 from expost.designs import Arrival, Design, Prediction
-from expost.report._chart import Axis, Chart, Dots, HorizontalBars, Mark, Polyline, VerticalLine
+from expost.report._chart import Axis, Chart, Dots, FullLine, HorizontalBars, Mark, Polyline
 from expost.report._formatting import domain_in_words, with_unit
 from expost.report._page import COMPARE_FILES, bullets, figure, page, paragraph, section, table
 
@@ -331,7 +331,7 @@ def _draw_curve(design: Design) -> str:
     chart = Chart(
         Axis("budget ε", budgets[0], budgets[-1], ticks),
         Axis("standard error (share of the range)", low, high, _round_errors(low, high)),
-        [*marks, VerticalLine(budget, "ink", "the budget of this study", "2 3")],
+        [*marks, FullLine(budget, "ink", "the budget of this study", "2 3")],
     )
     error_at = {(point.family, point.epsilon): point.error for point in finite}
     rows = [

@@ -19,12 +19,11 @@ from expost.report._chart import (
     Band,
     Chart,
     Dots,
+    FullLine,
     HorizontalBars,
-    HorizontalLine,
     Mark,
     Polyline,
     VerticalBars,
-    VerticalLine,
 )
 from expost.report._comparison import Comparison, basic_charges
 from expost.report._estimates import EstimateRow, largest_rows
@@ -100,9 +99,9 @@ def odometer_chart(
     if budget is not None:
         limit = budget.enclosure.upper
         top = max(top, limit)
-        marks.append(HorizontalLine(limit, "ink", _label_budget(budget), "6 4"))
+        marks.append(FullLine(limit, "ink", _label_budget(budget), "6 4", horizontal=True))
     if len(finite) <= answered:
-        marks.append(VerticalLine(len(finite) - 0.5, "realized", "infinite from here", "2 4"))
+        marks.append(FullLine(len(finite) - 0.5, "realized", "infinite from here", "2 4"))
     return Chart(
         Axis("responses given", 0, max(1, answered)).with_whole_ticks(),
         Axis("privacy loss (nats)", 0, 1.05 * top if top > 0 else 1),
@@ -126,7 +125,7 @@ def losses_chart(losses: Losses) -> Chart:
         marks.append(VerticalBars(edges, heights, "realized", text))
     if len(basic) and basic.min() == basic.max():
         text = f"basic composition: {basic[0]:.3g}"
-        marks.append(VerticalLine(float(basic[0]), "basic", text, width=4.5))
+        marks.append(FullLine(float(basic[0]), "basic", text, width=4.5))
     elif len(basic):
         heights = np.histogram(basic, edges)[0].tolist()
         highest = max(highest, *heights)
@@ -192,7 +191,7 @@ def estimates_chart(
         lines.append(f"uncertified intervals: {', '.join(uncertified)}")
     ends = [end for estimate in estimates for end in (estimate.lower, estimate.upper)]
     if not of_mean:
-        marks.append(VerticalLine(0, "ink", width=1))
+        marks.append(FullLine(0, "ink", width=1))
         ends.append(0.0)
     low, high = min(ends), max(ends)
     spare = 0.04 * (high - low) or 0.5
@@ -249,7 +248,7 @@ def comparison_chart(comparison: Comparison) -> Chart:
     for index, standing in enumerate(standings):
         parameters = f" ({standing.parameters})" if standing.parameters else ""
         labels.append((float(index), make_printable(f"{standing.name}{parameters}")))
-    marks.append(VerticalLine(limit, "ink", _label_budget(comparison.budget), "6 4"))
+    marks.append(FullLine(limit, "ink", _label_budget(comparison.budget), "6 4"))
     return Chart(
         Axis("privacy loss (nats)", 0, 1.05 * max(limit, *ends)),
         Axis("", len(labels) - 0.4, -0.6, labels),
@@ -273,7 +272,7 @@ def confidence_chart(
     range_label = f"{between}: {format_percent(lower)} to {format_percent(upper)}"
     marks: list[Mark] = [
         HorizontalBars([(lower, upper)], "allowed", range_label, 1),
-        HorizontalLine(0, "ink"),
+        FullLine(0, "ink", horizontal=True),
         Dots([(before, 0)], "basic", f"before: {format_percent(before)}", "hollow", 7),
     ]
     if after is not None:

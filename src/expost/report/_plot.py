@@ -21,12 +21,11 @@ from expost.report._chart import (
     Band,
     Chart,
     Dots,
+    FullLine,
     HorizontalBars,
-    HorizontalLine,
     Mark,
     Polyline,
     VerticalBars,
-    VerticalLine,
     svg_file,
 )
 from expost.report._comparison import Comparison, costs_within_budget
@@ -241,15 +240,14 @@ def _draw_mark(axes: Axes, mark: Mark, colours: Mapping[str, str]) -> None:
                 [row for row, _, _ in spans], [end - start for _, start, end in spans],
                 mark.thickness, [start for _, start, _ in spans], color=colour, label=label,
             )  # fmt: skip
-        case HorizontalLine():
-            axes.axhline(mark.at, color=colour, label=label, **_make_line_style(mark))
-        case VerticalLine():
-            axes.axvline(mark.at, color=colour, label=label, **_make_line_style(mark))
+        case FullLine():
+            draw = axes.axhline if mark.horizontal else axes.axvline
+            draw(mark.at, color=colour, label=label, **_make_line_style(mark))
         case _:
             assert_never(mark)
 
 
-def _make_line_style(mark: Polyline | HorizontalLine | VerticalLine) -> dict[str, Any]:
+def _make_line_style(mark: Polyline | FullLine) -> dict[str, Any]:
     width = _POINTS * mark.width
     # Matplotlib multiplies dashes by the width.
     dashes = [_POINTS * float(length) / width for length in mark.dashes.split()]

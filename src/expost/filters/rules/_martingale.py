@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import ClassVar
 
 from expost.domains import Domain
 from expost.errors import InvalidInput
@@ -44,7 +44,6 @@ __all__ = [
     "least_budget",
     "read_exponent",
     "read_reserve",
-    "reserve_from_json",
     "shown_exponent",
 ]
 
@@ -66,6 +65,7 @@ class Martingale(Rule):
     for the excess. A query with a delta counts by its cumulant, if that is finite.
     """
 
+    optional: ClassVar[tuple[str, ...]] = ("delta_prime",)
     delta_prime: Fraction | None
 
     @property
@@ -114,13 +114,6 @@ def read_exponent(exponent: ExactLike) -> Fraction:
 def read_reserve(delta_prime: ExactLike | None) -> Fraction | None:
     """Read the part of delta that is for the excess; None for all of it."""
     return None if delta_prime is None else read_delta(delta_prime, "delta_prime")
-
-
-def reserve_from_json(fields: dict[str, Any]) -> Fraction | None:
-    """Read ``delta_prime`` from a file, in which it may be missing but not null."""
-    if "delta_prime" not in fields:
-        return None
-    return read_delta(fields["delta_prime"], "delta_prime")
 
 
 def shown_exponent(exponent: float) -> Fraction:

@@ -16,8 +16,9 @@ from typing import Any, ClassVar
 
 from expost.domains import Domain
 from expost.errors import InvalidInput
-from expost.numbers import Enclosure, Nats, RunningSum
-from expost.queries import Query
+from expost.files.reading import members
+from expost.numbers import Enclosure, Nats, RunningSum, decimal_text
+from expost.queries import Query, read_delta
 
 __all__ = ["UNAFFORDABLE", "Amount", "Rule", "Total", "rounded_up"]
 
@@ -68,15 +69,31 @@ class Rule(ABC):
     """
 
     kind: ClassVar[str]
+    #: The fields in JSON, which are arguments of the constructor and attributes.
+    required: ClassVar[tuple[str, ...]] = ()
+    #: Those that may be left out.
+    optional: ClassVar[tuple[str, ...]] = ()
 
-    @abstractmethod
+    def __repr__(self) -> str:
+        shown = [f"{name}={decimal_text(number)}" for name, number in self.tree().items()]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
     def tree(self) -> dict[str, Any]:
-        """Return the parameters in their JSON shape."""
+        """Return the fields besides ``kind``, as in a transcript file."""
+        tree = {name: getattr(self, name) for name in (*self.required, *self.optional)}
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in tree.items()
+            if value is not None
+        }
 
     @classmethod
-    @abstractmethod
     def from_fields(cls, fields: dict[str, Any]) -> Rule:
-        """Read the parameters of a file, without ``kind``; unknown fields are errors."""
+        """Return the rule that has these fields in a transcript file."""
+        fields = members(fields, required=cls.required, optional=cls.optional)
+        if "delta_prime" in fields:  # null is no number
+            read_delta(fields["delta_prime"], "delta_prime")
+        return cls(**fields)
 
     def check(self, delta: Fraction) -> None:
         """Refuse a delta that the theorem does not allow."""

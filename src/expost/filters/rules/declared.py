@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from expost.domains import Domain
 from expost.errors import InvalidInput, at, expect, read_at
 from expost.files.reading import members, read_integer, read_list
-from expost.filters.rules._martingale import read_reserve, reserve_from_json
+from expost.filters.rules._martingale import read_reserve
 from expost.filters.rules._rule import UNAFFORDABLE, Rule, Total
 from expost.numbers import (
     DECIMAL_ERROR,
@@ -120,7 +120,8 @@ class Declared(Rule):
             object.__setattr__(
                 result, "plan", _plan(read_list(fields["plan"], _plan_entry_from_json))
             )
-        object.__setattr__(result, "delta_prime", reserve_from_json(fields))
+        reserve = read_delta(fields["delta_prime"], "delta_prime") if len(fields) > 1 else None
+        object.__setattr__(result, "delta_prime", reserve)
         return result
 
     def allowance(self, delta: Fraction) -> Fraction:

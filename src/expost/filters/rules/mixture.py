@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from expost.errors import InvalidInput
-from expost.files.reading import members, read_list
+from expost.files.reading import read_list
 from expost.filters.rules._martingale import (
     LARGEST,
     Martingale,
     best_exponent_for_small,
     read_exponent,
     read_reserve,
-    reserve_from_json,
 )
 from expost.numbers import ExactLike, Nats, decimal_text, exact
 from expost.queries import read_delta
@@ -47,6 +46,7 @@ class Mixture(Martingale):
     """
 
     kind: ClassVar[str] = "mixture"
+    required: ClassVar[tuple[str, ...]] = ("lambdas", "weights")
     lambdas: tuple[Fraction, ...]
     weights: tuple[Fraction, ...]
     delta_prime: Fraction | None
@@ -93,16 +93,6 @@ class Mixture(Martingale):
 
     def __repr__(self) -> str:
         return f"Mixture({len(self.lambdas)} lambdas from {decimal_text(min(self.lambdas))})"
-
-    def tree(self) -> dict[str, Any]:
-        tree: dict[str, Any] = {"lambdas": list(self.lambdas), "weights": list(self.weights)}
-        return tree if self.delta_prime is None else {**tree, "delta_prime": self.delta_prime}
-
-    @classmethod
-    def from_fields(cls, fields: dict[str, Any]) -> Mixture:
-        fields = members(fields, required=("lambdas", "weights"), optional=("delta_prime",))
-        lambdas, weights = fields["lambdas"], fields["weights"]
-        return cls(lambdas, weights, delta_prime=reserve_from_json(fields))
 
     @property
     def components(self) -> Iterable[tuple[Fraction, Fraction]]:

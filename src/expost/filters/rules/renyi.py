@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from expost.errors import InvalidInput, at, read_at
-from expost.files.reading import members
 from expost.filters.rules._martingale import (
     LARGEST,
     SMALLEST,
     Martingale,
     best_exponent,
     read_reserve,
-    reserve_from_json,
 )
-from expost.numbers import ExactLike, Nats, decimal_text, exact, positive
+from expost.numbers import ExactLike, Nats, exact, positive
 from expost.queries import LARGEST_EPSILON, read_delta
 
 __all__ = ["Renyi"]
@@ -47,6 +45,7 @@ class Renyi(Martingale):
     """
 
     kind: ClassVar[str] = "renyi"
+    required: ClassVar[tuple[str, ...]] = ("order",)
     order: Fraction
     delta_prime: Fraction | None
 
@@ -75,20 +74,6 @@ class Renyi(Martingale):
         budget = Nats.budget(epsilon).nearest
         typical = read_at("query_epsilon", positive, query_epsilon, at_most=LARGEST_EPSILON)
         return cls(1 + best_exponent(budget, read_delta(delta), float(typical)))
-
-    def __repr__(self) -> str:
-        reserve = self.delta_prime
-        shown = "" if reserve is None else f", delta_prime={decimal_text(reserve)}"
-        return f"Renyi(order={decimal_text(self.order)}{shown})"
-
-    def tree(self) -> dict[str, Any]:
-        tree = {"order": self.order}
-        return tree if self.delta_prime is None else {**tree, "delta_prime": self.delta_prime}
-
-    @classmethod
-    def from_fields(cls, fields: dict[str, Any]) -> Renyi:
-        fields = members(fields, required=("order",), optional=("delta_prime",))
-        return cls(fields["order"], delta_prime=reserve_from_json(fields))
 
     @property
     def components(self) -> Iterable[tuple[Fraction, Fraction]]:

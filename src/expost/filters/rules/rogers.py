@@ -7,11 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from expost.domains import Domain
 from expost.errors import InvalidInput
-from expost.files.reading import members
 from expost.filters.rules._rule import UNAFFORDABLE, Rule, Total, rounded_up
 from expost.numbers import (
     DECIMAL_ERROR,
@@ -58,14 +57,6 @@ class Rogers(Rule):
     """
 
     kind: ClassVar[str] = "rogers"
-
-    def tree(self) -> dict[str, Any]:
-        return {}
-
-    @classmethod
-    def from_fields(cls, fields: dict[str, Any]) -> Rogers:
-        members(fields)
-        return cls()
 
     def check(self, delta: Fraction) -> None:
         if not Nats(ratio=1 / delta) > Nats(Fraction(1)):

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from expost.domains import Domain
-from expost.files.reading import members
 from expost.filters.rules._rule import UNAFFORDABLE, Rule, Total
 from expost.numbers import Enclosure
 from expost.queries import Query
@@ -33,14 +32,6 @@ class Sums(Rule):
     """
 
     kind: ClassVar[str] = "basic"
-
-    def tree(self) -> dict[str, Any]:
-        return {}
-
-    @classmethod
-    def from_fields(cls, fields: dict[str, Any]) -> Sums:
-        members(fields)
-        return cls()
 
     def amounts(self, query: Query, domain: Domain) -> Iterable[float]:
         return ()

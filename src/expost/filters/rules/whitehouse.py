@@ -6,16 +6,14 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from expost.domains import Domain
-from expost.files.reading import members
 from expost.filters.rules._rule import UNAFFORDABLE, Rule, Total, rounded_up
 from expost.numbers import (
     DECIMAL_ERROR,
     Enclosure,
     ExactLike,
-    decimal_text,
     double_above,
     enclose_decimal,
     fifty_digits,
@@ -48,20 +46,11 @@ class Whitehouse(Rule):
     """
 
     kind: ClassVar[str] = "whitehouse"
+    required: ClassVar[tuple[str, ...]] = ("delta_prime",)
     delta_prime: Fraction
 
     def __init__(self, delta_prime: ExactLike) -> None:
         object.__setattr__(self, "delta_prime", read_delta(delta_prime, "delta_prime"))
-
-    def __repr__(self) -> str:
-        return f"Whitehouse(delta_prime={decimal_text(self.delta_prime)})"
-
-    def tree(self) -> dict[str, Any]:
-        return {"delta_prime": self.delta_prime}
-
-    @classmethod
-    def from_fields(cls, fields: dict[str, Any]) -> Whitehouse:
-        return cls(members(fields, required=("delta_prime",))["delta_prime"])
 
     def allowance(self, delta: Fraction) -> Fraction:
         return delta - self.delta_prime

@@ -102,12 +102,8 @@ class GaussianNoise:
     def total(self) -> int:
         return 2 * self.tails[0] - self.weights[0]
 
-    @property
-    def fall(self) -> tuple[int, int]:
-        raise AssertionError("Gaussian weights fall ever faster")
-
-    def falls(self, response: int, lowest: int, highest: int) -> bool:
-        return False
+    def fall(self, response: int, lowest: int, highest: int) -> None:
+        return None  # they fall ever faster
 
     def weight(self, value: int, response: int) -> int:
         """Return the weight of a response, for a value between ``first`` and ``last``."""

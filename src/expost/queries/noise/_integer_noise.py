@@ -60,12 +60,11 @@ class IntegerNoise(Protocol):
     def total(self) -> int:
         """The sum of the weights of all responses, for any value."""
 
-    @property
-    def fall(self) -> tuple[int, int]:
-        """The factor, heavy/light, by which weights fall from one step to the next."""
+    def fall(self, response: int, lowest: int, highest: int) -> tuple[int, int] | None:
+        """Return the factor, heavy/light, by which a response's weights fall from step to step.
 
-    def falls(self, response: int, lowest: int, highest: int) -> bool:
-        """Return whether the weights of a response fall by that factor at all values between."""
+        None if they do not fall by one factor at all values between the lowest and the highest.
+        """
 
     def weight(self, value: int, response: int) -> int:
         """Return the weight of a response: likelihood ratios are monotone in the response."""
@@ -122,28 +121,25 @@ class NoisyLikelihood(BySufficientTerms):
         return _weights(self._noise, self._values, position)
 
     def _term(self, position: int) -> Term:
-        distances = self._distances(position)
-        if distances is None:
-            return super()._term(position)
-        return Term.geometric(distances, *self._noise.fall)
+        falling = self._falling(position)
+        return super()._term(position) if falling is None else Term.geometric(*falling)
 
     def weight_labels(self, position: int) -> NDArray[Any]:
-        distances = self._distances(position)
-        return super().weight_labels(position) if distances is None else distances
+        falling = self._falling(position)
+        return super().weight_labels(position) if falling is None else falling[0]
 
     def powers(self, position: int, indices: Sequence[int]) -> list[Powers]:
-        distances = self._distances(position)
-        if distances is None:
+        falling = self._falling(position)
+        if falling is None:
             return super().powers(position, indices)
-        heavy, light = self._noise.fall
+        distances, heavy, light = falling
         return [((heavy, -distance), (light, distance)) for distance in distances[indices].tolist()]
 
-    def _distances(self, position: int) -> NDArray[np.int64] | None:
-        """Return distances of the values from a response, if weights are powers of the distance."""
+    def _falling(self, position: int) -> tuple[NDArray[np.int64], int, int] | None:
+        """Return the distances from a response, and the factor per step if there is one."""
         response = self._noise.low + position
-        if not self._noise.falls(response, *self._extremes):
-            return None
-        return np.abs(self._values - response)
+        fall = self._noise.fall(response, *self._extremes)
+        return None if fall is None else (np.abs(self._values - response), *fall)
 
     @cached_property
     def _extremes(self) -> tuple[int, int]:
@@ -195,9 +191,10 @@ class NoisyOnBox(BoxLikelihood):
 
     def logs(self, position: int, columns: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
         response = self.noise.low + position
-        if not self.noise.falls(response, *self.extremes):
+        fall = self.noise.fall(response, *self.extremes)
+        if fall is None:
             return super().logs(position, columns)
-        rate = Nats(ratio=Fraction(*self.noise.fall)).nearest
+        rate = Nats(ratio=Fraction(*fall)).nearest
         return np.abs(self._values(columns) - response) * -rate
 
     def _values(self, columns: Sequence[NDArray[np.float64]]) -> NDArray[np.int64]:

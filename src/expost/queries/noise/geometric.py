@@ -144,15 +144,11 @@ class ClampedNoise:
     def total(self) -> int:
         return (self.heavy + self.light) * self._heavy[self.reach - 1]
 
-    @property
-    def fall(self) -> tuple[int, int]:
-        return self.heavy, self.light
-
-    def falls(self, response: int, lowest: int, highest: int) -> bool:
-        """Return whether they do: always, except at an end of the range with values beyond it."""
-        return self.low < response < self.high or (
-            lowest >= self.low if response == self.low else highest <= self.high
-        )
+    def fall(self, response: int, lowest: int, highest: int) -> tuple[int, int] | None:
+        """Return the factor: None only at an end of the range with values beyond it."""
+        at_end_of_all = lowest >= self.low if response == self.low else highest <= self.high
+        falls = self.low < response < self.high or at_end_of_all
+        return (self.heavy, self.light) if falls else None
 
     def weight(self, value: int, response: int) -> int:
         """Return the numerator of Pr(response | value)."""
