@@ -91,7 +91,7 @@ def parse_entries(text: str) -> list[Any]:
     """
     cells = _split_cells(text)
     numbers = {cell for cell, quoted in cells if not quoted and _DECIMAL.fullmatch(cell)}
-    if not all(map(_is_canonical, numbers)):
+    if not all(_INTEGER.fullmatch(digits) or digits == str(float(digits)) for digits in numbers):
         return [cell for cell, _ in cells]
     return [NumberText(cell) if cell in numbers and not quoted else cell for cell, quoted in cells]
 

@@ -92,11 +92,8 @@ def _folded(name: str) -> str:
 
 
 def _read_text(path: Path, names: Sequence[str]) -> tuple[list[list[str]], str, list[str]]:
-    try:
-        with open_for_reading(path, LARGEST_TABLE) as file:
-            content = file.read()
-    except OSError as error:
-        raise InvalidInput(f"cannot be read: {error.strerror}") from None
+    with open_for_reading(path, LARGEST_TABLE) as file:
+        content = file.read()
     text, remarks = _decode(content)
     best: tuple[int, str] = (-1, ",")
     first_line = next(filter(str.strip, text.splitlines()), "")
@@ -149,8 +146,6 @@ def _read_spreadsheet(path: Path, sheet: str | None) -> tuple[list[list[str]], l
                 raise InvalidInput(f"no sheet {sheet!r}; there are {there_are}{hint}", "sheet")
             chosen = names[0] if sheet is None else sheet
             cells = book.get_sheet_by_name(chosen).to_python(skip_empty_area=True)
-    except OSError as error:
-        raise InvalidInput(f"cannot be read: {error.strerror}") from None
     except (calamine.CalamineError, IndexError):
         raise InvalidInput("is not a spreadsheet") from None
     remarks = []

@@ -66,7 +66,10 @@ def open_for_reading(path: PathLike, most: int = LARGEST) -> Iterator[BinaryIO]:
     """Open a regular file of at most ``most`` bytes for reading."""
     with open(open_regular(path), "rb") as file:
         check_size(os.fstat(file.fileno()).st_size, most)
-        yield file
+        try:
+            yield file
+        except OSError as error:
+            raise InvalidInput(f"cannot be read: {error.strerror or error}") from None
 
 
 def read_contents(file: BinaryIO) -> str:

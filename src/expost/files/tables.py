@@ -104,8 +104,6 @@ def _opened(path: Path) -> Iterator[Any]:
             yield text
     except UnicodeDecodeError:
         raise InvalidInput("is not UTF-8 text") from None
-    except OSError as error:
-        raise InvalidInput(f"cannot be read: {error.strerror}") from None
 
 
 def read_csv(path: Path, names: Sequence[str], optional: Sequence[str] = ()) -> Columns:
@@ -181,8 +179,6 @@ def _read_parquet(path: Path, names: Sequence[str], optional: Sequence[str]) -> 
                 raise InvalidInput(f"has {rows:,} rows, and at most {_MOST_ROWS:,} are read")
             file.seek(0)
             return polars.read_parquet(file)
-    except OSError as error:
-        raise InvalidInput(f"cannot be read: {error.strerror}") from None
     except polars.exceptions.PolarsError:
         raise InvalidInput("is not a Parquet file") from None
 

@@ -97,14 +97,7 @@ class Session:
     """
 
     __slots__ = (
-        "_filter",
-        "_lock",
-        "_obeyed",
-        "_odometer",
-        "_process",
-        "_source",
-        "_store",
-        "_value",
+        "_filter", "_lock", "_obeyed", "_odometer", "_process", "_source", "_store", "_value",
     )  # fmt: skip
 
     def __init__(

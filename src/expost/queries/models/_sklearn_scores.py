@@ -23,30 +23,13 @@ SUPPORTED_MODELS = (
 
 _REGRESSIONS = {
     "sklearn.linear_model": (
-        "ARDRegression",
-        "BayesianRidge",
-        "ElasticNet",
-        "ElasticNetCV",
-        "HuberRegressor",
-        "Lars",
-        "LarsCV",
-        "Lasso",
-        "LassoCV",
-        "LassoLars",
-        "LassoLarsCV",
-        "LassoLarsIC",
-        "LinearRegression",
-        "OrthogonalMatchingPursuit",
-        "OrthogonalMatchingPursuitCV",
-        "QuantileRegressor",
-        "Ridge",
-        "RidgeCV",
-        "SGDOneClassSVM",
-        "SGDRegressor",
-        "TheilSenRegressor",
+        "ARDRegression", "BayesianRidge", "ElasticNet", "ElasticNetCV", "HuberRegressor", "Lars",
+        "LarsCV", "Lasso", "LassoCV", "LassoLars", "LassoLarsCV", "LassoLarsIC", "LinearRegression",
+        "OrthogonalMatchingPursuit", "OrthogonalMatchingPursuitCV", "QuantileRegressor", "Ridge",
+        "RidgeCV", "SGDOneClassSVM", "SGDRegressor", "TheilSenRegressor",
     ),
     "sklearn.svm": ("LinearSVR", "NuSVR", "SVR"),
-}
+}  # fmt: skip
 _PROBABILITIES = {
     "sklearn.discriminant_analysis": ("LinearDiscriminantAnalysis",),
     "sklearn.linear_model": ("LogisticRegression", "LogisticRegressionCV"),

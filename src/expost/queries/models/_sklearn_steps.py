@@ -224,18 +224,10 @@ def _column_indices(transformer: Any, chosen: Any) -> list[int]:
 
 
 _SELECTORS = (
-    "GenericUnivariateSelect",
-    "RFE",
-    "RFECV",
-    "SelectFdr",
-    "SelectFpr",
-    "SelectFromModel",
-    "SelectFwe",
-    "SelectKBest",
-    "SelectPercentile",
-    "SequentialFeatureSelector",
+    "GenericUnivariateSelect", "RFE", "RFECV", "SelectFdr", "SelectFpr", "SelectFromModel",
+    "SelectFwe", "SelectKBest", "SelectPercentile", "SequentialFeatureSelector",
     "VarianceThreshold",
-)
+)  # fmt: skip
 
 _MAPS: dict[tuple[str, str], Callable[[Any], AffineMap]] = {
     ("sklearn.preprocessing", "StandardScaler"): _standard,
