@@ -91,6 +91,7 @@ def parse_entries(text: str) -> list[Any]:
     """
     cells = _split_cells(text)
     numbers = {cell for cell, quoted in cells if not quoted and _DECIMAL.fullmatch(cell)}
+    # Whether each prints back as it was typed.
     if not all(_INTEGER.fullmatch(digits) or digits == str(float(digits)) for digits in numbers):
         return [cell for cell, _ in cells]
     return [NumberText(cell) if cell in numbers and not quoted else cell for cell, quoted in cells]
@@ -120,11 +121,6 @@ def _split_cells(text: str) -> list[tuple[str, bool]]:
     if not all(cell for cell, _ in cells):
         raise InvalidInput(f"{expected}, with no empty entry")
     return [(cell.replace('""', '"'), quoted) for cell, quoted in cells]
-
-
-def _is_canonical(digits: str) -> bool:
-    """Whether a number prints back as it was typed."""
-    return _INTEGER.fullmatch(digits) is not None or digits == str(float(digits))
 
 
 def _parse_integer(text: str) -> int:

@@ -20,7 +20,7 @@ from expost.answers import (
 from expost.cli._inputs import option_names
 from expost.cli._options import file_option, out_option, path
 from expost.cli._outputs import Result, check_output, prints_result
-from expost.errors import InvalidInput, at
+from expost.errors import InvalidInput, at, read_at
 from expost.files.durable import create
 from expost.files.kinds import ANSWERS
 from expost.files.reading import parse
