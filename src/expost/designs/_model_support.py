@@ -217,8 +217,7 @@ def read_population(population: Any) -> Population:
     if kinds == ["probabilities"]:
         return ListedProbabilities(fields["probabilities"])
     shares = read_at("shares", members, fields["shares"], optional=None)
-    change_probability = read_at("changes", read_probability, fields.get("changes", 1))
-    return IndependentShares(shares, change_probability)
+    return IndependentShares(shares, read_at("changes", read_probability, fields.get("changes", 1)))
 
 
 def _pilot(values: list[Any]) -> PilotSample:

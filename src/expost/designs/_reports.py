@@ -220,8 +220,7 @@ class FrequencyOutcomes(Outcomes):
         slope = report.true_pair - report.other_pair
         squares = rows**2 @ (chances - report.other_pair - 2 * slope * self.weights)
         squares += report.other_pair * sums**2 + 2 * slope * sums * means
-        variances = (squares - (rows @ chances) ** 2) / report.gap**2
-        return np.asarray(np.maximum(0.0, variances))
+        return np.asarray(np.maximum(0.0, (squares - (rows @ chances) ** 2) / report.gap**2))
 
     def errors(
         self, rows: Floats, subjects: int, repetitions: int, generator: np.random.Generator

@@ -113,8 +113,7 @@ class Box:
         result: list[Real | Integers] = []
         for side in self.sides:
             if isinstance(side, Categories):
-                alone = len(side.labels) == 1
-                result += [Integers(int(alone), 1)] * len(side.labels)
+                result += [Integers(int(len(side.labels) == 1), 1)] * len(side.labels)
             else:
                 result.append(side)
         return tuple(result)

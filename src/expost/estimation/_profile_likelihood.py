@@ -110,10 +110,9 @@ def likelihood_ratio_intervals(
         f"{uncertified.sum():,} of {2 * count:,} ends of intervals are uncertified: the search "
         "ended before it had shown where they are, and they may be much too far out."
     )
-    doubts = (doubt,) if uncertified.any() else ()
     return Intervals(
         estimate, lower, upper, errors, confidence, None, domain, provenance, float(gaps.max()),
-        uncertified, doubts,
+        uncertified, (doubt,) if uncertified.any() else (),
     )  # fmt: skip
 
 

@@ -347,8 +347,7 @@ def _set_estimand(domain: FiniteSet, names: tuple[str, ...] | None, step: int | 
         raise InvalidInput("a finite set has no attributes; leave it out", "about")
     if step is not None:
         raise InvalidInput("leave it out: these answers are about one step", "at")
-    part = read_at("about", domain.part, names)
-    return Estimand(part, support, domain.indices_about(names))
+    return Estimand(read_at("about", domain.part, names), support, domain.indices_about(names))
 
 
 def _attributes_estimand(

@@ -165,8 +165,7 @@ class Catalog:
         response_number = self._by_position.get((query, position))
         if response_number is not None:
             return response_number
-        response = self.likelihood(query).responses[position]
-        text = json_text(readable_tree(value_tree(response)))
+        text = json_text(readable_tree(value_tree(self.likelihood(query).responses[position])))
         row = ResponseRow(len(self._entries) + 1, query, text)
         self.pending_rows.append(row)
         self._append_response(row, position)

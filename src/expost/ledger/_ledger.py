@@ -249,8 +249,7 @@ class Ledger:
                         if namesake is not None and namesake != query:
                             raise InvalidInput("is the name of another query")
                         self._engine.check_query(query)
-                        query_number = batch.catalog.add_query(query, name)
-                        existing = batch.catalog.query_name(query_number)
+                        existing = batch.catalog.query_name(batch.catalog.add_query(query, name))
                         if existing != name:
                             raise InvalidInput(
                                 f"is a second name: this query is called {existing!r}; "

@@ -327,11 +327,10 @@ def _draw_curve(design: Design) -> str:
     ticks = [(epsilon, f"{epsilon:g}") for epsilon in budgets]
     errors = [point.error for point in finite]
     low, high = math.log10(min(errors)) - 0.05, math.log10(max(errors)) + 0.05
-    budget = float(design.study.epsilon)
     chart = Chart(
         Axis("budget ε", budgets[0], budgets[-1], ticks),
         Axis("standard error (share of the range)", low, high, _round_errors(low, high)),
-        [*marks, FullLine(budget, "ink", "the budget of this study", "2 3")],
+        [*marks, FullLine(float(design.study.epsilon), "ink", "the budget of this study", "2 3")],
     )
     error_at = {(point.family, point.epsilon): point.error for point in finite}
     rows = [

@@ -182,8 +182,7 @@ def _draw_chart(axes: Axes, chart: Chart, colours: Mapping[str, str] = LIGHT) ->
     width, height = _measure_axes(axes)
     legend_columns = max(1, int(width / _LEGEND_ENTRY))
     if chart.has_rows:
-        legend_rows = math.ceil(len(chart.legend) / legend_columns)
-        above_legend = 6 + 72 * _LINE * legend_rows  # points
+        above_legend = 6 + 72 * _LINE * math.ceil(len(chart.legend) / legend_columns)  # points
         axes.set_title(chart.y.label, loc="left", fontsize="medium", pad=above_legend)
     else:
         axes.set_ylabel(chart.y.label)

@@ -87,8 +87,7 @@ def find_mean(answers: Answers, name: str, step: int | None, hint: str = "") -> 
             ends = min(numbers), max(numbers)
             return Quantity(f"mean of {name}", name, "mean", lambda _values: numbers, ends, about)
         if no_score is None:
-            names = {**answers.queries, **numeric}
-            raise InvalidInput(unknown_name("query", name, names) + hint)
+            raise InvalidInput(unknown_name("query", name, {**answers.queries, **numeric}) + hint)
         query = answers.queries[name]
         asked = query.names if isinstance(query, About) else answers.domain.called("value")
         first = next((other for other in asked if other in numeric), None)

@@ -158,8 +158,7 @@ class BoxSpread:
                 slack = limit - enclosure.lower
                 tolerance = 0.9 * max(0.0, slack - spent) / (len(searches) - index)
                 before = search.nodes
-                enough = search.lower + slack
-                self._advance(search, tolerance, effort, enough)
+                self._advance(search, tolerance, effort, search.lower + slack)
                 spent += search.upper - search.lower
                 moved = moved or search.nodes > before
 

@@ -243,13 +243,12 @@ class _PiecewiseOnBox(BoxLikelihood):
         if form is None or Fraction(form.moved) + 8 * UNIT * query.cells >= BLUR:
             zeros = (0.0,) * len(self._score.weights)
             return ScoreTerm(Link.WINDOW, epsilon.upper, zeros, 0.0, up(epsilon.upper / 2))
-        error = up(epsilon.width / 2)
         return ScoreTerm(
             Link.WINDOW,
             epsilon.upper,
             form.weights,
             form.offset,
-            error,
+            up(epsilon.width / 2),
             # Everything that a step depends on; weights by name, in the order of equal boxes.
             rounding_key=(self._score.by_name, self._score.intercept, query.range, query.cells),
         )

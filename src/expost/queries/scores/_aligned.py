@@ -96,8 +96,7 @@ class AlignedScore(ABC):
         self._order = order
         self.reach = reach
         self._parts = len(weights) - weights.count(0.0)
-        total = abs(intercept) + sum(map(mul, map(abs, weights), reach))
-        self._at_most = enlarged(total)
+        self._at_most = enlarged(abs(intercept) + sum(map(mul, map(abs, weights), reach)))
         # The exact magnitude only matters close to the limit.
         if not self._at_most < _LARGE and self.magnitude > _LARGEST:
             raise InvalidInput("the score is too large for a double", "weights")

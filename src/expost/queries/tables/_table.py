@@ -236,8 +236,7 @@ def _from_floats(entries: NDArray[np.float64]) -> tuple[Weights, int]:
         scaled = [[int(Fraction(p) * 2**bits) for p in row] for row in entries.tolist()]
         weights = np.array(scaled, dtype=object)
     largest = entries.argmax(axis=1)
-    index = np.arange(len(weights))
-    weights[index, largest] += 2**bits - weights.sum(axis=1)
+    weights[np.arange(len(weights)), largest] += 2**bits - weights.sum(axis=1)
     return weights, 2**bits
 
 
