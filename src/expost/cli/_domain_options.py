@@ -12,7 +12,7 @@ import click
 
 from expost._format import format_list
 from expost.cli._inputs import option_names, read_domain
-from expost.cli._options import file_option
+from expost.cli._options import file_option, value_option
 from expost.cli._outputs import warn
 from expost.cli._parsing import parse_definition, parse_side, parse_values
 from expost.domains import Domain, domain_from_json
@@ -38,22 +38,20 @@ Command = TypeVar("Command", bound=Callable[..., None])
 T = TypeVar("T")
 
 _CHOICES = [
-    click.option(
-        "--values", metavar="LIST", help="All possible values, such as no,yes or 0..10 (integers)."
-    ),
-    click.option(
+    value_option("--values", "LIST", "All possible values, such as no,yes or 0..10 (integers)."),
+    value_option(
         "--coordinate",
-        "coordinates",
+        "NAME=SIDE",
+        f"One coordinate of a box (repeatable), such as {_EXAMPLE}. Replaces --values.",
+        parameter="coordinates",
         multiple=True,
-        metavar="NAME=SIDE",
-        help=f"One coordinate of a box (repeatable), such as {_EXAMPLE}. Replaces --values.",
     ),
     file_option(
         "--domain",
         "DOMAIN",
         "File with the domain (JSON), such as a transcript. Replaces --values and --coordinate.",
     ),
-    click.option("--budget", metavar="E", help="Budget in nats (exact, such as 0.5 or 1/3)."),
+    value_option("--budget", "E", "Budget in nats (exact, such as 0.5 or 1/3)."),
     click.option(
         "--filter",
         "kind",
@@ -61,7 +59,7 @@ _CHOICES = [
         default=BayesianFilter.kind,
         help="Privacy filter. basic adds up the epsilons; the others use the realized loss.",
     ),
-    click.option("--delta", metavar="D", help="Delta of an (ε, δ) budget. Default: none."),
+    value_option("--delta", "D", "Delta of an (ε, δ) budget. Default: none."),
 ]
 
 

@@ -15,6 +15,7 @@ __all__ = [
     "about",
     "composition_delta",
     "file_option",
+    "flag_option",
     "next_query",
     "out_option",
     "page_date",
@@ -23,6 +24,7 @@ __all__ = [
     "search_options",
     "step",
     "transcript_file",
+    "value_option",
 ]
 
 Command = TypeVar("Command", bound=Callable[..., None])
@@ -30,11 +32,25 @@ Command = TypeVar("Command", bound=Callable[..., None])
 path = click.Path(path_type=Path)
 
 
+def value_option(
+    name: str, metavar: str, text: str, *, parameter: str = "", **attributes: Any
+) -> Callable[[Command], Command]:
+    """Return an option with a value, for the parameter of its name or for another one."""
+    names = [name, parameter] if parameter else [name]
+    return click.option(*names, metavar=metavar, help=text, **attributes)
+
+
+def flag_option(name: str, text: str, *, parameter: str = "") -> Callable[[Command], Command]:
+    """Return an option that is given or not."""
+    names = [name, parameter] if parameter else [name]
+    return click.option(*names, is_flag=True, help=text)
+
+
 def file_option(
     name: str, metavar: str, text: str, **attributes: Any
 ) -> Callable[[Command], Command]:
     """Declare an option that names a file or a folder; ``text`` is its help."""
-    return click.option(name, type=path, metavar=metavar, help=text, **attributes)
+    return value_option(name, metavar, text, type=path, **attributes)
 
 
 def out_option(metavar: str, text: str, **attributes: Any) -> Callable[[Command], Command]:
@@ -54,27 +70,25 @@ queries_file = file_option(
     "QUERIES",
     "File of queries (JSON). Not needed for a folder of transcripts or a ledger.",
 )
-composition_delta = click.option(
-    "--delta", metavar="D", help="Delta of composition rules. Default: that of FILE's filter."
+composition_delta = value_option(
+    "--delta", "D", "Delta of composition rules. Default: that of FILE's filter."
 )
 
-about = click.option(
+about = value_option(
     "--about",
-    metavar="NAMES",
-    help="Attributes of a record: one, as in smokes, or several together, as in smokes,region.",
+    "NAMES",
+    "Attributes of a record: one, as in smokes, or several together, as in smokes,region.",
 )
-step = click.option(
+step = value_option(
     "--at",
-    "step",
+    "STEP",
+    "Time step, from 1, if one of these attributes changes.",
+    parameter="step",
     type=int,
-    metavar="STEP",
-    help="Time step, from 1, if one of these attributes changes.",
 )
 
-page_date = click.option(
-    "--date",
-    metavar="DATE",
-    help="Date shown on the page (any text). Default: modification time of the input.",
+page_date = value_option(
+    "--date", "DATE", "Date shown on the page (any text). Default: modification time of the input."
 )
 
 _gap = click.option(

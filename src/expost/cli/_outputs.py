@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from expost._format import align_columns
+from expost.cli._options import flag_option
 from expost.errors import InvalidInput, at, make_printable
 from expost.files.canonical import json_text, plain_tree
 from expost.files.regular import check_not_input
@@ -49,7 +50,7 @@ def warn(message: str) -> None:
     click.echo(make_printable(f"expost: warning: {message}"), err=True)
 
 
-as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+as_json = flag_option("--json", "Print JSON.", parameter="as_json")
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from expost.cli._options import (
     path,
     queries_file,
     search_options,
+    value_option,
 )
 from expost.cli._outputs import (
     Result,
@@ -70,16 +71,16 @@ _UNIT = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
     default="polars",
     help="Engine: this process, or the Spark installation.",
 )
-@click.option(
+@value_option(
     "--expect",
+    "N",
+    "Expected number of subjects; any other number is an error.",
     type=click.IntRange(min=1),
-    metavar="N",
-    help="Expected number of subjects; any other number is an error.",
 )
-@click.option(
+@value_option(
     "--memory",
-    metavar="SIZE",
-    help="Memory for the rows of a log; a larger log is processed in parts. Default: 2G.",
+    "SIZE",
+    "Memory for the rows of a log; a larger log is processed in parts. Default: 2G.",
     show_default=False,
 )
 @page_date

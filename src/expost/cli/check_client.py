@@ -9,7 +9,7 @@ import click
 
 from expost._format import format_confidence
 from expost.cli._inputs import read_domain, read_query
-from expost.cli._options import file_option, path
+from expost.cli._options import file_option, flag_option, path
 from expost.cli._outputs import Result, prints_result
 from expost.client_checks import ClientCheck, Contradiction, check_client
 from expost.domains import Domain
@@ -32,10 +32,8 @@ __all__ = ["command"]
     default="0.95",
     help="Confidence of a refutation, over all comparisons together.",
 )
-@click.option(
-    "--permanent",
-    is_flag=True,
-    help="The client memoizes: it repeats its response if a subject repeats an input.",
+@flag_option(
+    "--permanent", "The client memoizes: it repeats its response if a subject repeats an input."
 )
 @prints_result
 def command(pairs: Path, query: Path, domain: Path, confidence: str, permanent: bool) -> Result:

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from expost._format import format_count
-from expost.cli._options import composition_delta, search_options, transcript_file
+from expost.cli._options import composition_delta, search_options, transcript_file, value_option
 from expost.cli._outputs import Result, prints_result, with_progress
 from expost.errors import InvalidInput
 from expost.filters._acceptance_limits import MOST_REPEATS
@@ -28,9 +28,7 @@ Row = tuple[str, str, str, str]
 @click.command("compare")
 @transcript_file
 @composition_delta
-@click.option(
-    "--epsilon-budget", metavar="E", help="Budget in nats. Default: that of FILE's filter."
-)
+@value_option("--epsilon-budget", "E", "Budget in nats. Default: that of FILE's filter.")
 @search_options()
 @prints_result
 def command(file: Path, delta: str | None, epsilon_budget: str | None, effort: Effort) -> Result:

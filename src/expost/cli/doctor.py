@@ -19,6 +19,7 @@ from typing import Any
 import click
 
 from expost import __version__
+from expost.cli._options import value_option
 from expost.cli._outputs import Result, prints_result
 from expost.errors import InvalidInput
 from expost.files.regular import can_be_written, open_for_reading, others_may_read, others_may_write
@@ -179,7 +180,7 @@ _path = click.Path(path_type=Path)
 
 @click.command("doctor")
 @click.argument("file", type=_path, metavar="[FILE]", required=False)
-@click.option("--secret", type=_path, metavar="SECRET", help="File with a subject's value.")
+@value_option("--secret", "SECRET", "File with a subject's value.", type=_path)
 @prints_result
 def command(file: Path | None, secret: Path | None) -> Result:
     """Check the installation and suggest fixes.

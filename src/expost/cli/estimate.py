@@ -21,7 +21,16 @@ from expost.cli._inputs import (
     read_answers,
     read_attributes,
 )
-from expost.cli._options import about, file_option, out_option, path, queries_file, step
+from expost.cli._options import (
+    about,
+    file_option,
+    flag_option,
+    out_option,
+    path,
+    queries_file,
+    step,
+    value_option,
+)
 from expost.cli._outputs import Result, prints_result, progress_line
 from expost.cli._parsing import parse_labels
 from expost.errors import InvalidInput, at
@@ -46,52 +55,47 @@ __all__ = ["command"]
 @click.command("estimate")
 @click.argument("data", type=path, metavar="DATA")
 @queries_file
-@click.option(
-    "--mean",
-    metavar="NAME",
-    help="Estimate the mean of a query's score, of a numeric attribute, or of `value`.",
+@value_option(
+    "--mean", "NAME", "Estimate the mean of a query's score, of a numeric attribute, or of `value`."
 )
-@click.option(
+@value_option(
     "--share",
-    metavar="STATEMENT",
-    help="Estimate the share of subjects for which a statement holds, such as 'hours >= 5'.",
+    "STATEMENT",
+    "Estimate the share of subjects for which a statement holds, such as 'hours >= 5'.",
 )
-@click.option("--frequencies", is_flag=True, help="Estimate the share of each value, unbiased.")
+@flag_option("--frequencies", "Estimate the share of each value, unbiased.")
 @about
 @step
-@click.option(
+@flag_option(
     "--planned",
-    is_flag=True,
-    help="Leave out other attributes, because the choice of questions did not depend on responses. "
+    "Leave out other attributes, because the choice of questions did not depend on responses. "
     "With --about.",
 )
-@click.option(
+@flag_option(
     "--likelihood",
-    is_flag=True,
-    help="Use the likelihood. It is valid under a filter if no response is missing. With --mean.",
+    "Use the likelihood. It is valid under a filter if no response is missing. With --mean.",
 )
 @file_option(
     "--support",
     "POINTS",
     "Points that represent the possible values of a box (CSV). With --likelihood.",
 )
-@click.option(
+@flag_option(
     "--incomplete",
-    is_flag=True,
-    help="Responses of these subjects are missing from DATA: warn that estimates can be biased.",
+    "Responses of these subjects are missing from DATA: warn that estimates can be biased.",
 )
 @file_option(
     "--covariates",
     "FILE",
     "Table with a row per subject: the column `subject`, and those of --by and --weight.",
 )
-@click.option(
+@value_option(
     "--by",
-    metavar="COLUMNS",
-    help="Columns of --covariates that define groups, such as sex,region. Each group is compared "
+    "COLUMNS",
+    "Columns of --covariates that define groups, such as sex,region. Each group is compared "
     "with the first.",
 )
-@click.option("--weight", metavar="COLUMN", help="Column of --covariates with survey weights.")
+@value_option("--weight", "COLUMN", "Column of --covariates with survey weights.")
 @click.option("--confidence", default="0.95", help="Confidence of each interval by itself.")
 @click.option(
     "--repetitions",
@@ -104,7 +108,7 @@ __all__ = ["command"]
     "Table of all estimates (.csv, .jsonl, .parquet), or picture (.png, .svg, .pdf). An existing "
     "one is replaced.",
 )
-@click.option("--plain", is_flag=True, help="Picture for print: black on white, without a title.")
+@flag_option("--plain", "Picture for print: black on white, without a title.")
 @prints_result
 def command(
     data: Path,

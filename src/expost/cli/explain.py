@@ -6,7 +6,13 @@ from pathlib import Path
 
 import click
 
-from expost.cli._options import file_option, page_date, search_options, transcript_file
+from expost.cli._options import (
+    file_option,
+    page_date,
+    search_options,
+    transcript_file,
+    value_option,
+)
 from expost.cli._outputs import (
     Result,
     check_output,
@@ -31,10 +37,8 @@ __all__ = ["command"]
 @click.command("explain")
 @transcript_file
 @file_option("--prior", "PRIOR", "Probabilities of the values before the answers (CSV).")
-@click.option(
-    "--statement",
-    metavar="TEXT",
-    help="Statement about the value, such as 'age >= 60', with --prior.",
+@value_option(
+    "--statement", "TEXT", "Statement about the value, such as 'age >= 60', with --prior."
 )
 @file_option("--html", "OUT", "File for a page (.html). An existing page is replaced.")
 @page_date

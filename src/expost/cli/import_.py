@@ -18,7 +18,7 @@ from expost.answers import (
     import_answers,
 )
 from expost.cli._inputs import option_names
-from expost.cli._options import file_option, out_option, path
+from expost.cli._options import file_option, flag_option, out_option, path, value_option
 from expost.cli._outputs import Result, check_output, prints_result
 from expost.errors import InvalidInput, at, read_at
 from expost.files.durable import create
@@ -35,19 +35,19 @@ _OPTIONS = {name: f"--{name}" for name in ("response", "refused", "declined", "m
 
 @click.command("import")
 @click.argument("file", type=path, metavar="FILE")
-@click.option("--subject", metavar="COLUMN", required=True, help="Column of subject names.")
-@click.option("--query", metavar="COLUMN", help="Column of queries, if each row is one response.")
-@click.option(
+@value_option("--subject", "COLUMN", "Column of subject names.", required=True)
+@value_option("--query", "COLUMN", "Column of queries, if each row is one response.")
+@value_option(
     "--response",
-    metavar="COLUMN",
+    "COLUMN",
+    "Column of responses. Without --query, one option for each query, named by its column.",
     multiple=True,
     required=True,
-    help="Column of responses. Without --query, one option for each query, named by its column.",
 )
-@click.option(
+@value_option(
     "--order-by",
-    metavar="COLUMN",
-    help="Column that orders the responses of a subject: numbers, dates, or labels such as Week 3. "
+    "COLUMN",
+    "Column that orders the responses of a subject: numbers, dates, or labels such as Week 3. "
     "Default: the order of the rows.",
 )
 @click.option(
@@ -64,9 +64,9 @@ _OPTIONS = {name: f"--{name}" for name in ("response", "refused", "declined", "m
 )
 @click.option(
     "--missing",
-    metavar="WORD",
+    "WORD",
+    "Word that marks a missing response. Empty cells are missing anyway.",
     multiple=True,
-    help="Word that marks a missing response. Empty cells are missing anyway.",
 )
 @click.option(
     "--covariate",

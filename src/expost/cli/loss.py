@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from expost._format import format_nats, format_share
-from expost.cli._options import file_option, out_option, path, search_options
+from expost.cli._options import file_option, out_option, path, search_options, value_option
 from expost.cli._outputs import Result, prints_result, with_progress
 from expost.errors import InvalidInput
 from expost.loss import Replay
@@ -26,23 +26,23 @@ _TABLES = (".csv", ".jsonl", ".parquet")
 
 @click.command("loss")
 @click.argument("file", type=path, metavar="[FILE]", required=False)
-@click.option(
+@value_option(
     "--many",
-    "data",
-    type=path,
-    metavar="DATA",
-    help="Answers of many subjects about one value each (CSV, JSONL, Parquet), or a folder of "
+    "DATA",
+    "Answers of many subjects about one value each (CSV, JSONL, Parquet), or a folder of "
     "transcripts.",
+    parameter="data",
+    type=path,
 )
 @file_option(
     "--queries",
     "QUERIES",
     "File of queries (JSON), with --many. Not needed for a folder.",
 )
-@click.option(
+@value_option(
     "--budget",
-    metavar="E",
-    help="Budget in nats, to count the subjects over it at the end, with --many. Default: that of "
+    "E",
+    "Budget in nats, to count the subjects over it at the end, with --many. Default: that of "
     "the filters in a folder.",
 )
 @out_option(

@@ -12,7 +12,7 @@ import click
 
 from expost import queries
 from expost.cli._inputs import ABOUT_OPTIONS, option_names, read_attributes, read_domain
-from expost.cli._options import about, out_option, path, step
+from expost.cli._options import about, flag_option, out_option, path, step, value_option
 from expost.cli._outputs import Result, prints_result, warn
 from expost.cli._parsing import (
     parse_definition,
@@ -84,73 +84,64 @@ class _Listing(click.Command):
 
 @click.command("query", cls=_Listing)
 @click.argument("kind", type=_Kind(_KINDS), metavar="KIND")
-@click.option("--epsilon", metavar="E", help="Privacy parameter ε (exact, such as 0.5 or 1/3).")
-@click.option(
+@value_option("--epsilon", "E", "Privacy parameter ε (exact, such as 0.5 or 1/3).")
+@value_option(
     "--weight",
-    "weights",
-    multiple=True,
-    metavar="NAME=W",
-    help="Weight of a coordinate (age=-0.059), weights of categories (region=north:1,south:2), "
+    "NAME=W",
+    "Weight of a coordinate (age=-0.059), weights of categories (region=north:1,south:2), "
     "or a number if the coordinates have no names; repeatable.",
-)
-@click.option(
-    "--intercept", metavar="W", help="Constant that is added to the weighted sum. Default: 0."
-)
-@click.option("--range", metavar="A..B", help="Ends of the score or of the responses: 0..12.")
-@click.option("--clip", is_flag=True, help="Replace a score beyond the range by the nearest end.")
-@click.option("--grid", metavar="G", help="Step of the grid: responses are its multiples.")
-@click.option("--sigma", metavar="S", help="Standard deviation of Gaussian noise.")
-@click.option("--delta", metavar="D", help="Delta of an (ε, δ) guarantee.")
-@click.option(
-    "--window",
-    metavar="N",
-    help="Number of grid steps that are more likely. Default: that of the published mechanism.",
-)
-@click.option("--scores", metavar="LIST", help="Score of each value of the domain: 0,3,10.")
-@click.option("--responses", metavar="LIST", help="Possible responses: low,high.")
-@click.option(
-    "--row",
-    "rows",
+    parameter="weights",
     multiple=True,
-    metavar="LIST",
-    help="Probabilities or utilities of the responses to one value (3/4,1/4). Repeat it for each "
-    "value.",
 )
-@click.option(
+@value_option("--intercept", "W", "Constant that is added to the weighted sum. Default: 0.")
+@value_option("--range", "A..B", "Ends of the score or of the responses: 0..12.")
+@flag_option("--clip", "Replace a score beyond the range by the nearest end.")
+@value_option("--grid", "G", "Step of the grid: responses are its multiples.")
+@value_option("--sigma", "S", "Standard deviation of Gaussian noise.")
+@value_option("--delta", "D", "Delta of an (ε, δ) guarantee.")
+@value_option(
+    "--window",
+    "N",
+    "Number of grid steps that are more likely. Default: that of the published mechanism.",
+)
+@value_option("--scores", "LIST", "Score of each value of the domain: 0,3,10.")
+@value_option("--responses", "LIST", "Possible responses: low,high.")
+@value_option(
+    "--row",
+    "LIST",
+    "Probabilities or utilities of the responses to one value (3/4,1/4). Repeat it for each value.",
+    parameter="rows",
+    multiple=True,
+)
+@value_option(
     "--of",
-    metavar="LIST",
-    help="Class of each value (0,0,1), if --row is given for each class, not for each value.",
+    "LIST",
+    "Class of each value (0,0,1), if --row is given for each class, not for each value.",
 )
-@click.option("--p", metavar="P", help="Probability of the sensitive question or statement.")
-@click.option(
-    "--prevalence", metavar="P", help="Share of yes among answers to a harmless question."
-)
-@click.option("--truth", metavar="P", help="Probability of the true answer.")
-@click.option(
-    "--yes", metavar="P", help="Probability of yes if a response is forced. Default: 1/2."
-)
-@click.option(
+@value_option("--p", "P", "Probability of the sensitive question or statement.")
+@value_option("--prevalence", "P", "Share of yes among answers to a harmless question.")
+@value_option("--truth", "P", "Probability of the true answer.")
+@value_option("--yes", "P", "Probability of yes if a response is forced. Default: 1/2.")
+@value_option(
     "--sensitivity",
-    metavar="S",
-    help="Largest distance between two values, or between two utilities of one response.",
+    "S",
+    "Largest distance between two values, or between two utilities of one response.",
 )
 @click.option("--variant", type=click.Choice(list(VARIANTS)), help="Variant of unary encoding.")
-@click.option("--size", metavar="N", help="Number of values in a subset.")
-@click.option(
-    "--order",
-    metavar="N",
-    help="Order of the Hadamard matrix: a power of 2 above the number of values.",
+@value_option("--size", "N", "Number of values in a subset.")
+@value_option(
+    "--order", "N", "Order of the Hadamard matrix: a power of 2 above the number of values."
 )
-@click.option("--buckets", metavar="N", help="Number of buckets of the hash.")
-@click.option("--seed", metavar="HEX", help="Hash seed (hex); use a different one per subject.")
+@value_option("--buckets", "N", "Number of buckets of the hash.")
+@value_option("--seed", "HEX", "Hash seed (hex); use a different one per subject.")
 @about
 @step
-@click.option(
+@value_option(
     "--for",
-    "asked_of",
+    "FILE",
+    "Transcript or domain (JSON) that the query must fit.",
+    parameter="asked_of",
     type=path,
-    metavar="FILE",
-    help="Transcript or domain (JSON) that the query must fit.",
 )
 @out_option("OUT", "New file for the query. Default: print it.")
 @prints_result

@@ -13,7 +13,7 @@ import click
 
 from expost.answers import Subject
 from expost.cli._inputs import read_columns, read_query
-from expost.cli._options import file_option
+from expost.cli._options import file_option, value_option
 from expost.errors import InvalidInput, at, did_you_mean, unknown_name
 from expost.files.regular import LARGEST_TABLE, open_for_reading, read_text
 from expost.ledger import Ledger
@@ -48,19 +48,19 @@ checkpoint_file = file_option(
     "Checkpoint file (rollback protection). Default: LEDGER.checkpoint, or a file in "
     "~/.local/state/expost for a server.",
 )
-round_query = click.option(
+round_query = value_option(
     "--query",
+    "QUERY",
+    "Name of a query in the ledger, or a file (JSON; one of several: QUERIES#ID).",
     required=True,
-    metavar="QUERY",
-    help="Name of a query in the ledger, or a file (JSON; one of several: QUERIES#ID).",
 )
-round_key = click.option(
+round_key = value_option(
     "--key",
-    default=lambda: uuid.uuid4().hex,
-    metavar="KEY",
-    show_default=False,
-    help="Idempotency key of the round: with the same key, no subject is asked twice. "
+    "KEY",
+    "Idempotency key of the round: with the same key, no subject is asked twice. "
     "Default: a new key.",
+    default=lambda: uuid.uuid4().hex,
+    show_default=False,
 )
 
 
@@ -95,9 +95,7 @@ def some_subjects(command: Command) -> Callable[..., None]:
     def called(subject: tuple[str, ...], subjects: Path | None, **options: Any) -> None:
         command(options=SubjectOptions(subject, subjects), **options)
 
-    name = click.option(
-        "--subject", multiple=True, metavar="NAME", help="Name of a subject; repeatable."
-    )
+    name = value_option("--subject", "NAME", "Name of a subject; repeatable.", multiple=True)
     file = file_option(
         "--subjects",
         "FILE",

@@ -9,7 +9,7 @@ import click
 from expost._format import format_list
 from expost.answers import queries_from_json
 from expost.cli._domain_options import DomainOptions, domain_options
-from expost.cli._options import file_option
+from expost.cli._options import file_option, value_option
 from expost.cli._outputs import Result, prints_result
 from expost.cli.ledger._options import checkpoint_file, ledger_location
 from expost.errors import InvalidInput, at
@@ -24,7 +24,7 @@ __all__ = ["command"]
 
 @click.command("create")
 @ledger_location
-@click.option("--study", default="", metavar="TEXT", help="Title of the study.")
+@value_option("--study", "TEXT", "Title of the study.", default="")
 @file_option(
     "--queries",
     "QUERIES",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from expost.cli._options import out_option, path
+from expost.cli._options import flag_option, out_option, path
 from expost.cli._outputs import Result, check_output, prints_result, progress_line
 from expost.cli.ledger._options import Open, ledger, read_lines
 from expost.files.durable import save
@@ -24,7 +24,7 @@ _OUTCOMES = ("recorded", "declined", "incomplete", "quarantined")
 @click.command("receive")
 @ledger
 @click.argument("file", type=path, metavar="FILE")
-@click.option("--dry-run", is_flag=True, help="Only show what would happen to each message.")
+@flag_option("--dry-run", "Only show what would happen to each message.")
 @out_option("FILE", "File for the receipts (JSON Lines).")
 @prints_result
 def command(open_: Open, file: Path, dry_run: bool, out: Path | None) -> Result:

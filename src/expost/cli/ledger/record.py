@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from expost.cli._inputs import read_columns
-from expost.cli._options import path
+from expost.cli._options import path, value_option
 from expost.cli._outputs import Result, count_lines, prints_result, progress_line
 from expost.cli.ledger._options import Open, find_query, ledger, round_query
 from expost.files.tables import table_errors
@@ -19,11 +19,11 @@ __all__ = ["command"]
 @ledger
 @click.argument("table", type=path, metavar="TABLE")
 @round_query
-@click.option(
+@value_option(
     "--key",
+    "KEY",
+    "Idempotency key of the table: repeating the command records nothing twice.",
     required=True,
-    metavar="KEY",
-    help="Idempotency key of the table: repeating the command records nothing twice.",
 )
 @prints_result
 def command(open_: Open, table: Path, query: str, key: str) -> Result:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from expost.cli._options import flag_option
 from expost.cli._outputs import Result, check_output, prints_result
 from expost.cli.ledger._options import checkpoint_file, ledger_location
 from expost.files.kinds import CHECKPOINT
@@ -19,10 +20,9 @@ __all__ = ["command"]
 @click.command("recover")
 @ledger_location
 @checkpoint_file
-@click.option(
+@flag_option(
     "--lost",
-    is_flag=True,
-    help="Continue without the checkpoint or its key. Unsafe: registrations, suspensions and "
+    "Continue without the checkpoint or its key. Unsafe: registrations, suspensions and "
     "imports after the backup are forgotten.",
 )
 @prints_result

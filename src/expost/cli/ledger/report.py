@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from expost.cli._options import out_option
+from expost.cli._options import out_option, value_option
 from expost.cli._outputs import (
     Line,
     Result,
@@ -32,10 +32,8 @@ __all__ = ["command"]
 @ledger_location
 @checkpoint_file
 @out_option("PAGE", "Page, such as study.html.", required=True)
-@click.option(
-    "--subject", metavar="NAME", help="Subject whose odometer to add. Default: no subject is named."
-)
-@click.option("--date", metavar="DATE", help="Date shown on the page (any text). Default: today.")
+@value_option("--subject", "NAME", "Subject whose odometer to add. Default: no subject is named.")
+@value_option("--date", "DATE", "Date shown on the page (any text). Default: today.")
 @prints_result
 def command(
     location: str,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from expost.cli._options import flag_option
 from expost.cli._outputs import Result, prints_result
 from expost.cli.ledger._options import Open, SubjectOptions, ledger, some_subjects
 from expost.errors import InvalidInput
@@ -15,9 +16,7 @@ __all__ = ["command"]
 @ledger
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @some_subjects
-@click.option(
-    "--suspend", is_flag=True, help="Suspend subjects whose quarantined messages are held."
-)
+@flag_option("--suspend", "Suspend subjects whose quarantined messages are held.")
 @prints_result
 def command(open_: Open, names: tuple[str, ...], options: SubjectOptions, suspend: bool) -> Result:
     """Decide about suspended or held subjects.

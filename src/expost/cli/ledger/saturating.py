@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from expost.cli._options import file_option
+from expost.cli._options import file_option, value_option
 from expost.cli._outputs import Result, prints_result, progress_line
 from expost.cli.ledger._options import Open, SubjectOptions, ledger, round_key, some_subjects
 from expost.cli.ledger.ask import VALUES_HELP, describe_replies, read_values
@@ -19,14 +19,12 @@ __all__ = ["command"]
 
 @click.command("saturating")
 @ledger
-@click.option(
-    "--question", required=True, metavar="STATEMENT", help="Statement, or the name of an attribute."
-)
-@click.option("--cap", required=True, metavar="LOSS", help="Loss after every response, in nats.")
-@click.option(
+@value_option("--question", "STATEMENT", "Statement, or the name of an attribute.", required=True)
+@value_option("--cap", "LOSS", "Loss after every response, in nats.", required=True)
+@value_option(
     "--seed",
-    metavar="HEX",
-    help="Seed of the public order of the answers, if there are more than two (hexadecimal).",
+    "HEX",
+    "Seed of the public order of the answers, if there are more than two (hexadecimal).",
 )
 @round_key
 @some_subjects

@@ -11,6 +11,7 @@ import numpy as np
 
 from expost._format import format_remaining
 from expost.audits._audit import is_used_up
+from expost.cli._options import flag_option
 from expost.cli._outputs import Result, count_lines, prints_result
 from expost.cli.ledger._options import Open, SubjectOptions, ledger, some_subjects
 from expost.files.tables import as_lists
@@ -23,7 +24,7 @@ __all__ = ["command"]
 @click.command("status")
 @ledger
 @some_subjects
-@click.option("--each", "per_subject", is_flag=True, help="Also list every subject.")
+@flag_option("--each", "Also list every subject.", parameter="per_subject")
 @prints_result
 def command(open_: Open, options: SubjectOptions, per_subject: bool) -> Result:
     """Show the state of a study: answers, losses, remaining budgets.
