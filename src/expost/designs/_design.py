@@ -285,15 +285,9 @@ def design(
     'full-value report, randomized response'
     """
     study = Study(
-        domain,
-        subjects=subjects,
-        epsilon=epsilon,
-        goals=goals,
-        population=population,
-        delta=delta,
-        arrival=arrival,
-        rounds=rounds,
-    )
+        domain, subjects=subjects, epsilon=epsilon, goals=goals, population=population,
+        delta=delta, arrival=arrival, rounds=rounds,
+    )  # fmt: skip
     warn_if_large(Nats(study.epsilon))
     return design_study(
         study, repetitions=repetitions, seed=seed, budgets=budgets, progress=progress

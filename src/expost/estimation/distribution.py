@@ -308,18 +308,9 @@ def _distribution(
     for array in (probabilities, identified, groups, estimand.value_index):
         array.setflags(write=False)
     return Distribution(
-        estimand.domain,
-        probabilities,
-        mixture.fit.gap,
-        mixture.fit.steps,
-        provenance,
-        identified,
-        groups,
-        estimand.model,
-        weighted,
-        mixture,
-        estimand.value_index,
-    )
+        estimand.domain, probabilities, mixture.fit.gap, mixture.fit.steps, provenance, identified,
+        groups, estimand.model, weighted, mixture, estimand.value_index,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -141,24 +141,11 @@ Family = TypeVar("Family", bound=Query)
 FAMILIES: dict[str, type[Query]] = {
     family.kind: family
     for family in (
-        Channel,
-        RandomizedResponse,
-        UnaryEncoding,
-        SubsetSelection,
-        LocalHashing,
-        HadamardResponse,
-        Geometric,
-        ExponentialMechanism,
-        Perturbation,
-        Linear,
-        Logistic,
-        Probit,
-        Duchi,
-        Laplace,
-        Gaussian,
-        Piecewise,
+        Channel, RandomizedResponse, UnaryEncoding, SubsetSelection, LocalHashing, HadamardResponse,
+        Geometric, ExponentialMechanism, Perturbation, Linear, Logistic, Probit, Duchi, Laplace,
+        Gaussian, Piecewise,
     )
-}
+}  # fmt: skip
 
 
 def register(family: type[Family]) -> type[Family]:

@@ -87,6 +87,8 @@ class About(Query):
             ("kind", self.query.kind),
             ("epsilon", self.query.epsilon),
             ("delta", self.query.delta),
+            ("cap", self.query.cap),
+            ("question", self.query.question),
         ):
             object.__setattr__(self, name, value)
 
@@ -97,14 +99,6 @@ class About(Query):
     @property
     def approximate(self) -> bool:
         return self.query.approximate
-
-    @property
-    def cap(self) -> Fraction | None:
-        return self.query.cap
-
-    @property
-    def question(self) -> str | None:
-        return self.query.question
 
     @property
     def asks(self) -> str:

@@ -82,6 +82,14 @@ class Query(ABC):
     #: The step that it is about, if the value changes.
     step: int | None = None
 
+    #: The cap on losses of a query from :func:`saturating`; a label, as ``question``.
+    cap: Fraction | None = None
+
+    #: The question of a query from :func:`saturating`.
+    #:
+    #: It is a label: files have it, and the content id does not depend on it.
+    question: str | None = None
+
     @property
     def approximate(self) -> bool:
         """Whether its guarantee needs a delta; then only a filter with a delta can accept it."""
@@ -95,19 +103,6 @@ class Query(ABC):
     def asks_on(self, domain: Domain) -> str:
         """Return the question in words, with the weights or scores that matter on a domain."""
         return self.asks
-
-    @property
-    def cap(self) -> Fraction | None:
-        """The cap on losses of a query from :func:`saturating`; a label, as ``question``."""
-        return None
-
-    @property
-    def question(self) -> str | None:
-        """The question of a query from :func:`saturating`.
-
-        It is a label: files have it, and the content id does not depend on it.
-        """
-        return None
 
     @property
     def steepness(self) -> Fraction | None:
