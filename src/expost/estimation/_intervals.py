@@ -22,6 +22,7 @@ from expost.estimation._mle import EstimatedMixture
 from expost.estimation._validity import Provenance
 from expost.files.canonical import plain_tree
 from expost.files.tables import ResultTable, as_lists
+from expost.numbers import bisect
 
 __all__ = [
     "INCONSISTENT",
@@ -257,7 +258,7 @@ def _lower_share(count: int, trials: int, level: float) -> float:
         return _tail(trials - most, trials, 1 - share)
 
     # The upper tail alone rejects anything below this (Clopper and Pearson 1934).
-    least = _bisect(lambda share: upper_tail(share) < level / 2, 0.0, count / trials)
+    least, _ = bisect(lambda share: upper_tail(share) < level / 2, 0.0, count / trials)
     below, above = -1, count
     while above - below > 1:
         middle = (below + above) // 2
@@ -265,18 +266,13 @@ def _lower_share(count: int, trials: int, level: float) -> float:
         below, above = (middle, above) if small else (below, middle)
     # The lower tail gains a response where the next one is as small as the upper tail; there the
     # test no longer rejects.
-    next_ = _bisect(
+    next_, _ = bisect(
         lambda share: lower_tail(above, share) > upper_tail(share), least, count / trials
     )
-    return _bisect(lambda share: upper_tail(share) + lower_tail(below, share) < level, least, next_)
-
-
-def _bisect(is_left: Callable[[float], bool], low: float, high: float) -> float:
-    """Return the largest number found on the left of where a condition ends."""
-    for _ in range(_BISECTIONS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if is_left(middle) else (low, middle)
-    return low
+    share, _ = bisect(
+        lambda share: upper_tail(share) + lower_tail(below, share) < level, least, next_
+    )
+    return share
 
 
 def _tail(least: int, trials: int, share: float) -> float:
@@ -297,8 +293,6 @@ def _tail(least: int, trials: int, share: float) -> float:
     ratios = np.log((trials - counts) / (counts + 1)) + math.log(share) - math.log1p(-share)
     return min(1.0, math.exp(first) * (1 + float(np.exp(np.cumsum(ratios)).sum())))
 
-
-_BISECTIONS = 60
 
 LEAST_REPETITIONS = 50
 """Repetitions: the ends of a 95 % interval are then not just the two most extreme of them."""

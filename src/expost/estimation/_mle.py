@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from expost._types import Floats
 from expost.estimation._observations import Observations
 from expost.estimation._support import ResponseLikelihoods
+from expost.numbers import blocks
 
 __all__ = [
     "STEPS",
@@ -130,8 +131,7 @@ def fit_mixture(
 def likelihood_gradient(table: Floats, factors: Floats) -> Floats:
     """Sum the columns, after each row is multiplied by its factor."""
     result = np.zeros(table.shape[1])
-    for first in range(0, len(table), _SUMMED_ROWS):
-        rows = slice(first, first + _SUMMED_ROWS)
+    for rows in blocks(len(table), _SUMMED_ROWS):
         result += factors[rows] @ table[rows]
     return result
 
@@ -207,20 +207,20 @@ def cholesky_solver(matrix: Floats) -> Callable[[Floats], Floats]:
     scale = 1 / np.sqrt(np.diag(matrix))
     remainder = matrix * scale * scale[:, None]
     remainder[np.diag_indices_from(remainder)] += _RIDGE
-    blocks: list[tuple[slice, Floats, Floats]] = []
-    for first in range(0, len(remainder), _FACTOR_BLOCK):
-        block, below = slice(first, first + _FACTOR_BLOCK), slice(first + _FACTOR_BLOCK, None)
+    factors: list[tuple[slice, Floats, Floats]] = []
+    for block in blocks(len(remainder), _FACTOR_BLOCK):
+        below = slice(block.stop, None)
         root = np.asarray(np.linalg.inv(_root(remainder[block, block])), dtype=np.float64)
         column = remainder[below, block] @ root.T
         remainder[below, below] -= column @ column.T
-        blocks.append((block, root, column))
+        factors.append((block, root, column))
 
     def solve(right: Floats) -> Floats:
         x = scale * right
-        for block, root, column in blocks:
+        for block, root, column in factors:
             x[block] = root @ x[block]
             x[block.stop :] -= column @ x[block]
-        for block, root, column in reversed(blocks):
+        for block, root, column in reversed(factors):
             x[block] = root.T @ (x[block] - column.T @ x[block.stop :])
         return scale * x
 
@@ -244,8 +244,7 @@ def observed_information(table: Floats, shares: Floats, mixed: Floats) -> Floats
     result = np.zeros((columns, columns))
     block_rows = _BLOCK_ENTRIES // columns**2 if columns <= _WIDE else _WIDE_BLOCK_ROWS
     factors = np.sqrt(shares) / mixed
-    for first in range(0, len(table), block_rows):
-        rows = slice(first, first + block_rows)
+    for rows in blocks(len(table), block_rows):
         scaled = table[rows] * factors[rows, None]
         result += scaled.T @ scaled
     return result

@@ -10,6 +10,7 @@ from expost._types import Floats, Indices
 from expost.answers import Answers
 from expost.errors import InvalidInput
 from expost.estimation._support import MOST_VALUES, MixtureSupport
+from expost.numbers import blocks
 from expost.tally import TallyIndex
 
 __all__ = [
@@ -55,8 +56,7 @@ def observe_answers(
     ends = np.cumsum(pattern_lengths)
     table = np.empty((len(patterns), logs.shape[1]))
     block_rows = max(1, _TABLE_BLOCK // (logs.shape[1] * int(pattern_lengths.max())))
-    for first in range(0, len(patterns), block_rows):
-        block = slice(first, first + block_rows)
+    for block in blocks(len(patterns), block_rows):
         block_starts = ends[block] - pattern_lengths[block]
         terms = logs.take(np.concatenate(patterns[block]), axis=0)
         table[block] = np.add.reduceat(terms, block_starts - block_starts[0], axis=0)

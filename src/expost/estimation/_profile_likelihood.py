@@ -36,6 +36,7 @@ from expost.errors import InvalidInput
 from expost.estimation._intervals import Intervals, t_quantile
 from expost.estimation._mle import STEPS, EstimatedMixture, fit_mixture, observed_information
 from expost.estimation._validity import Provenance
+from expost.numbers import bisect
 
 __all__ = ["LikelihoodRegion", "ProfileBound", "likelihood_ratio_intervals"]
 
@@ -301,14 +302,13 @@ class LikelihoodRegion:
     def _cut(self, inside: Floats, outside: Floats) -> Floats:
         """Return the last mixture of sufficient likelihood on the way from one to the other."""
         mixed, change = self.table @ inside, self.table @ (outside - inside)
-        low, high = 0.0, 1.0
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2
-            sufficient = (
-                _log_likelihood(self.counts, mixed + middle * change) >= self.maximum - self.drop
-            )
-            low, high = (middle, high) if sufficient else (low, middle)
-        return np.asarray(inside + low * (outside - inside))
+        floor = self.maximum - self.drop
+
+        def sufficient(share: float) -> bool:
+            return _log_likelihood(self.counts, mixed + share * change) >= floor
+
+        share, _ = bisect(sufficient, 0.0, 1.0, steps=_HALVINGS)
+        return np.asarray(inside + share * (outside - inside))
 
 
 def _interior(weights: Floats) -> Floats:

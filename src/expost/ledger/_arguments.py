@@ -13,7 +13,8 @@ from expost._types import Indices, Ints
 from expost.answers import Subject, column_values, encode_parsed_column, response_position
 from expost.domains import Domain
 from expost.errors import ExpostError, InvalidInput, at, expect
-from expost.ledger._reader import LedgerReader, Progress, blocks
+from expost.ledger._reader import LedgerReader, Progress
+from expost.numbers import blocks
 from expost.panel._requests import subjects_of
 from expost.queries import Query
 

@@ -22,6 +22,7 @@ from expost.ledger.backend import SCHEMA_VERSION, Commit, SqlBackend, check_sche
 from expost.ledger.database_url import shown_url
 from expost.ledger.errors import LedgerBroken, LedgerDamaged, LedgerLocked, LedgerReadOnly
 from expost.ledger.tables import TABLES, CommitRow, SubjectRow
+from expost.numbers import blocks
 
 if TYPE_CHECKING:
     import psycopg
@@ -391,8 +392,8 @@ def _check_tables(connection: psycopg.Connection[Any]) -> None:
 
 def _columns(rows: Sequence[tuple[Any, ...]]) -> Iterator[list[list[Any]]]:
     """Yield the columns of some rows at a time, as the parameters of a statement."""
-    for start in range(0, len(rows), _STATEMENT_ROWS):
-        yield list(map(list, zip(*rows[start : start + _STATEMENT_ROWS], strict=True)))
+    for part in blocks(len(rows), _STATEMENT_ROWS):
+        yield list(map(list, zip(*rows[part], strict=True)))
 
 
 def _first_line(error: Exception) -> str:

@@ -26,6 +26,7 @@ from expost.ledger._requests import subject_state
 from expost.ledger._tallies import increased
 from expost.ledger.errors import LedgerDamaged
 from expost.ledger.tables import ACTIVE, SUSPENDED, ExchangeRow, StateRow, SubjectRow, check_seal
+from expost.numbers import blocks
 from expost.panel._results import Bounds, Decisions
 from expost.panel._selection import Selection
 from expost.queries import Query
@@ -247,12 +248,6 @@ class LedgerReader:
             if head != subject.head or len(transcript) != subject.sequence:
                 raise LedgerDamaged(f"the chain of subject {name} is broken")
             return transcript
-
-
-def blocks(count: int, size: int) -> Iterator[slice]:
-    """Split rows into slices of this size; the last one may be smaller."""
-    for start in range(0, count, size):
-        yield slice(start, min(start + size, count))
 
 
 def _decreased(amounts: Floats, charges: Floats) -> Floats:

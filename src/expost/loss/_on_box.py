@@ -22,7 +22,7 @@ import numpy as np
 from expost.domains import Box, Point
 from expost.filters import WorstCase
 from expost.loss._log_likelihood import ExtremePair, LogLikelihood, cap_loss, capped_share
-from expost.numbers import Enclosure, Nats, RunningSum, down, up
+from expost.numbers import Enclosure, Nats, RunningSum, blocks, down, up
 from expost.queries import BoxLikelihood, Query
 from expost.solver import Effort, root_work
 from expost.tally import Tally
@@ -185,9 +185,7 @@ def _in_groups(terms: Terms, box: Box, size: int, effort: Effort) -> Parts:
     """
     term_list = list(terms.elements())
     # A response that was given very often fills many groups, which are all alike.
-    groups = Counter(
-        tuple(term_list[start : start + size]) for start in range(0, len(term_list), size)
-    )
+    groups = Counter(tuple(term_list[part]) for part in blocks(len(term_list), size))
     shared, parts = effort.divide_gap(groups.total()), []
     for group, times in groups.items():
         if effort.used_up:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from expost._types import Floats
 from expost.filters import WorstCase
 from expost.loss._log_likelihood import cap_loss
-from expost.numbers import INFINITE, UNIT, Enclosure, Nats, down, up
+from expost.numbers import INFINITE, UNIT, Enclosure, Nats, blocks, down, up
 from expost.queries import BySufficientTerms, FiniteLikelihood, Pairwise, Query
 from expost.tally import Summand
 from expost.terms import Term
@@ -222,9 +222,8 @@ def _extremes_of_sum(first: Floats, second: Floats) -> tuple[float, float]:
     size = len(first)
     scratch = np.empty(min(size, _BLOCK))
     highest, lowest = -math.inf, math.inf
-    for start in range(0, size, _BLOCK):
-        stop = min(start + _BLOCK, size)
-        block = np.add(first[start:stop], second[start:stop], out=scratch[: stop - start])
+    for rows in blocks(size, _BLOCK):
+        block = np.add(first[rows], second[rows], out=scratch[: rows.stop - rows.start])
         highest = max(highest, float(block.max()))
         lowest = min(lowest, float(block.min()))
     return highest, lowest

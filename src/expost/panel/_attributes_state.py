@@ -21,6 +21,7 @@ from expost.errors import InvalidInput
 from expost.loss._components import link
 from expost.loss._elimination import eliminate, plan_elimination, rank
 from expost.loss._sweeps import StepState as Swept
+from expost.numbers import blocks
 from expost.panel._compiled_query import CompiledFiniteQuery, QueryRegistry, as_finite
 from expost.panel._finite_state import FiniteState
 from expost.panel._log import Counted
@@ -191,13 +192,9 @@ class AttributesState(FiniteState):
         self, tied_scopes: _TiedScopes, row_indices: Indices, selection: Selection
     ) -> Iterator[tuple[Indices, Floats, Floats]]:
         size = max(1, _BLOCK // tied_scopes.width)
-        for start in range(0, len(row_indices), size):
-            rows = row_indices[start : start + size]
-            indices = (
-                selection.indices_of(rows)
-                if len(row_indices) < selection.total
-                else slice(start, start + size)
-            )
+        for block in blocks(len(row_indices), size):
+            rows, listed = row_indices[block], len(row_indices) < selection.total
+            indices = selection.indices_of(rows) if listed else block
             tables = [self._tables[scope][:, indices] for scope in tied_scopes.scopes]
             yield (rows, *tied_scopes.extremes(tables))
 

@@ -25,7 +25,7 @@ from expost.errors import InvalidInput
 from expost.filters._account import WorstCase
 from expost.filters._many_accounts import Accounts, BudgetComparison, LossBounds
 from expost.loss import Odometer
-from expost.numbers import UNIT, Enclosure, Nats, up
+from expost.numbers import UNIT, Enclosure, Nats, blocks, up
 from expost.panel._compiled_query import CompiledQuery, QueryRegistry
 from expost.panel._log import Counted
 from expost.panel._selection import Selection
@@ -332,8 +332,8 @@ def many_spreads(
     sums = np.log1p((1 + both) / np.tile(foot, 2)[:, None]) - np.tile(h, 2)[:, None]
     responses = np.hstack([high, ~high]).astype(np.float64)
     lowest = np.empty(len(responses))
-    for start in range(0, len(responses), _BLOCK):
-        lowest[start : start + _BLOCK] = (responses[start : start + _BLOCK] @ sums).min(axis=1)
+    for rows in blocks(len(responses), _BLOCK):
+        lowest[rows] = (responses[rows] @ sums).min(axis=1)
     highest, gaps, _ = entries.climb(packed, np.where(high, 1.0, -1.0), gap / 2)
     # Both ends are within the error of an evaluation; twice the terms were summed in the product.
     slack = 2 * error + 6 * packed.total_error + 2 * packed.clipped_rising

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from expost._types import Codes, Indices
+from expost.numbers import blocks
 
 __all__ = ["Selection", "groups"]
 
@@ -42,8 +43,7 @@ class Selection:
 
     def blocks(self, size: int) -> Iterator[tuple[slice, slice | Indices]]:
         """Split them into blocks: the rows of each block, and its subscript."""
-        for start in range(0, len(self), size):
-            rows = slice(start, min(start + size, len(self)))
+        for rows in blocks(len(self), size):
             yield rows, rows if self.indices is None else self.indices[rows]
 
 

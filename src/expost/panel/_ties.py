@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost._types import Bools, Floats, Indices
-from expost.numbers import ExactSum, Nats
+from expost.numbers import ExactSum, Nats, blocks
 from expost.panel._compiled_query import CompiledFiniteQuery
 from expost.panel._differences import FIXED_BITS, NEAR, ratio, wrapped
 from expost.panel._log import ResponseLog
@@ -58,8 +58,7 @@ def compare(
     count, goal = len(indices), wrapped(budget.scaled(FIXED_BITS))
     within = np.ones(count, dtype=np.bool_)
     size = max(1, _BLOCK // len(values))
-    for start in range(0, count, size):
-        members = slice(start, start + size)
+    for members in blocks(count, size):
         tallies = _tallies(log, indices[members])
         close_pairs = _close_pairs(values[:, members], slack[members], gaps, budget.enclosure.upper)
         words, exchanges = _words(len(values), tallies, len(indices[members]))

@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from expost.domains import Box
+from expost.numbers import bisect
 from expost.solver.kernels import entries
 from expost.solver.kernels.layout import FACTS, BoxProblem, Floats, Ints, PackedProblem, layout
 from expost.solver.kernels.links import (
@@ -206,11 +207,7 @@ def _probit_slope(foot: float, t: float) -> float:
 
 def _probit_bend(foot: float) -> float:
     """Return where a probit link is steepest."""
-    a, b = -50.0, 0.0
-    for _ in range(100):
-        t = (a + b) / 2
-        a, b = (t, b) if t + _probit_slope(foot, t) < 0 else (a, t)
-    return b
+    return bisect(lambda t: t + _probit_slope(foot, t) < 0, -50.0, 0.0, steps=100)[1]
 
 
 @lru_cache(maxsize=4096)

@@ -12,7 +12,7 @@ from expost.designs.strategies._strategy import Simulation, questions_text
 from expost.designs.study import Arrival, StudyModel
 from expost.errors import InvalidInput
 from expost.filters.rules import Declared
-from expost.numbers import decimal_text
+from expost.numbers import bisect, decimal_text
 
 __all__ = ["DeclaredPlan", "largest_of_plan"]
 
@@ -62,8 +62,6 @@ def largest_of_plan(epsilon: Fraction, delta: Fraction, times: int) -> Fraction:
         except InvalidInput:
             return False
 
-    low, high = epsilon / times, epsilon * 2
-    for _ in range(_BITS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return Fraction(int(low * 10**4), 10**4) if low > epsilon / times else epsilon / times
+    equal_share = epsilon / times
+    largest, _ = bisect(fits, equal_share, epsilon * 2, steps=_BITS)
+    return Fraction(int(largest * 10**4), 10**4) if largest > equal_share else equal_share

@@ -17,7 +17,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from expost.numbers import UNIT, scaled_exp
+from expost.numbers import UNIT, bisect, scaled_exp
 
 __all__ = [
     "LARGEST_REACH",
@@ -221,10 +221,9 @@ def continuous_mu(epsilon: Fraction, delta: Fraction) -> Fraction:
     def normal(x: float) -> float:
         return math.erfc(-x / math.sqrt(2)) / 2
 
-    low, high = 0.0, 20.0
-    for _ in range(100):
-        mu = (low + high) / 2
+    def fits(mu: float) -> bool:
         excess_tail = normal(-mu / 2 - epsilon / mu) * math.exp(epsilon)
-        fits = normal(mu / 2 - epsilon / mu) - excess_tail <= delta
-        low, high = (mu, high) if fits else (low, mu)
+        return normal(mu / 2 - epsilon / mu) - excess_tail <= delta
+
+    low, high = bisect(fits, 0.0, 20.0, steps=100)
     return Fraction(low or high)

@@ -1,0 +1,34 @@
+"""Bisection, and blocks of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import TypeVar
+
+__all__ = ["bisect", "blocks"]
+
+Number = TypeVar("Number", float, Fraction)
+
+
+def bisect(
+    holds: Callable[[Number], bool], low: Number, high: Number, *, steps: int = 60
+) -> tuple[Number, Number]:
+    """Return where a condition that holds for small numbers ends, as two close numbers.
+
+    It holds for the first of them, unless that is ``low``, and not for the second, unless that is
+    ``high``.
+
+    >>> bisect(lambda x: x * x < 2, 1.0, 2.0)[0]
+    1.414213562373095
+    """
+    for _ in range(steps):
+        middle: Number = (low + high) / 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low, high
+
+
+def blocks(count: int, size: int) -> Iterator[slice]:
+    """Split rows into slices of this size; the last one may be smaller."""
+    for start in range(0, count, size):
+        yield slice(start, min(start + size, count))
