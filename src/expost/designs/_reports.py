@@ -105,11 +105,6 @@ class Report:
         """How much more likely a report supports the true value than another one."""
         return self.true - self.other
 
-    @property
-    def has_fixed_size(self) -> bool:
-        """Whether each report supports the same number of values."""
-        return self.mechanism in (Mechanism.RANDOMIZED_RESPONSE, Mechanism.SUBSET_SELECTION)
-
     def support_chances(self, weights: Floats) -> Floats:
         """Compute the probability that a report supports each value."""
         return np.asarray(self.other + self.gap * weights)
@@ -229,11 +224,12 @@ class FrequencyOutcomes(Outcomes):
         # A group takes so little that there can be more of them.
         repetitions = min(_MORE_GROUPS * repetitions, _MOST_PRODUCTS // rows.size)
         for counts in generator.multinomial(subjects, weights, size=repetitions):
-            # The noise of different values is independent, except for a sum that is fixed.
+            # The noise of different values is independent, except for a sum that is fixed where
+            # each report supports the same number of values.
             support = generator.binomial(counts, report.true)
             support += generator.binomial(subjects - counts, report.other)
             frequencies = (support / subjects - report.other) / report.gap
-            if report.has_fixed_size:
+            if report.mechanism in (Mechanism.RANDOMIZED_RESPONSE, Mechanism.SUBSET_SELECTION):
                 frequencies += (1 - frequencies.sum()) / len(frequencies)
             nearest = _nearest_distribution(frequencies)
             yield rows @ (nearest - weights), rows @ (frequencies - weights)

@@ -11,12 +11,11 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Set
-from contextlib import nullcontext
 from typing import Any, Generic, NoReturn, TypeVar
 
 import numpy as np
 
-from expost.errors import InvalidInput, at, did_you_mean
+from expost.errors import InvalidInput, at, did_you_mean, read_at
 
 __all__ = [
     "NumberText",
@@ -164,8 +163,7 @@ def array(value: Any) -> list[Any]:
 
 def array_at(fields: dict[str, Any], name: str) -> list[Any]:
     """Read a field that is a JSON list."""
-    with at(name):
-        return array(fields[name])
+    return read_at(name, array, fields[name])
 
 
 def as_list(values: Any, expected: str = "a list") -> list[Any]:
@@ -187,7 +185,7 @@ def read_list(
     values: Any, read: Callable[[Any], T], name: str = "", expected: str = "a list"
 ) -> list[T]:
     """Read every entry of a list; an error names the index of the entry."""
-    entries = values if type(values) is list else _items_at(values, name, expected)
+    entries = values if type(values) is list else read_at(name, as_list, values, expected)
     result: list[T] = []
     try:
         for entry in entries:
@@ -195,11 +193,6 @@ def read_list(
     except InvalidInput as error:
         raise error.within(f"{name}[{len(result)}]") from None
     return result
-
-
-def _items_at(values: Any, name: str, expected: str) -> list[Any]:
-    with at(name) if name else nullcontext():
-        return as_list(values, expected)
 
 
 def text(value: Any) -> str:

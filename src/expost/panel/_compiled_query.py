@@ -162,9 +162,8 @@ class CompiledFiniteQuery(CompiledQuery):
     @cached_property
     def size(self) -> float:
         """An upper bound on |log-weight| after centering, over responses every value can give."""
-        epsilon = self.likelihood.epsilon
         if not self.infinite:
-            return epsilon.enclosure.upper * _ABOVE
+            return self.likelihood.epsilon.enclosure.upper * _ABOVE
         positions_range = range(len(self.likelihood.responses))
         losses = (
             self.likelihood.term(position).loss.enclosure.upper for position in positions_range

@@ -181,7 +181,8 @@ class Query(ABC):
                 likelihood = self.on_box(domain)
             case _:
                 assert_never(domain)
-        if self.epsilon is not None and not self.delta and not _is_ours(type(self)):
+        is_ours = type(self).__module__.startswith("expost.")
+        if self.epsilon is not None and not self.delta and not is_ours:
             check_epsilon(self.kind, self.epsilon, likelihood)
         return likelihood
 
@@ -283,10 +284,6 @@ class QueryWithEpsilon(Query):
     def with_epsilon(self, epsilon: Fraction) -> Self:
         # Every family is a dataclass. This base is none: its field would come before theirs.
         return replace(self, epsilon=epsilon)  # type: ignore[type-var]
-
-
-def _is_ours(family: type[Query]) -> bool:
-    return family.__module__.startswith("expost.")
 
 
 # Four likelihoods on a million values, with a few doubles for each, stay below 200 MB.

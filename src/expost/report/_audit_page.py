@@ -157,12 +157,11 @@ def _list_queries(audit: Audit) -> str:
 
 def promise_paragraphs(filter_: Filter) -> Iterator[str]:
     """Yield paragraphs that explain a budget to a reader who has never heard of one."""
-    limit = filter_.budget.enclosure.upper
     yield paragraph(
         "Chance blurs every answer before it leaves a device. The loss of a subject measures how "
         "much all answers of this subject together reveal, in nats."
     )
-    factor = format_factor(limit)
+    factor = format_factor(filter_.budget.enclosure.upper)
     if filter_.pure:
         yield paragraph(
             f"The budget bounds the loss: {filter_.limit}. If it was respected, all answers of a "

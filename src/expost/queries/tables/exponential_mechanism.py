@@ -124,12 +124,10 @@ class UtilityLevels:
         return max(self.below)
 
 
-def _size(levels: UtilityLevels) -> int:
-    return len(levels.rows) * len(levels.rows[0])
-
-
 # Shared by queries with different epsilons.
-_levels_by_utility = IdentityCache[UtilityLevels](_size, max_size=1 << 18)
+_levels_by_utility = IdentityCache[UtilityLevels](
+    lambda levels: len(levels.rows) * len(levels.rows[0]), max_size=1 << 18
+)
 
 
 def exponential_weights(
