@@ -67,14 +67,14 @@ _DIGITS = 8
 class LoadedTranscripts:
     """The answers of many subjects, and what else their transcripts say."""
 
+    #: Of all subjects who were asked something. A subject is called as the file, without .json.
     answers: Answers
-    """Of all subjects who were asked something. A subject is called as the file, without .json."""
+    #: How many were not asked anything so far.
     unasked: int
-    """How many were not asked anything so far."""
+    #: The different filters that the transcripts name; None where one names none.
     filters: tuple[Filter | None, ...]
-    """The different filters that the transcripts name; None where one names none."""
+    #: All transcripts of a folder by the names of their subjects; empty for other sources.
     transcripts: Mapping[str, Transcript] = field(default_factory=dict)
-    """All transcripts of a folder by the names of their subjects; empty for other sources."""
 
     @property
     def filter(self) -> Filter | None:

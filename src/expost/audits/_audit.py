@@ -227,13 +227,13 @@ def _read_frame(table: Any) -> Any:
         raise InvalidInput("the columns have different lengths") from None
 
 
+#: The longest list of subjects in a summary.
 _MOST_LISTED = 100
-"""The longest list of subjects in a summary."""
 
 _WORST = 10
 _BINS = 20
+#: How many times as many bins there may be, so that the budget is an edge.
 _MOST_PER_BIN = 5
-"""How many times as many bins there may be, so that the budget is an edge."""
 _EDGE_TOLERANCE = 1e-9
 
 # A weight that is rounded leaves so little of a budget that is spent.
@@ -250,8 +250,8 @@ class Histogram:
 
     edges: tuple[float, ...]
     counts: tuple[int, ...]
+    #: The number of subjects with an unbounded loss.
     infinite: int
-    """The number of subjects with an unbounded loss."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,12 +259,12 @@ class FilesRead:
     """The files that an audit read, and remarks on transcripts beyond their exchanges."""
 
     count: int
+    #: How many transcripts have no exchanges. Their subjects are not in the table.
     unasked: int = 0
-    """How many transcripts have no exchanges. Their subjects are not in the table."""
+    #: Groups of subjects with equal transcripts: by chance, or because one is a copy.
     identical: tuple[tuple[str, ...], ...] = ()
-    """Groups of subjects with equal transcripts: by chance, or because one is a copy."""
+    #: Subjects whose transcript names another filter than the audit's, and that filter.
     other_filters: tuple[tuple[str, Filter | None], ...] = ()
-    """Subjects whose transcript names another filter than the audit's, and that filter."""
 
     def tree(self) -> dict[str, Any]:
         """Return all of it as JSON, with the first hundred groups and subjects."""
@@ -306,10 +306,10 @@ class Audit(ResultTable):
     """
 
     frame: DataFrame
+    #: The domain, the queries and the filter that every exchange was decided by.
     plan: Plan
-    """The domain, the queries and the filter that every exchange was decided by."""
+    #: The files that were read; None for a table in memory.
     files: FilesRead | None = None
-    """The files that were read; None for a table in memory."""
 
     def __len__(self) -> int:
         return len(self.frame)

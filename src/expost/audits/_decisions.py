@@ -43,10 +43,10 @@ class AuditColumns:
     upper: Floats
     peak: Floats
     basic: Floats
+    #: 1 where the filter was respected, 0 where not, -1 where a search could not tell.
     respected: NDArray[np.int8]
-    """1 where the filter was respected, 0 where not, -1 where a search could not tell."""
+    #: The number of the first exchange that the filter certainly refuses; 0 where there is none.
     first_refused: NDArray[np.int64]
-    """The number of the first exchange that the filter certainly refuses; 0 where there is none."""
     remaining: Floats
 
 

@@ -62,10 +62,10 @@ class Losses(ResultTable):
     subjects: tuple[Subject, ...]
     lower: Floats
     upper: Floats
+    #: The number of responses of each subject.
     exchanges: NDArray[np.intp]
-    """The number of responses of each subject."""
+    #: What basic composition charges for these responses: the sum of the epsilons, rounded up.
     basic: Floats
-    """What basic composition charges for these responses: the sum of the epsilons, rounded up."""
 
     def __len__(self) -> int:
         return len(self.subjects)
@@ -176,8 +176,8 @@ def losses_within(answers: Answers, effort: Effort, progress: Progress | None = 
     return Losses(answers.subjects, lower, upper, exchanges, basic)
 
 
+#: Some subjects, bounds of their losses, and the sums of their epsilons.
 _Block = tuple[slice, tuple[Floats, Floats], Floats]
-"""Some subjects, bounds of their losses, and the sums of their epsilons."""
 
 
 def _in_blocks(answers: Answers) -> Iterator[_Block]:
@@ -264,8 +264,8 @@ class AgainstBudget(ResultTable):
 
     losses: Losses
     filter: Filter
+    #: By subject; None where a search on a box could not tell.
     over: tuple[bool | None, ...]
-    """By subject; None where a search on a box could not tell."""
 
     def __len__(self) -> int:
         return len(self.over)

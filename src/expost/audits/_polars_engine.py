@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = ["MEMORY", "Buckets", "Parts", "audit_frame", "audit_log"]
 
+#: Bytes that the rows of the current bucket may take, approximately.
 MEMORY = 2 << 30
-"""Bytes that the rows of the current bucket may take, approximately."""
 
 # A row in memory: its strings, its index, its code, and copies of some of them.
 _BYTES_PER_ROW = 128

@@ -39,8 +39,8 @@ __all__ = [
 ]
 
 
+#: How many bad rows an error lists.
 MOST_LISTED = 20
-"""How many bad rows an error lists."""
 
 # A table of this size may enumerate all pairs of a query and a response; else pairs are sorted.
 _MOST_PAIRS = 1 << 22
@@ -50,14 +50,14 @@ _MOST_PAIRS = 1 << 22
 class SubjectRows:
     """All responses of some subjects, in the order in which they were given."""
 
+    #: In ascending order.
     subjects: Series
-    """In ascending order."""
+    #: Each response that occurs: a query, and the position among its responses.
     responses: tuple[tuple[Query, int], ...]
-    """Each response that occurs: a query, and the position among its responses."""
+    #: For each exchange, its index in ``responses``; subject by subject.
     codes: Codes
-    """For each exchange, its index in ``responses``; subject by subject."""
+    #: Where the exchanges of each subject start; the last entry is where all end.
     starts: NDArray[np.intp]
-    """Where the exchanges of each subject start; the last entry is where all end."""
 
     def __len__(self) -> int:
         return len(self.subjects)
@@ -219,8 +219,8 @@ def bad_exchanges(rows: DataFrame, plan: Plan) -> BadRows:
     return BadRows(tuple(by_exchange), by_row.count)
 
 
+#: How many rows cannot be used; and the first ones, each with its file, its number and a reason.
 _Problems = tuple[int, list[tuple[Path | None, int, str]]]
-"""How many rows cannot be used; and the first ones, each with its file, its number and a reason."""
 
 
 def _find_ambiguous(parts: list[tuple[Path | None, LazyFrame]], plan: Plan) -> _Problems:

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["HELD", "audit_batches", "audit_log_on_spark", "audit_on_spark"]
 
+#: Rows of a stream that are held in memory.
 HELD = 1 << 22
-"""Rows of a stream that are held in memory."""
 
 # Into which a stream that is longer is split; its end is not known then.
 _BUCKETS = 32

@@ -211,8 +211,8 @@ def find_attributes(
     return names, _find_step(queries_about, names, key) if step is None else step
 
 
+#: The options for the arguments of ``about``.
 ABOUT_OPTIONS = {"about": "--about", "at": "--at"}
-"""The options for the arguments of ``about``."""
 
 
 @contextmanager

@@ -57,10 +57,10 @@ as_json = flag_option("--json", "Print JSON.", parameter="as_json")
 class Result:
     """The result of a command."""
 
+    #: For programs; a function makes a tree that is large only if it is printed.
     tree: dict[str, Any] | Callable[[], dict[str, Any]]
-    """For programs; a function makes a tree that is large only if it is printed."""
+    #: For people: texts, and rows of tables.
     lines: Iterable[str | tuple[str, ...]]
-    """For people: texts, and rows of tables."""
     exit_code: int = 0
 
 

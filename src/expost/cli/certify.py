@@ -18,8 +18,8 @@ from expost.transcript import load_transcript
 
 __all__ = ["command"]
 
+#: How many times the limit of nodes to suggest, after a proof that is too loose.
 _RETRY_FACTOR = 10
-"""How many times the limit of nodes to suggest, after a proof that is too loose."""
 
 
 @click.command("certify")

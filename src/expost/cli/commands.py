@@ -18,6 +18,7 @@ from expost.cli._lazy_group import LazyGroup
 
 __all__ = ["group", "run"]
 
+#: The summaries that ``--help`` prints, by task.
 _TASKS = {
     "Start": {
         "demo": "Show the idea in a minute.",
@@ -52,7 +53,6 @@ _TASKS = {
         "completion": "Print a shell completion script.",
     },
 }
-"""The summaries that ``--help`` prints, by task."""
 
 
 @click.group(

@@ -39,15 +39,15 @@ __all__ = [
     "simulate_designs",
 ]
 
+#: The domain of the running example: tenths of the largest value.
 TENTHS = FiniteSet(range(11))
-"""The domain of the running example: tenths of the largest value."""
 
 BUDGET = Nats.budget(epsilon=2)
 EPSILON = "0.4"
 SUBJECTS = 40
 FACTS = ("smokes", "drinks", "exercises")
+#: Which facts hold, a row per value.
 HOLDS = np.array(list(itertools.product((0, 1), repeat=3)))
-"""Which facts hold, a row per value."""
 VALUES = FiniteSet([dict(zip(FACTS, holds, strict=True)) for holds in HOLDS.tolist()])
 SIGNS = 2 * HOLDS - 1
 LABELS = {

@@ -39,8 +39,8 @@ from expost.report._design_page import (
 
 __all__ = ["command"]
 
+#: The other budgets in the figure of a page, relative to the budget of the study.
 _BUDGET_FACTORS = (Fraction(1, 4), Fraction(1, 2), Fraction(2))
-"""The other budgets in the figure of a page, relative to the budget of the study."""
 
 
 @click.command("design")

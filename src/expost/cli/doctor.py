@@ -26,6 +26,7 @@ from expost.files.regular import can_be_written, open_for_reading, others_may_re
 
 __all__ = ["command"]
 
+#: What each extra is for.
 EXTRAS = {
     "excel": "spreadsheets in expost import",
     "frames": "Parquet files",
@@ -34,7 +35,6 @@ EXTRAS = {
     "postgres": "ledgers on PostgreSQL",
     "sklearn": "models of scikit-learn as queries",
 }
-"""What each extra is for."""
 
 # The modules of packages that are imported by another name than the package's own.
 _MODULES = {

@@ -38,8 +38,8 @@ __all__ = ["command"]
 # Others may have been registered.
 _KINDS = [*(kind for kind in FAMILIES if hasattr(queries, kind)), *queries.SURVEY_DESIGNS]
 
+#: Repeatable options, by the parameter that they make. Other options have its name.
 _OPTIONS = {"weights": "--weight", "probabilities": "--row", "utility": "--row"}
-"""Repeatable options, by the parameter that they make. Other options have its name."""
 
 
 def _find_constructor(kind: str) -> Callable[..., Query]:

@@ -38,8 +38,8 @@ __all__ = [
 ]
 
 
+#: A row of likelihoods for each kind of outcome in a group, and the number of its subjects.
 ObservedGroup = tuple[Floats, Floats]
-"""A row of likelihoods for each kind of outcome in a group, and the number of its subjects."""
 
 _DIGITS = 12
 
@@ -56,16 +56,16 @@ def affordable_groups(rows: int, cells: int) -> int:
 class Outcomes(ABC):
     """The outcomes that subjects from a population show under a strategy."""
 
+    #: How the prediction is computed, in one or two words.
     method: ClassVar[str]
-    """How the prediction is computed, in one or two words."""
+    #: The cell of each value of the support.
     cells: Indices
-    """The cell of each value of the support."""
+    #: The probability of each cell.
     weights: Floats
-    """The probability of each cell."""
+    #: The share of subjects who answer in each round.
     answering: tuple[float, ...]
-    """The share of subjects who answer in each round."""
+    #: How many answers a subject gives, on average.
     answers: float
-    """How many answers a subject gives, on average."""
 
     @abstractmethod
     def determined_part(self, rows: Floats) -> Floats:
@@ -145,8 +145,8 @@ class ExactOutcomes(LikelihoodOutcomes):
     """Outcomes of few kinds, with exact probabilities: the table of one channel."""
 
     method: ClassVar[str] = "exact"
+    #: Pr(outcome | cell): a row for each outcome.
     table: Floats
-    """Pr(outcome | cell): a row for each outcome."""
 
     @classmethod
     def of(
@@ -182,10 +182,10 @@ class SimulatedOutcomes(LikelihoodOutcomes):
     """Outcomes of subjects who were simulated one by one, by the kinds of their tallies."""
 
     method: ClassVar[str] = "simulated"
+    #: A row of likelihoods for each kind, whose largest entry is one.
     table: Floats
-    """A row of likelihoods for each kind, whose largest entry is one."""
+    #: The kind of each subject.
     kinds: Indices
-    """The kind of each subject."""
 
     @classmethod
     def of(
@@ -237,18 +237,18 @@ _FIT_STEPS = 300
 _FLAT = 1e-9
 # A score on a grid is determined except for its rounding.
 _RELATIVE_MISS = 0.03
+#: With fewer groups the error of a simulation is unknown.
 _FEWEST_GROUPS = 4
-"""With fewer groups the error of a simulation is unknown."""
 
 
 @dataclass(frozen=True, eq=False)
 class Target:
     """A goal on the support: linear functions of the distribution, and their scale."""
 
+    #: One row, or several for a distribution; the error is then the root of their mean square.
     rows: Floats
-    """One row, or several for a distribution; the error is then the root of their mean square."""
+    #: The range of the estimate: 1 for a share.
     scale: float
-    """The range of the estimate: 1 for a share."""
 
 
 @dataclass(frozen=True)
@@ -257,12 +257,12 @@ class Accuracy:
 
     standard_errors: tuple[float, ...]
     asymptotic: tuple[float, ...]
+    #: The root of the mean square over goals, each relative to its scale.
     combined: float
-    """The root of the mean square over goals, each relative to its scale."""
+    #: The standard error of ``combined`` from the simulation; 0 without one.
     simulation_error: float
-    """The standard error of ``combined`` from the simulation; 0 without one."""
+    #: The number of simulated groups; 0 if there are only asymptotics.
     groups: int
-    """The number of simulated groups; 0 if there are only asymptotics."""
 
 
 def predict_accuracy(

@@ -33,10 +33,10 @@ from expost.queries import Query
 __all__ = ["CurvePoint", "Design", "Prediction", "design", "design_study"]
 
 
+#: Differences of fewer standard errors of the simulation count as ties.
 _TIED_ERRORS = 2.0
-"""Differences of fewer standard errors of the simulation count as ties."""
+#: Differences of one percent count as ties.
 _TIED_SHARE = 0.01
-"""Differences of one percent count as ties."""
 
 
 @dataclass(frozen=True)
@@ -44,20 +44,19 @@ class Prediction:
     """The predicted accuracy of one strategy."""
 
     strategy: Strategy
+    #: Whether the study can carry it out, given when its questions are known.
     possible: bool
-    """Whether the study can carry it out, given when its questions are known."""
     accuracy: Accuracy
+    #: How it was computed.
+    #:
+    #: From ``"exact"`` probabilities of all outcomes, from ``"simulated"`` subjects, or from
+    #: unbiased ``"frequencies"`` in closed form, if values are too many for a likelihood. It is
+    #: ``"asymptotic"``, and too large for few subjects, if no groups could be estimated.
     method: str
-    """How it was computed.
-
-    From ``"exact"`` probabilities of all outcomes, from ``"simulated"`` subjects, or from unbiased
-    ``"frequencies"`` in closed form, if values are too many for a likelihood. It is
-    ``"asymptotic"``, and too large for few subjects, if no groups could be estimated.
-    """
+    #: The mean number of answers of a subject.
     answers: float
-    """The mean number of answers of a subject."""
+    #: The share of subjects who answer in each round.
     answering: tuple[float, ...]
-    """The share of subjects who answer in each round."""
 
     @property
     def name(self) -> str:
@@ -126,10 +125,10 @@ class Design(ResultTable):
 
     study: Study
     predictions: tuple[Prediction, ...]
+    #: Why other strategies were not predicted, by their names or that of a whole family.
     left_out: Mapping[str, str]
-    """Why other strategies were not predicted, by their names or that of a whole family."""
+    #: The accuracy of each family at other ``budgets``, if there are any.
     curve: tuple[CurvePoint, ...] = ()
-    """The accuracy of each family at other ``budgets``, if there are any."""
 
     @property
     def recommended(self) -> Prediction | None:

@@ -36,12 +36,12 @@ class Forecast(ResultTable):
     """A forecast of how many subjects answer a query in each of several rounds."""
 
     subjects: int
+    #: How many would answer it now. This is certain: it depends on the recorded answers only.
     now: int
-    """How many would answer it now. This is certain: it depends on the recorded answers only."""
+    #: The number who answer in each round, averaged over simulations; the first round is now.
     answering: tuple[float, ...]
-    """The number who answer in each round, averaged over simulations; the first round is now."""
+    #: The standard deviation of each number between simulations.
     errors: tuple[float, ...]
-    """The standard deviation of each number between simulations."""
 
     def columns(self) -> dict[str, Any]:
         """Return the columns of a table; ``to_polars`` and ``to_pandas`` make frames of them."""

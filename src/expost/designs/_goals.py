@@ -50,8 +50,8 @@ _FEWEST_STEPS, _MOST_STEPS = 64, 512
 class StudyQuestion(ABC):
     """A question of a study."""
 
+    #: The answer of each value, from 0: 1 or 0 for a statement, else the number of its group.
     answers: Indices
-    """The answer of each value, from 0: 1 or 0 for a statement, else the number of its group."""
 
     @abstractmethod
     def query(self, epsilon: Fraction) -> Query:
@@ -170,8 +170,8 @@ class Goal:
     """
 
     kind: str
+    #: A statement, some values, a name, or a query, whose epsilon does not matter.
     of: str | tuple[Any, ...] | Query
-    """A statement, some values, a name, or a query, whose epsilon does not matter."""
 
     @property
     def name(self) -> str:

@@ -52,8 +52,8 @@ __all__ = [
 ]
 
 
+#: The largest number of points of a box.
 _POINTS = 256
-"""The largest number of points of a box."""
 
 Row = Mapping[Any, Scalar]
 
@@ -273,23 +273,23 @@ def _other_domain() -> InvalidInput:
     return InvalidInput("its domain differs from the study's")
 
 
+#: The largest number of values.
 MOST_VALUES = 2_000
-"""The largest number of values."""
 
 
 @dataclass(frozen=True, eq=False)
 class ModelSupport:
     """Values with their probabilities, on the domain on which a panel simulates them."""
 
+    #: For a finite support, the set of indices of the values.
     domain: Domain
-    """For a finite support, the set of indices of the values."""
+    #: The values in the form that a panel takes.
     values: Sequence[Any]
-    """The values in the form that a panel takes."""
+    #: The values in the form that statements read.
     rows: Sequence[Row]
-    """The values in the form that statements read."""
     weights: Floats
+    #: Whether one query can report the full value: not on a box, nor at several steps.
     reportable: bool
-    """Whether one query can report the full value: not on a box, nor at several steps."""
 
     def __len__(self) -> int:
         return len(self.weights)

@@ -40,8 +40,8 @@ __all__ = [
     "response_table_on",
 ]
 
+#: Subjects sampled for the information, if there are too many kinds of responses.
 _SAMPLED_SUBJECTS = 20_000
-"""Subjects sampled for the information, if there are too many kinds of responses."""
 _FEWEST_GROUPS = 8
 _MOST_RESPONSES = 2_048
 _MORE_GROUPS = 10
@@ -64,16 +64,16 @@ class Report:
     mechanism: Mechanism
     count: int
     epsilon: Fraction
+    #: The number of values in a subset.
     size: int
-    """The number of values in a subset."""
+    #: The probability that a report supports the true value.
     true: float
-    """The probability that a report supports the true value."""
+    #: The probability that it supports some other value.
     other: float
-    """The probability that it supports some other value."""
+    #: The probability that it supports the true value and some other one.
     true_pair: float
-    """The probability that it supports the true value and some other one."""
+    #: The probability that it supports two values that are not true.
     other_pair: float
-    """The probability that it supports two values that are not true."""
 
     @classmethod
     def of(cls, mechanism: Mechanism, count: int, epsilon: Fraction) -> Report:
@@ -161,8 +161,8 @@ class SubsetOutcomes(LikelihoodOutcomes):
 
     method: ClassVar[str] = "simulated"
     size: int
+    #: The factor by which a set is more likely for the cells in it.
     ratio: float
-    """The factor by which a set is more likely for the cells in it."""
 
     @cached_property
     def scores(self) -> Floats:

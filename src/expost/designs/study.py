@@ -45,8 +45,8 @@ __all__ = [
 
 
 _MOST_GOALS = 100
+#: The least budget of a study: below it, steps of many saturating queries are too small.
 LEAST_EPSILON = Fraction(1, 100)
-"""The least budget of a study: below it, steps of many saturating queries are too small."""
 _MOST_SUBJECTS = 100_000_000
 MOST_ROUNDS = 1_000
 
@@ -54,12 +54,12 @@ MOST_ROUNDS = 1_000
 class Arrival(Enum):
     """When the questions of a study are known, from the easiest to the hardest case."""
 
+    #: All questions are known before the first answer.
     UP_FRONT = "up front"
-    """All questions are known before the first answer."""
+    #: They come one after the other, and their number is known.
     SEQUENTIAL = "sequential"
-    """They come one after the other, and their number is known."""
+    #: They come one after the other, and their number is unknown.
     OPEN_ENDED = "open-ended"
-    """They come one after the other, and their number is unknown."""
 
     @property
     def rank(self) -> int:

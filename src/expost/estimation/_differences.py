@@ -6,8 +6,8 @@ import math
 
 __all__ = ["estimate_difference"]
 
+#: A share of the range: a search for an end stops about there.
 _NEAR_LIMIT = 1e-5
-"""A share of the range: a search for an end stops about there."""
 
 
 def estimate_difference(

@@ -56,28 +56,27 @@ class Intervals(ResultTable):
     ([0.637, 0.126], [0.874, 0.363])
     """
 
+    #: The estimate that each interval is around.
     estimate: Floats
-    """The estimate that each interval is around."""
     lower: Floats
     upper: Floats
+    #: Infinite where the responses do not determine the estimate; not a number where the interval
+    #: ends where the range does, because its width then says little of the error.
     standard_error: Floats
-    """Infinite where the responses do not determine the estimate; not a number where the interval
-    ends where the range does, because its width then says little of the error."""
     confidence: float
+    #: How often subjects were resampled; None for likelihood-ratio intervals.
     repetitions: int | None
-    """How often subjects were resampled; None for likelihood-ratio intervals."""
+    #: The domain whose values they are about, in its order; None for the mean of a score.
     domain: FiniteSet | None
-    """The domain whose values they are about, in its order; None for the mean of a score."""
     provenance: Provenance
+    #: How much too far out an end is at most, because a search has a limit.
     gap: float
-    """How much too far out an end is at most, because a search has a limit."""
+    #: Whether a search ended before it had shown where an end is: lower ends, then upper ones.
+    #:
+    #: Such an end may be much too far out, but not too far in.
     uncertified: NDArray[np.bool_]
-    """Whether a search ended before it had shown where an end is: lower ends, then upper ones.
-
-    Such an end may be much too far out, but not too far in.
-    """
+    #: Reasons why they may be too narrow, or too wide.
     doubts: tuple[str, ...] = ()
-    """Reasons why they may be too narrow, or too wide."""
 
     def columns(self) -> dict[str, Any]:
         """Return the columns of a table: a row per value, or one for the mean of a score."""
@@ -226,11 +225,11 @@ def score_interval(
     return lower, upper, consistent
 
 
+#: A remark where responses reject everything that is possible.
 INCONSISTENT = (
     "no number in the range fits some of the responses at this confidence, so the interval is the "
     "whole range"
 )
-"""A remark where responses reject everything that is possible."""
 
 
 def binomial_interval(count: int, trials: int, level: float) -> tuple[float, float]:
@@ -294,8 +293,8 @@ def _tail(least: int, trials: int, share: float) -> float:
     return min(1.0, math.exp(first) * (1 + float(np.exp(np.cumsum(ratios)).sum())))
 
 
+#: Repetitions: the ends of a 95 % interval are then not just the two most extreme of them.
 LEAST_REPETITIONS = 50
-"""Repetitions: the ends of a 95 % interval are then not just the two most extreme of them."""
 
 # An interior search is at most this far from an end where the true maximum is.
 _NEAR_END = 1e-5

@@ -73,8 +73,8 @@ class MixtureFit:
 
     weights: Floats
     log_likelihood: float
+    #: The maximum is above the log-likelihood by at most this, in nats. Rounded up.
     gap: float
-    """The maximum is above the log-likelihood by at most this, in nats. Rounded up."""
     steps: int
 
 
@@ -324,8 +324,8 @@ class EstimatedMixture:
 
     observations: Observations
     fit: MixtureFit
+    #: Orthonormal columns; the responses determine exactly their combinations.
     basis: Floats
-    """Orthonormal columns; the responses determine exactly their combinations."""
 
     @property
     def probabilities(self) -> Floats:

@@ -40,8 +40,8 @@ class Observations:
 
     table: Floats
     counts: Floats
+    #: The group of each value.
     groups: Indices
-    """The group of each value."""
 
 
 def observe_answers(

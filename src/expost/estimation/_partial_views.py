@@ -37,12 +37,12 @@ from expost.transcript import Transcript
 __all__ = ["observe_views"]
 
 
+#: A response: the id of a query, and the position of the response.
 Response = tuple[str, int]
-"""A response: the id of a query, and the position of the response."""
+#: Sorted responses, because their order does not matter.
 Tally = tuple[Response, ...]
-"""Sorted responses, because their order does not matter."""
+#: Possible hidden responses, with the number of orders of each tally.
 OrderCounts = Mapping[Tally, int]
-"""Possible hidden responses, with the number of orders of each tally."""
 
 _MOST_TALLIES = 20_000
 _MOST_DECISIONS = 200_000

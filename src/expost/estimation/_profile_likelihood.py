@@ -173,10 +173,10 @@ _MOST_EXPONENT = 700.0
 class ProfileBound:
     """The least mean of mixtures of sufficient likelihood, from both sides."""
 
+    #: The mean of ``witness``, a mixture of sufficient likelihood.
     attained: float
-    """The mean of ``witness``, a mixture of sufficient likelihood."""
+    #: No such mixture has a lower mean.
     bound: float
-    """No such mixture has a lower mean."""
     witness: Floats
 
     @property
@@ -197,19 +197,19 @@ class LikelihoodRegion:
     Such weights are (1 + Σ below) · w - below, where w has no weight below zero.
     """
 
+    #: The table of likelihoods, transformed for w.
     table: Floats
-    """The table of likelihoods, transformed for w."""
     counts: Floats
+    #: The maximum-likelihood w.
     weights: Floats
-    """The maximum-likelihood w."""
+    #: A mixture without zeros near the maximum, of sufficient likelihood.
     start: Floats
-    """A mixture without zeros near the maximum, of sufficient likelihood."""
     maximum: float
+    #: How far below the maximum a likelihood is sufficient, in nats.
     drop: float
-    """How far below the maximum a likelihood is sufficient, in nats."""
     below: Floats
+    #: Roughly that of the weights: no bound depends on it.
     covariance: Floats
-    """Roughly that of the weights: no bound depends on it."""
 
     @classmethod
     def around(cls, mixture: EstimatedMixture, drop: float) -> LikelihoodRegion:

@@ -51,8 +51,8 @@ __all__ = [
 ]
 
 
+#: Identifiability is computed from a square matrix of this size.
 MOST_VALUES = 1_500
-"""Identifiability is computed from a square matrix of this size."""
 
 # Below this epsilon, responses hardly tell values apart.
 _LEAST_EPSILON = 1e-4
@@ -62,14 +62,14 @@ _LEAST_EPSILON = 1e-4
 class ResponseLikelihoods:
     """The likelihoods of the responses of a query at the points of a support."""
 
+    #: The number of possible responses, perhaps astronomically large.
     response_count: int
-    """The number of possible responses, perhaps astronomically large."""
+    #: Return the log-likelihood of a response at every point, up to a constant.
     logs: Callable[[int], Floats]
-    """Return the log-likelihood of a response at every point, up to a constant."""
+    #: Return the probability of every response, a row for each, at every point.
     table: Callable[[], Floats]
-    """Return the probability of every response, a row for each, at every point."""
+    #: Rows that separate exactly the points that all responses together do, if known.
     separating: Floats | None = None
-    """Rows that separate exactly the points that all responses together do, if known."""
 
 
 class MixtureSupport(Protocol):
@@ -141,8 +141,8 @@ class RecordSupport:
     """All combinations of some attributes, with all allowed histories of those that change."""
 
     domain: Attributes
+    #: The index of the value of each variable, at every combination.
     indices: Mapping[Variable, Indices]
-    """The index of the value of each variable, at every combination."""
 
     def __len__(self) -> int:
         return len(next(iter(self.indices.values())))
@@ -221,8 +221,8 @@ def _variables_text(domain: Attributes, variables: Iterable[Variable]) -> str:
     return format_list(texts)
 
 
+#: Entries of a table of probabilities, with a row for each response: up to 32 MiB.
 LARGEST_TABLE = 1 << 22
-"""Entries of a table of probabilities, with a row for each response: up to 32 MiB."""
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -303,10 +303,10 @@ class Estimand:
 
     domain: FiniteSet
     support: MixtureSupport
+    #: The index of the value that each point of the support belongs to.
     value_index: Indices
-    """The index of the value that each point of the support belongs to."""
+    #: A description of the support, if it is finer than the values.
     model: str | None = None
-    """A description of the support, if it is finer than the values."""
 
     def value_groups(self, groups: Indices) -> Indices:
         """Number the values; those made of points of equal ``groups`` get equal numbers."""

@@ -61,17 +61,16 @@ _FILTERED = (
 class Provenance:
     """The data that an estimate was made from, its assumptions, and reasons to doubt them."""
 
+    #: How many subjects gave the responses.
     subjects: int
-    """How many subjects gave the responses."""
     responses: int
+    #: How many subjects left the query, or any of the queries, unanswered, by outcome.
+    #:
+    #: None if that is not known.
     unanswered: Mapping[str, int] | None
-    """How many subjects left the query, or any of the queries, unanswered, by outcome.
-
-    None if that is not known.
-    """
     assumes: str
+    #: Reasons why the assumptions may not hold.
     doubts: tuple[str, ...]
-    """Reasons why the assumptions may not hold."""
 
     @classmethod
     def of(
@@ -212,8 +211,8 @@ def finite_domain(answers: Answers) -> FiniteSet:
             assert_never(domain)
 
 
+#: The attributes that an estimate is about, and the step if one of them changes.
 ChosenAttributes = tuple[tuple[str, ...], int | None]
-"""The attributes that an estimate is about, and the step if one of them changes."""
 
 
 def select_for_likelihood(

@@ -71,30 +71,28 @@ class Distribution(ResultTable):
     """
 
     domain: FiniteSet
+    #: One per value, in the order of the domain.
     probabilities: Floats
-    """One per value, in the order of the domain."""
+    #: No distribution has a log-likelihood that is higher by more than this, in nats.
     gap: float
-    """No distribution has a log-likelihood that is higher by more than this, in nats."""
     steps: int
+    #: The data it was made from, and its assumptions.
     provenance: Provenance
-    """The data it was made from, and its assumptions."""
+    #: Whether the responses determine the probability of a value at all.
+    #:
+    #: Where they do not, other distributions fit exactly as well.
     identified: NDArray[np.bool_]
-    """Whether the responses determine the probability of a value at all.
-
-    Where they do not, other distributions fit exactly as well.
-    """
+    #: A group number per value; values of one group have equal likelihoods for all responses.
+    #:
+    #: Only the sum of their probabilities is estimated; each gets an equal share of it.
     alike: NDArray[np.intp]
-    """A group number per value; values of one group have equal likelihoods for all responses.
-
-    Only the sum of their probabilities is estimated; each gets an equal share of it.
-    """
+    #: A description of the finer support on which it was estimated; None if there is none.
     model: str | None
-    """A description of the finer support on which it was estimated; None if there is none."""
+    #: Whether subjects have survey weights.
     weighted: bool
-    """Whether subjects have survey weights."""
     _mixture: EstimatedMixture = field(repr=False)
+    #: The index of the value that each point of the support belongs to.
     _value_index: NDArray[np.intp] = field(repr=False)
-    """The index of the value that each point of the support belongs to."""
 
     @property
     def subjects(self) -> int:
@@ -317,12 +315,12 @@ def _distribution(
 class BeyondSupport:
     """The dependence of an estimate on the points of its support."""
 
+    #: With the other points too, the log-likelihood is higher by at most this, in nats.
     gain: float
-    """With the other points too, the log-likelihood is higher by at most this, in nats."""
+    #: The point that the likelihood increases most towards.
     point: tuple[Any, ...]
-    """The point that the likelihood increases most towards."""
+    #: The estimate on all of these points.
     wider: Distribution
-    """The estimate on all of these points."""
 
 
 def beyond_support(answers: Answers, estimate: Distribution, points: Any) -> BeyondSupport:

@@ -72,19 +72,19 @@ class Frequencies(ResultTable):
     """
 
     domain: FiniteSet
+    #: Unbiased estimates; an entry may be below 0 or above 1.
     frequency: Floats
-    """Unbiased estimates; an entry may be below 0 or above 1."""
+    #: The error as an estimate for the population from which the subjects are drawn.
     standard_error: Floats
-    """The error as an estimate for the population from which the subjects are drawn."""
+    #: The error as an estimate for these very subjects: from the noise of the responses alone.
     noise_error: Floats
-    """The error as an estimate for these very subjects: from the noise of the responses alone."""
     lower: Floats
     upper: Floats
+    #: Whether any share of each value fits the responses; if not, its interval is [0, 1].
     consistent: NDArray[np.bool_]
-    """Whether any share of each value fits the responses; if not, its interval is [0, 1]."""
     confidence: float
+    #: The data it was made from, and its assumptions.
     provenance: Provenance
-    """The data it was made from, and its assumptions."""
 
     @property
     def subjects(self) -> int:
@@ -293,8 +293,8 @@ def _variance_of_others(shares: Floats, variance: Floats) -> Floats:
     return np.asarray((other_shares * variance).sum(axis=1))
 
 
+#: A suggestion for queries whose responses do not tell values apart.
 LIKELIHOOD_HINT = "estimate_distribution takes any mixture"
-"""A suggestion for queries whose responses do not tell values apart."""
 
 
 # The largest bias that an inverse in doubles may have.
@@ -305,12 +305,12 @@ _BIAS = 1e-8
 class DecoderVariance:
     """The variance of c_j(Y) for a subject with value k."""
 
+    #: The variance where j is k: one number, or one per value.
     true: Floats
-    """The variance where j is k: one number, or one per value."""
+    #: The variance where j is not k: one number, or a row per j and a column per k.
     other: Floats
-    """The variance where j is not k: one number, or a row per j and a column per k."""
+    #: A further part of ``other`` that all responses to one query share.
     shared: float = 0.0
-    """A further part of ``other`` that all responses to one query share."""
 
     @cached_property
     def typical(self) -> float:
@@ -381,8 +381,8 @@ class InverseDecoder:
     Among all left inverses it has the least variance if all values are equally frequent.
     """
 
+    #: A row per value, a column per response.
     matrix: Floats
-    """A row per value, a column per response."""
     variance: DecoderVariance
 
     def decode(self, position: int) -> Floats:

@@ -52,18 +52,18 @@ class Mean(ResultTable):
     (0.237, 0.06, 100)
     """
 
+    #: The unbiased estimate, which may be outside the range of the score.
     mean: float
-    """The unbiased estimate, which may be outside the range of the score."""
+    #: Infinite if there is only one subject; never less than the noise of the responses.
     standard_error: float
-    """Infinite if there is only one subject; never less than the noise of the responses."""
     lower: float
     upper: float
+    #: Whether any mean in the range of the score fits the responses; if not, the interval is all
+    #: of the range.
     consistent: bool
-    """Whether any mean in the range of the score fits the responses; if not, the interval is all
-    of the range."""
     confidence: float
+    #: The data it was made from, and its assumptions.
     provenance: Provenance
-    """The data it was made from, and its assumptions."""
 
     @property
     def subjects(self) -> int:

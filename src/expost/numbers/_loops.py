@@ -8,12 +8,12 @@ from typing import TypeVar
 
 __all__ = ["bisect", "blocks"]
 
-Number = TypeVar("Number", float, Fraction)
+Bound = TypeVar("Bound", float, Fraction)
 
 
 def bisect(
-    holds: Callable[[Number], bool], low: Number, high: Number, *, steps: int = 60
-) -> tuple[Number, Number]:
+    holds: Callable[[Bound], bool], low: Bound, high: Bound, *, steps: int = 60
+) -> tuple[Bound, Bound]:
     """Return where a condition that holds for small numbers ends, as two close numbers.
 
     It holds for the first of them, unless that is ``low``, and not for the second, unless that is
@@ -23,7 +23,7 @@ def bisect(
     1.414213562373095
     """
     for _ in range(steps):
-        middle: Number = (low + high) / 2
+        middle: Bound = (low + high) / 2
         low, high = (middle, high) if holds(middle) else (low, middle)
     return low, high
 

@@ -61,8 +61,8 @@ class UnbiasedScore:
 
     range: tuple[int | float, int | float]
     estimate: Callable[[Any], Fraction | float]
+    #: Return the variance of the estimate where the score is this: a polynomial of degree two.
     variance: Callable[[float], float]
-    """Return the variance of the estimate where the score is this: a polynomial of degree two."""
 
 
 class Query(ABC):

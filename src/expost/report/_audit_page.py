@@ -44,8 +44,8 @@ _IDENTIFIED = (
     "To compare it, audit the same files again: expost audit prints it."
 )
 _WORST = "The subjects with the largest peaks. Amounts are in nats."
+#: The longest list of subjects or questions.
 _NAMED = 20
-"""The longest list of subjects or questions."""
 
 
 def audit_page(
@@ -356,6 +356,7 @@ def _list_checks(audit: Audit, expected: int | None) -> Iterator[str]:
     yield from scope_notes(audit)
 
 
+#: Limits of every audit, whatever it reads.
 NOT_COVERED = (
     "Whether a device would have refused a question. A respected budget shows that no answer "
     "broke it, not that the device asked its filter.",
@@ -364,4 +365,3 @@ NOT_COVERED = (
     "Whether a subject answers under two names, or in another study. The budgets then add up.",
     "A value that changed between answers without being declared as changing.",
 )
-"""Limits of every audit, whatever it reads."""

@@ -32,8 +32,8 @@ __all__ = [
     "svg_file",
 ]
 
+#: The colours of marks.
 MARKS = ("realized", "basic", "allowed", "ochre", "purple", "green", "grey", "ink")
-"""The colours of marks."""
 
 
 class Edges(NamedTuple):
@@ -45,13 +45,13 @@ class Edges(NamedTuple):
     left: int
 
 
+#: By the lettering around the plot.
 EDGES = {
     "bare": Edges(8, 22, 26, 22),
     "numbers": Edges(30, 22, 46, 52),
     "names": Edges(30, 22, 46, 84),
     "rows": Edges(8, 22, 46, 22),
 }
-"""By the lettering around the plot."""
 
 
 def chart_style(colours: Mapping[str, str]) -> str:
@@ -72,20 +72,20 @@ text.title {{ fill: {colours["ink"]}; }}"""
 
 Point = tuple[float, float]
 
+#: The largest number of labels that fit on a narrow screen.
 _MOST_TICKS = 5
-"""The largest number of labels that fit on a narrow screen."""
 
+#: The height of a line of text in pixels.
 _LINE = 22
-"""The height of a line of text in pixels."""
 
+#: The usual width of a letter in pixels.
 _LETTER = 7
-"""The usual width of a letter in pixels."""
 
+#: The ticks of an axis of shares from 0 to 1.
 PERCENT_TICKS = [(tenth / 10, f"{10 * tenth} %" if tenth % 5 == 0 else "") for tenth in range(11)]
-"""The ticks of an axis of shares from 0 to 1."""
 
+#: The length of a short label.
 _SHORT = 5
-"""The length of a short label."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,8 +266,8 @@ class FullLine:
         return Polyline(points, self.colour, "", self.dashes, self.width)
 
 
+#: Anything that is drawn. A mark with a label is explained by a line of the legend.
 Mark = Polyline | Band | Dots | VerticalBars | HorizontalBars | FullLine
-"""Anything that is drawn. A mark with a label is explained by a line of the legend."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,10 +277,10 @@ class Chart:
     x: Axis
     y: Axis
     marks: Sequence[Mark]
+    #: Of the plot, in pixels.
     height: int = 260
     """The height of the plot, in pixels."""
     names_above: bool = False
-    """Whether the label of a row is above its bar, which leaves the bar the full width."""
 
     @property
     def legend(self) -> list[tuple[str, str]]:

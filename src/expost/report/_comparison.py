@@ -64,8 +64,8 @@ _MOST_DIFFERENT = 3_000
 # A plan is declared before the first response: a transcript alone has none to compare with.
 _RULES = tuple(kind for kind in RULES if kind != Declared.kind)
 
+#: By name, in the order in which they are shown.
 METHODS = (*_RULES, SimplifiedFilter.kind, BayesianFilter.kind)
-"""By name, in the order in which they are shown."""
 
 # Rogers needs much more than the others, and would be outside of the picture.
 _DRAWN = (Sums.kind, Whitehouse.kind, Renyi.kind, Mixture.kind)
@@ -79,10 +79,10 @@ class Standing:
 
     name: str
     filter: Filter
+    #: The least epsilon at which its filter accepts everything; or the realized loss.
     spent: float | Enclosure
-    """The least epsilon at which its filter accepts everything; or the realized loss."""
+    #: How many more of the last query it would accept, whatever the responses.
     repeats: Repeats
-    """How many more of the last query it would accept, whatever the responses."""
 
     @property
     def bounds(self) -> str:
@@ -125,8 +125,8 @@ class Comparison(ResultTable):
     delta: Fraction
     exchanges: int
     standings: dict[str, Standing]
+    #: Methods that do not allow this delta, and why.
     missing: dict[str, str]
-    """Methods that do not allow this delta, and why."""
 
     def columns(self) -> dict[str, Any]:
         """Return the columns of a table, with a row per accounting method.

@@ -22,13 +22,13 @@ __all__ = [
 
 _ONE_SHOT = ("one sampled question", "full-value report", "joint report", "single question")
 
+#: Families of strategies to compare with, by the beginning of a sentence.
 _ALTERNATIVES = {
     "Basic composition at its best has": ("basic composition",),
     "The Bayesian filter with randomized responses at its best has": ("the Bayesian filter",),
     "The best single answer at the full budget has": _ONE_SHOT,
     "Saturating queries at their best have": ("saturating queries",),
 }
-"""Families of strategies to compare with, by the beginning of a sentence."""
 
 _NEAR = 1.1
 
@@ -179,8 +179,8 @@ _LOOKS = (
     ("ink", "1 3"),
 )
 _MOST_ROUNDS = 12
+#: The height of a row with its name in pixels, and the share of it that is the bar.
 _ROW, _THICKNESS = 40, 0.35
-"""The height of a row with its name in pixels, and the share of it that is the bar."""
 
 
 def design_page(design: Design, *, name: str, date: str, content_id: str) -> str:

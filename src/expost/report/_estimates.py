@@ -92,25 +92,25 @@ _MOST_FRESH = 500
 class EstimateRow:
     """One number, with an interval."""
 
+    #: A value of the domain, or a query: its id, and what it asks.
     of: str
-    """A value of the domain, or a query: its id, and what it asks."""
     estimate: float
+    #: Infinite if it is not known; not a number if the interval is cut.
     standard_error: float
-    """Infinite if it is not known; not a number if the interval is cut."""
     lower: float
     upper: float
+    #: Whether the responses determine it at all.
     identified: bool = True
-    """Whether the responses determine it at all."""
+    #: What a figure calls it.
     label: str = "mean"
-    """What a figure calls it."""
+    #: The group of subjects; empty for all subjects.
     group: str = ""
-    """The group of subjects; empty for all subjects."""
+    #: The group whose estimate is subtracted; empty if this is no difference.
     minus: str = ""
-    """The group whose estimate is subtracted; empty if this is no difference."""
+    #: Whether anything that is possible fits the responses.
     consistent: bool = True
-    """Whether anything that is possible fits the responses."""
+    #: Which ends of the interval the search could not certify: ``lower``, ``upper`` or both.
     uncertified: str = ""
-    """Which ends of the interval the search could not certify: ``lower``, ``upper`` or both."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,47 +120,47 @@ class GroupSize:
     name: str
     subjects: int
     answers: int
+    #: The effective sample size, if subjects have weights.
     effective: float | None
-    """The effective sample size, if subjects have weights."""
 
 
 @dataclass(frozen=True, slots=True)
 class EstimateReport:
     """Estimates with their assumptions and doubts."""
 
+    #: The estimated quantity, and the method.
     description: str
-    """The estimated quantity, and the method."""
     estimates: tuple[EstimateRow, ...]
     confidence: float
+    #: The number of subjects with used answers.
     subjects: int
-    """The number of subjects with used answers."""
+    #: How many were used.
     answers: int
-    """How many were used."""
     assumes: tuple[str, ...]
     warning: str | None
+    #: Between which two numbers everything that is estimated is.
     ends: tuple[float, float]
-    """Between which two numbers everything that is estimated is."""
+    #: Whether it may be wrong even for very many subjects.
     may_be_biased: bool
-    """Whether it may be wrong even for very many subjects."""
+    #: Subjects who gave answers, but none that this is about.
     left_out: int = 0
-    """Subjects who gave answers, but none that this is about."""
+    #: To how many of them their filter refuses the query now; None if no filter is known.
     refused: int | None = None
-    """To how many of them their filter refuses the query now; None if no filter is known."""
+    #: How many answers were not used.
     unused: int = 0
-    """How many answers were not used."""
+    #: How many subjects left a query unanswered, by outcome; None if that is not known.
     unanswered: Mapping[str, int] | None = None
-    """How many subjects left a query unanswered, by outcome; None if that is not known."""
+    #: Kish's effective sample size, if subjects have survey weights.
     effective: float | None = None
-    """Kish's effective sample size, if subjects have survey weights."""
     groups: tuple[GroupSize, ...] = ()
+    #: Subjects without covariates, who are left out.
     unmatched: int = 0
-    """Subjects without covariates, who are left out."""
+    #: Subjects with covariates who are in no group, and are left out.
     ungrouped: int = 0
-    """Subjects with covariates who are in no group, and are left out."""
+    #: The other way to estimate this, and when to use it.
     other_method: str = ""
-    """The other way to estimate this, and when to use it."""
+    #: If the responses do not determine all estimates, what to ask.
     advice: tuple[str, ...] = ()
-    """If the responses do not determine all estimates, what to ask."""
 
     def table(self) -> dict[str, list[Any]]:
         """Return the estimates as columns."""

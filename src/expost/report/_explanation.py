@@ -46,11 +46,11 @@ __all__ = [
     "loss_sentences",
 ]
 
+#: How many exchanges at either end of a long transcript are always shown.
 _SHOWN_AT_ENDS = 5
-"""How many exchanges at either end of a long transcript are always shown."""
 
+#: The share of the remaining work that the search for the loss after one of them may take.
 _EFFORT_SHARE = 0.25
-"""The share of the remaining work that the search for the loss after one of them may take."""
 
 Change = Literal["up", "down", "same", "unknown"]
 
@@ -64,10 +64,10 @@ class ExplainedExchange:
     exchange: Exchange
     before: Enclosure
     loss: Enclosure
+    #: Unknown on a box if the enclosures before and after overlap.
     change: Change
-    """Unknown on a box if the enclosures before and after overlap."""
+    #: How many exchanges directly before this one are not shown.
     skipped: int
-    """How many exchanges directly before this one are not shown."""
 
     def tree(self) -> dict[str, Any]:
         """Return the exchange as JSON."""
@@ -91,20 +91,20 @@ class Explanation:
 
     domain: str
     exchanges: int
+    #: If there are many: the first and the last few, the peak and the first refused exchange.
     steps: tuple[ExplainedExchange, ...]
-    """If there are many: the first and the last few, the peak and the first refused exchange."""
     loss: Enclosure
+    #: The loss by basic composition: the sum of the epsilons.
     basic: float
-    """The loss by basic composition: the sum of the epsilons."""
+    #: Whether the budget was respected at every exchange, and the largest loss at any point.
     replay: Replay
-    """Whether the budget was respected at every exchange, and the largest loss at any point."""
+    #: The amount that the filter counts against its budget; without a filter, the loss.
     filter_loss: Enclosure
-    """The amount that the filter counts against its budget; without a filter, the loss."""
+    #: ``filter_loss`` as a share of the budget; above 1 only if the budget was not respected.
     used: Enclosure | None
-    """``filter_loss`` as a share of the budget; above 1 only if the budget was not respected."""
     most_different: ExtremePair | None
+    #: For records: a loss for each group of attributes that no query connects with another.
     parts: tuple[PartLoss, ...]
-    """For records: a loss for each group of attributes that no query connects with another."""
 
     def __repr__(self) -> str:
         return "\n".join(map(make_printable, explanation_sentences(self)))

@@ -36,21 +36,21 @@ __all__ = [
     "odometer_chart",
 ]
 
+#: Up to this many responses, each has a mark.
 _MOST_WITH_DOTS = 40
-"""Up to this many responses, each has a mark."""
 
 _LONGEST_BUDGET = 20
 _BINS = 60
+#: The height of a row in pixels.
 _ROW = 26
-"""The height of a row in pixels."""
 
+#: How the cost of a composition rule is drawn: its name, colour, dashes and width.
 _RULES = {
     "basic": ("basic composition", "basic", "", 4.5),
     "whitehouse": ("Whitehouse", "ochre", "6 4", 2.4),
     "renyi": ("Rényi", "purple", "8 3 2 3", 2.4),
     "mixture": ("mixture", "green", "2 4", 2.4),
 }
-"""How the cost of a composition rule is drawn: its name, colour, dashes and width."""
 
 
 def odometer_chart(
@@ -228,8 +228,8 @@ def _place_rows(
     return rows, [(index * height + middle, labels[of]) for index, of in enumerate(values)]
 
 
+#: How the estimates of groups look side by side, even without colours.
 _GROUP_LOOKS = (("realized", "full"), ("basic", "diamond"), ("purple", "hollow"))
-"""How the estimates of groups look side by side, even without colours."""
 
 
 def comparison_chart(comparison: Comparison) -> Chart:

@@ -243,8 +243,8 @@ def _escape_plain(content: object) -> str:
 
 
 COMPARE_FILES = "SHA-256 of the file. To compare it, run sha256sum"
+#: How many digits of a digest are shown before it is unfolded.
 _SHOWN_DIGITS = 12
-"""How many digits of a digest are shown before it is unfolded."""
 
 
 def _write_facts(facts: Iterable[tuple[str, str]], ids: Iterable[tuple[str, str, str]]) -> str:

@@ -24,19 +24,19 @@ __all__ = [
 ]
 
 REALIZED, BASIC = "#0b5a75", "#d07a2e"
+#: A range: what a budget allows.
 ALLOWED = "#bfd9e3"
-"""A range: what a budget allows."""
+#: Basic composition, where there are two kinds of it.
 PALE = "#f0cfae"
-"""Basic composition, where there are two kinds of it."""
+#: What else is compared; with dashes or marks of its own, because grey print does not tell them.
 OCHRE, PURPLE, GREEN, GREY = "#b8921a", "#6b4a9e", "#3d8b4f", "#888888"
-"""What else is compared; with dashes or marks of its own, because grey print does not tell them."""
 PAPER, INK, FAINT = "#ffffff", "#222222", "#595959"
 
+#: By the names that style sheets have for them.
 LIGHT = {
     "realized": REALIZED, "basic": BASIC, "allowed": ALLOWED, "ochre": OCHRE, "purple": PURPLE,
     "green": GREEN, "grey": GREY, "paper": PAPER, "ink": INK, "faint": FAINT, "line": "#c4c8ca",
 }  # fmt: skip
-"""By the names that style sheets have for them."""
 
 DARK = {
     "realized": "#8fd3f0", "basic": "#d07a2e", "allowed": "#234653", "ochre": "#dcb84a",
@@ -44,5 +44,5 @@ DARK = {
     "ink": "#e8eaeb", "faint": "#a9b0b4", "line": "#4a5257",
 }  # fmt: skip
 
+#: Black on white, for papers; marks differ by their shapes.
 PRINT = {**dict.fromkeys(LIGHT, "#000000"), "paper": PAPER, "line": "#dddddd"}
-"""Black on white, for papers; marks differ by their shapes."""

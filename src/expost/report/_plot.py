@@ -49,15 +49,15 @@ GroupEstimate = Mean | Frequencies | Distribution | Intervals
 _WIDTH = 8.0
 _HEIGHT = 4.2
 _LEGEND_ENTRY = 2.9
+#: The distance from one line of text to the next, in inches like the sizes above.
 _LINE = 0.24
-"""The distance from one line of text to the next, in inches like the sizes above."""
+#: How many letters of a row's label are shown for each inch of the width of the axes.
 _LETTERS = 6.2
-"""How many letters of a row's label are shown for each inch of the width of the axes."""
+#: The largest number of rows for which new axes are made high enough.
 _MOST_ROWS = 40
-"""The largest number of rows for which new axes are made high enough."""
 _REPETITIONS = 200
+#: Points in a pixel, which is the unit of charts.
 _POINTS = 0.75
-"""Points in a pixel, which is the unit of charts."""
 _NO_MATPLOTLIB = "a picture needs the extra: pip install 'expost[plot]'"
 
 

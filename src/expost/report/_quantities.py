@@ -24,18 +24,18 @@ __all__ = ["Quantity", "find_mean", "mean_of_query", "share_of_statement"]
 class Quantity:
     """The mean of a score: a number for each value of what a distribution is about."""
 
+    #: The quantity, as in "the mean of hours".
     name: str
-    """The quantity, as in "the mean of hours"."""
+    #: The quantity in the line with its estimate.
     of: str
-    """The quantity in the line with its estimate."""
+    #: Mean or share.
     noun: str
-    """Mean or share."""
     scores: Callable[[FiniteSet], Sequence[float]]
     range: tuple[float, float]
+    #: The attributes that decide it, if the quantity names them.
     about: ChosenAttributes | None = None
-    """The attributes that decide it, if the quantity names them."""
+    #: The id of the query whose score this is.
     query: str | None = None
-    """The id of the query whose score this is."""
 
 
 def share_of_statement(domain: Domain, text: str) -> Quantity:

@@ -28,8 +28,8 @@ __all__ = [
     "total_outcomes",
 ]
 
+#: The possible outcomes of a request.
 OUTCOMES = ("answered", "refused", "not answered yet")
-"""The possible outcomes of a request."""
 
 
 def round_outcomes(round_: Round) -> tuple[int, int, int]:
@@ -151,11 +151,11 @@ def budget_shares(study: StudySummary) -> BudgetShares:
     )
 
 
+#: The largest number of rounds that are drawn; more bars would be as thin as lines.
 _DRAWN = 60
-"""The largest number of rounds that are drawn; more bars would be as thin as lines."""
 
+#: The longest key that is shown as a whole: a table of them has to fit on paper.
 _LONGEST = 24
-"""The longest key that is shown as a whole: a table of them has to fit on paper."""
 
 _COLOURS = ("realized", "ochre", "grey")
 _SUSPENDED = "suspended or not respected"

@@ -8,6 +8,7 @@ from expost.cli._lazy_group import LazyGroup
 
 __all__ = ["command"]
 
+#: The summaries that ``--help`` prints, by task.
 _TASKS = {
     "Set up": {
         "create": "Create a ledger with a domain and a budget, which never change.",
@@ -39,7 +40,6 @@ _TASKS = {
         "recover": "Make a restored backup usable again.",
     },
 }
-"""The summaries that ``--help`` prints, by task."""
 
 
 @click.group("ledger", cls=LazyGroup, package=__name__, tasks=_TASKS)

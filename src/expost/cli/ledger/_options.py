@@ -33,8 +33,8 @@ __all__ = [
     "some_subjects",
 ]
 
+#: Opens the ledger of a command, for a ``with``.
 Open = Callable[[], AbstractContextManager[Ledger]]
-"""Opens the ledger of a command, for a ``with``."""
 
 Command = TypeVar("Command", bound=Callable[..., None])
 

@@ -28,8 +28,8 @@ from expost.session._secret import NotCopyable
 
 __all__ = ["VALUES_HELP", "command", "describe_replies", "read_values"]
 
+#: Makes a value of a cell of CSV, which is a text.
 Read = Callable[[str], Any]
-"""Makes a value of a cell of CSV, which is a text."""
 
 _SUBJECT = "subject"
 _ALONE = "value"

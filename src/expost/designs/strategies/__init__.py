@@ -32,12 +32,12 @@ __all__ = [
     "strategies_for",
 ]
 
+#: Multiples of an equal share of the budget, for each question once.
 _MULTIPLES = (Fraction(3, 2), Fraction(2), Fraction(3))
-"""Multiples of an equal share of the budget, for each question once."""
+#: Shares of the budget for each question, with many rounds.
 _SHARES = (Fraction(1, 20), Fraction(1, 6), Fraction(1, 3))
-"""Shares of the budget for each question, with many rounds."""
+#: Shares of the budget for each question, if the number of questions is unknown.
 _WHATEVER_COMES = (Fraction(1, 16), Fraction(1, 8), Fraction(1, 4))
-"""Shares of the budget for each question, if the number of questions is unknown."""
 
 
 def strategies_for(study: Study) -> list[Strategy]:

@@ -23,13 +23,13 @@ __all__ = [
 ]
 
 _MOST_KINDS = 4_096
+#: The largest number of unknowns of an estimate by likelihood, in values or in outcomes.
 _MOST_CELLS = 256
-"""The largest number of unknowns of an estimate by likelihood, in values or in outcomes."""
 # Of subjects who are simulated one by one, with all that they are asked: on a box, where each
 # decision is a search, and elsewhere.
 _MOST_ANSWERS = {True: 150_000, False: 1_000_000}
+#: The largest number of simulated subjects × questions × values.
 _MOST_ENTRIES = 50_000_000
-"""The largest number of simulated subjects × questions × values."""
 _FEWEST_SUBJECTS = 8_000
 
 

@@ -23,16 +23,16 @@ from expost.designs.study import StudyModel
 
 __all__ = ["SaturatingStates", "binary_channels"]
 
+#: With more states, subjects are simulated.
 _MOST_STATES = 2_000
-"""With more states, subjects are simulated."""
 _LEAST_CHANCE = 1e-12
 
 # The classes: yes inside of the set, no inside, yes outside, no outside.
 _IS_YES = np.array([True, False, True, False])
 _OPPOSITE = [(0, 1), (0, 3), (2, 1), (2, 3)]
 
+#: A row for each state, a column for each value.
 _States = NDArray[np.bool_]
-"""A row for each state, a column for each value."""
 
 
 class _TooManyStates(Exception):
@@ -43,13 +43,13 @@ class _TooManyStates(Exception):
 class SaturatingStates:
     """Subjects who answer some questions each, and whose losses end at these caps."""
 
+    #: Values with the same answers to all questions are combined.
     model: StudyModel
-    """Values with the same answers to all questions are combined."""
+    #: The number of values of the study that each one stands for.
     masses: Floats
-    """The number of values of the study that each one stands for."""
     caps: Sequence[float]
+    #: The questions of a subject; all plans are equally likely.
     plans: Sequence[tuple[int, ...]]
-    """The questions of a subject; all plans are equally likely."""
     answering: tuple[float, ...]
     _listed: dict[tuple[int, ...], tuple[_States, Floats]] = field(default_factory=dict)
 

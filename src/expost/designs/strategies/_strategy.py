@@ -19,8 +19,8 @@ __all__ = [
     "questions_text",
 ]
 
+#: If the number of questions is unknown, none is asked when less of the budget remains.
 LEAST_LEFT = Fraction(1, 1 << 20)
-"""If the number of questions is unknown, none is asked when less of the budget remains."""
 NEEDS_STATEMENTS = "it is predicted for statements only; a goal is a mean or a distribution"
 NOT_REPORTABLE = "one query cannot report the full value on a box, nor at several steps"
 

@@ -24,8 +24,8 @@ from expost.sampling import InsecureSource
 
 __all__ = ["FixedEpsilon"]
 
+#: A round in which fewer subjects answer than this share is the last one.
 _LEAST_ANSWERING = 0.001
-"""A round in which fewer subjects answer than this share is the last one."""
 
 
 @dataclass(frozen=True)
@@ -35,11 +35,11 @@ class FixedEpsilon:
     Refusals depend on earlier answers, so the subjects of a panel are simulated.
     """
 
+    #: The share of the budget for each question.
     share: Fraction
-    """The share of the budget for each question."""
     rounds: int
+    #: The hardest case of arrival that the share is meant for.
     latest_arrival: Arrival
-    """The hardest case of arrival that the share is meant for."""
     family: ClassVar[str] = "the Bayesian filter"
 
     @property
