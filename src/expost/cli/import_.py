@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -18,9 +17,9 @@ from expost.answers import (
     import_answers,
 )
 from expost.cli._inputs import option_names
-from expost.cli._options import file_option, flag_option, out_option, path, value_option
+from expost.cli._options import file_option, out_option, path
 from expost.cli._outputs import Result, check_output, prints_result
-from expost.errors import InvalidInput, at, read_at
+from expost.errors import InvalidInput, at
 from expost.files.durable import create
 from expost.files.kinds import ANSWERS
 from expost.files.reading import parse
@@ -35,19 +34,19 @@ _OPTIONS = {name: f"--{name}" for name in ("response", "refused", "declined", "m
 
 @click.command("import")
 @click.argument("file", type=path, metavar="FILE")
-@value_option("--subject", "COLUMN", "Column of subject names.", required=True)
-@value_option("--query", "COLUMN", "Column of queries, if each row is one response.")
-@value_option(
+@click.option("--subject", metavar="COLUMN", required=True, help="Column of subject names.")
+@click.option("--query", metavar="COLUMN", help="Column of queries, if each row is one response.")
+@click.option(
     "--response",
-    "COLUMN",
-    "Column of responses. Without --query, one option for each query, named by its column.",
+    metavar="COLUMN",
     multiple=True,
     required=True,
+    help="Column of responses. Without --query, one option for each query, named by its column.",
 )
-@value_option(
+@click.option(
     "--order-by",
-    "COLUMN",
-    "Column that orders the responses of a subject: numbers, dates, or labels such as Week 3. "
+    metavar="COLUMN",
+    help="Column that orders the responses of a subject: numbers, dates, or labels such as Week 3. "
     "Default: the order of the rows.",
 )
 @click.option(
@@ -64,9 +63,9 @@ _OPTIONS = {name: f"--{name}" for name in ("response", "refused", "declined", "m
 )
 @click.option(
     "--missing",
-    "WORD",
-    "Word that marks a missing response. Empty cells are missing anyway.",
+    metavar="WORD",
     multiple=True,
+    help="Word that marks a missing response. Empty cells are missing anyway.",
 )
 @click.option(
     "--covariate",
@@ -122,7 +121,8 @@ def command(
             if covariates.exists():
                 raise InvalidInput("already exists; not overwritten")
     if epsilon is not None:
-        read_at("--epsilon", exact, epsilon)
+        with at("--epsilon"):
+            exact(epsilon)
     with option_names(_OPTIONS):
         imported = import_answers(
             file,
@@ -152,10 +152,11 @@ def command(
         *([f"The covariates are in {covariates}."] if covariate else []),
         *_describe_next_step(imported, queries, document, new=new_queries, epsilon=epsilon),
     ]
+    counts = {outcome: imported.count(outcome) for outcome in _OUTCOMES}
     tree = {
         "subjects": len(set(imported.table["subject"])),
         "queries": imported.queries,
-        **{outcome: imported.count(outcome) for outcome in _OUTCOMES},
+        **counts,
         "remarks": imported.remarks,
     }
     return Result(tree, lines)

@@ -278,8 +278,8 @@ class Chart:
     y: Axis
     marks: Sequence[Mark]
     #: Of the plot, in pixels.
+    #: The height of the plot, in pixels.
     height: int = 260
-    """The height of the plot, in pixels."""
     names_above: bool = False
 
     @property

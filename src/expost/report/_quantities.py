@@ -45,13 +45,11 @@ def share_of_statement(domain: Domain, text: str) -> Quantity:
         InvalidInput: The domain is a box, or the statement is about several steps.
     """
     with at("--share", ": "):
-        if isinstance(domain, Box):
-            raise InvalidInput(
-                "got a box, whose values cannot be listed; expected a finite domain. Use --mean ID "
-                "for the mean of a score, or --about NAME for the shares of categories"
-            )
-        assert isinstance(domain, FiniteSet | Attributes)
-        statement = Statement(domain, text)
+        reason = (
+            "got a box, whose values cannot be listed; expected a finite domain. Use --mean ID for "
+            "the mean of a score, or --about NAME for the shares of categories"
+        )
+        statement = Statement(require_no_box(domain, reason), text)
         probabilities = [float(probability) for probability in statement.probabilities]
         names = tuple(name for name, _ in statement.variables)
         steps = sorted({step for _, step in statement.variables if step is not None})
