@@ -256,7 +256,7 @@ def test_a_box_that_is_too_large_is_refused_by_a_line(domain: Any, count: str) -
 def test_queries_that_take_long_to_set_up_are_limited_where_they_all_differ() -> None:
     fields = {"weights": {"value": 1}, "range": [0, 1], "grid": "1/10000"}
     exchanges = [exchange("gaussian", 100, **fields, sigma=f"2.{i:03}") for i in range(30)]
-    message = r"exchanges\[11\].query: its gaussian queries take .* at most 4,194,304 are accepted"
+    message = r"exchanges\[11\].query: got gaussian queries that take .* at most 4,194,304 for"
     with quickly(), pytest.raises(xp.InvalidInput, match=message):
         xp.Transcript.from_json(text({"values": [0, 1]}, exchanges))
     with quickly():
@@ -273,7 +273,7 @@ def test_queries_that_are_equal_take_no_more_however_they_are_written() -> None:
         document = text({"values": [0, 1]}, exchanges)
         assert len(xp.Transcript.from_json(document)) == len(exchanges)
     exchanges += [exchange("gaussian", 100, **fields, sigma=f"2.{i:03}") for i in range(1, 30)]
-    message = r"exchanges\[29\].query: its gaussian queries take .* at most 4,194,304 are accepted"
+    message = r"exchanges\[29\].query: got gaussian queries that take .* at most 4,194,304 for"
     with quickly(), pytest.raises(xp.InvalidInput, match=message):
         xp.Transcript.from_json(text({"values": [0, 1]}, exchanges))
 

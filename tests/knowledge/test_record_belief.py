@@ -207,7 +207,7 @@ def test_statements_about_attributes_refuse_slips_in_one_line(text: str, message
         ({"regoin": [1, 0]}, "unknown attribute 'regoin'; did you mean 'region'?"),
         ({"region": {"x": 1}}, "is not a value of the domain"),
         ({"region": ["1/2", "1/3"]}, "sum to 1/6 below 1"),
-        ({"smokes": ["1/2", "1/2"]}, "the changes of smokes are limited"),
+        ({"smokes": ["1/2", "1/2"]}, "got a table for smokes, whose changes are limited"),
         ({("region", "mood"): [1, 0, 0, 0, 0, 0]}, "mood changes, and a joint table is for"),
         ({"region": [1, 0], ("region", "age"): [1] + [0] * 163}, "region is in two tables"),
     ],

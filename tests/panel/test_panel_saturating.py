@@ -169,7 +169,7 @@ def test_devices_draw_themselves_what_they_are_asked() -> None:
         ({"cap": [1, 3]}, "row 2: cap: 3 is above the budget of 2"),
         ({"cap": [1]}, "cap: got 1 for 2 subjects"),
         ({"cap": 1, "subjects": ["x"]}, "subjects: row 1: no subject"),
-        ({"cap": 1, "question": "value"}, "question: has more than two answers"),
+        ({"cap": 1, "question": "value"}, "question: got 5 possible answers without"),
         ({"cap": 1, "question": "value", "seeds": ["0a", "0"]}, "seed: must be 1 to 64 bytes"),
     ],
 )
