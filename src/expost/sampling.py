@@ -174,10 +174,10 @@ def digits(value: int, base: int, count: int) -> list[int]:
     def split(part: int, size: int) -> list[int]:
         if size == 1:
             return [part]
-        half = size - size // 2  # the lower half is the longer one, as ``_divided`` needs it
+        half = size - size // 2  # the lower half is the longer one, as ``_divide`` needs it
         if half not in powers:
             powers[half] = base**half
-        high, low = _divided(part, powers[half], powers[half].bit_length())
+        high, low = _divide(part, powers[half], powers[half].bit_length())
         return split(low, half) + split(high, size - half)
 
     return split(value, count) if count else []
@@ -187,7 +187,7 @@ def digits(value: int, base: int, count: int) -> list[int]:
 _SHORT = 4000
 
 
-def _divided(dividend: int, divisor: int, bits: int) -> tuple[int, int]:
+def _divide(dividend: int, divisor: int, bits: int) -> tuple[int, int]:
     """Divide: ``divisor`` has exactly ``bits`` bits, the quotient at most as many.
 
     The time of Python's own division grows with the square of the length. This one divides by
@@ -206,7 +206,7 @@ def _divided(dividend: int, divisor: int, bits: int) -> tuple[int, int]:
         if remainder >> half >= top:
             part, reduced = (1 << half) - 1, remainder - (top << half) + top
         else:
-            part, reduced = _divided(remainder, top, half)
+            part, reduced = _divide(remainder, top, half)
         remainder = (reduced << half | next_half) - part * high
         while remainder < 0:
             part, remainder = part - 1, remainder + divisor

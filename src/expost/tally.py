@@ -205,12 +205,12 @@ class TallyIndex:
         elements, element_of = np.unique(responses, return_inverse=True)
         keys, key_of = distinct_integers(tallies * len(elements) + element_of.reshape(-1))
         following = [
-            self._extended(key // len(elements), int(elements[key % len(elements)]))
+            self._extend(key // len(elements), int(elements[key % len(elements)]))
             for key in keys.tolist()
         ]
         return np.array(following, dtype=np.intp)[key_of]
 
-    def _extended(self, tally: int, response: int) -> int:
+    def _extend(self, tally: int, response: int) -> int:
         following = self._extensions.get((tally, response))
         if following is None:
             count = len(self.packed)

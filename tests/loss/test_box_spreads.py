@@ -55,14 +55,16 @@ def test_groups_are_left_out_only_where_they_do_not_help() -> None:
         total = BoxLogLikelihood.of(case.box, case.transcript.exchanges)
         effort = xp.solver.Effort(gap=0.001, nodes=generator.choice([1, 4]))
         limit = xp.realized_loss(case.transcript).upper * generator.choice([0.8, 1.0, 1.1])
-        with mock.patch.object(_on_box, "_together", side_effect=_on_box._together) as together:
+        with mock.patch.object(
+            _on_box, "_combine_partitions", side_effect=_on_box._combine_partitions
+        ) as together:
             (loss,) = all_compared([total.terms], case.box, limit, effort)
         joint = BoxSpread(total.terms, case.box)
         joint.compare(limit, effort)
         if together.called or total.terms.total() <= 10 or not joint.enclosure.upper > limit:
             continue
         groups = _on_box._in_groups(total.terms, case.box, 10, effort)
-        assert loss.upper <= _on_box._together([[(joint, 1)], groups]).upper
+        assert loss.upper <= _on_box._combine_partitions([[(joint, 1)], groups]).upper
         skipped += joint.enclosure.lower <= limit
     assert skipped > 1
 
@@ -201,5 +203,5 @@ def test_groups_of_equal_answers_are_searched_once() -> None:
     assert [times for _, times in groups] == [40]
     single = BoxSpread({query.on(box).term(1): 1}, box)
     single.narrow(xp.solver.Effort(gap=1e-6))
-    found = _on_box._together([groups])
+    found = _on_box._combine_partitions([groups])
     assert 400 * single.enclosure.lower <= found.upper <= 400 * single.enclosure.upper + 0.01

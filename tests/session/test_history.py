@@ -186,7 +186,7 @@ def test_neither_reprs_nor_interrupts_show_a_history(monkeypatch: pytest.MonkeyP
     def interrupted(*arguments: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(History, "_go_on", interrupted)
+    monkeypatch.setattr(History, "_append_step", interrupted)
     with pytest.raises(KeyboardInterrupt) as caught:
         subject.next(smokes=SECRET)
     assert not _mentions(caught.value)

@@ -144,7 +144,7 @@ def test_a_step_that_cannot_be_kept_has_not_come(
     assert subject.ask(LOUD.about("smokes", at=2)) == "yes"
 
 
-@pytest.mark.parametrize("where", ["_keep", "_go_on"])
+@pytest.mark.parametrize("where", ["_store_record", "_append_step"])
 def test_an_interrupt_leaves_a_session_where_its_file_is(
     files: Files, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
@@ -154,12 +154,12 @@ def test_an_interrupt_leaves_a_session_where_its_file_is(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        kind = type(subject._value) if where == "_keep" else History
+        kind = type(subject._value) if where == "_store_record" else History
         patch.setattr(kind, where, interrupted)
         with pytest.raises(KeyboardInterrupt) as caught:
             subject.next(smokes=SECRET)
     assert not _mentions(caught.value)
-    steps = 2 if where == "_go_on" else 1  # when it is written, it has come
+    steps = 2 if where == "_append_step" else 1  # when it is written, it has come
     for each in (subject, files.session()):
         assert each.ask(LOUD.about("smokes", at=steps)) == ("no" if steps == 1 else SECRET)
         assert each.step == steps

@@ -170,7 +170,7 @@ def _outcome_words(
     for outcome, words in ((REFUSED, refused), (DECLINED, declined), (MISSING, missing)):
         with at(outcome):
             for word in read_list(list(words), text):
-                if outcomes.setdefault(_folded(word), outcome) != outcome:
+                if outcomes.setdefault(_fold_case(word), outcome) != outcome:
                     raise InvalidInput(f"{word!r} stands for two outcomes")
     return outcomes
 
@@ -232,14 +232,14 @@ class _Import:
         if empty:
             self._remarks.append(f"{format_count(empty, 'empty cell')} counted as missing")
         self._remark_on_repeats(rows)
-        pairs = self._sorted(list(zip(rows, outcomes, strict=True)), ordered=ordered)
+        pairs = self._sort_rows(list(zip(rows, outcomes, strict=True)), ordered=ordered)
         people = self._covariates(rows, covariates)
         return ImportedAnswers(_columns(pairs), people, keys, labels, bits, tuple(self._remarks))
 
     def _outcome(self, response: str) -> str:
         if not response:
             return MISSING
-        return self._words.get(_folded(response), ANSWERED)
+        return self._words.get(_fold_case(response), ANSWERED)
 
     def _without_names(self, rows: list[_Row]) -> list[_Row]:
         """Leave out rows without a subject or a query."""
@@ -253,10 +253,12 @@ class _Import:
         """Write every subject in one way: 3.0 is 3."""
         as_written = list(dict.fromkeys(row.subject for row in rows))
         point = "[.,]" if self._table.decimal_commas else r"\."
-        spelled = {name: re.sub(rf"^(\d+){point}0+$", r"\1", _normal(name)) for name in as_written}
-        whole = sum(spelled[name] != _normal(name) for name in as_written)
+        spelled = {
+            name: re.sub(rf"^(\d+){point}0+$", r"\1", _normalize(name)) for name in as_written
+        }
+        whole = sum(spelled[name] != _normalize(name) for name in as_written)
         if whole:
-            example = next(name for name in as_written if spelled[name] != _normal(name))
+            example = next(name for name in as_written if spelled[name] != _normalize(name))
             self._remarks.append(
                 f"{format_count(whole, 'subject')} written as decimals became whole numbers, such "
                 f"as {example!r}"
@@ -279,10 +281,10 @@ class _Import:
 
     def _unify_queries(self, rows: list[_Row]) -> dict[str, str]:
         """Give every query an id, and return what the table calls it."""
-        spellings = Counter(_normal(row.query) for row in rows)
+        spellings = Counter(_normalize(row.query) for row in rows)
         names: dict[str, Counter[str]] = {}
         for name, count in spellings.items():
-            names.setdefault(_folded(name), Counter())[name] += count
+            names.setdefault(_fold_case(name), Counter())[name] += count
         keys: dict[str, str] = {}
         key_of: dict[str, str] = {}
         for folded, counts in names.items():
@@ -293,11 +295,11 @@ class _Import:
                 raise InvalidInput(f"the queries {other!r} and {name!r} differ only in marks")
             keys[key], key_of[folded] = name, key
             if len(counts) > 1:
-                self._remarks.append(f"query {key!r} is written as {_listed(counts)}")
+                self._remarks.append(f"query {key!r} is written as {_list_counts(counts)}")
             elif name != key:
                 self._remarks.append(f"query {key!r} is named {name!r} in the table")
         for row in rows:
-            row.query = key_of[_folded(row.query)]
+            row.query = key_of[_fold_case(row.query)]
         return keys
 
     def _remark_on_bits(self, key: str, count: int) -> list[str | int | Decimal]:
@@ -309,13 +311,13 @@ class _Import:
 
     def _unify_responses(self, key: str, rows: list[_Row]) -> list[str | int | Decimal]:
         """Write every response to a query in one way, and return the different ones."""
-        spellings = Counter(_normal(row.response) for row in rows)
+        spellings = Counter(_normalize(row.response) for row in rows)
         written, numbers = self._unify_spellings(f"responses to {key!r}", spellings)
         labels = {written[name] for name in spellings.keys() - numbers.keys()}
         values: list[Any] = [*sorted(set(numbers.values())), *sorted(labels, key=str.casefold)]
         for row in rows:
-            row.response = written[_normal(row.response)]
-        suspects = [value for value in written.values() if _folded(value) in _NO_RESPONSES]
+            row.response = written[_normalize(row.response)]
+        suspects = [value for value in written.values() if _fold_case(value) in _NO_RESPONSES]
         for suspect in dict.fromkeys(suspects):
             count = sum(row.response == suspect for row in rows)
             self._remarks.append(
@@ -337,7 +339,7 @@ class _Import:
         """Return how each spelling is written, and which are numbers."""
         parsed = {name: self._parse_number(name) for name in spellings}
         numbers = {name: number for name, number in parsed.items() if number is not None}
-        if not all(_folded(name) in _NO_RESPONSES for name in spellings.keys() - numbers.keys()):
+        if not all(_fold_case(name) in _NO_RESPONSES for name in spellings.keys() - numbers.keys()):
             numbers = {}
         groups: dict[str, Counter[str]] = {}
         for name, count in spellings.items():
@@ -346,7 +348,7 @@ class _Import:
         spelled = {name: counts.most_common(1)[0][0] for name, counts in groups.items()}
         for counts in groups.values():
             if len(counts) > 1:
-                self._remarks.append(f"{column} are written as {_listed(counts)}")
+                self._remarks.append(f"{column} are written as {_list_counts(counts)}")
         written = {
             name: str(numbers[name]) if name in numbers else spelled[name.casefold()]
             for name in spellings
@@ -368,9 +370,9 @@ class _Import:
             index = column_index(self._table.header, name)
             cells = {number: self._table.rows[number - 1][index] for number in subject_of}
             cells = {
-                n: _normal(cell) for n, cell in cells.items() if self._outcome(cell) == ANSWERED
+                n: _normalize(cell) for n, cell in cells.items() if self._outcome(cell) == ANSWERED
             }
-            key = _query_id(_folded(name))
+            key = _query_id(_fold_case(name))
             if key in table:
                 raise InvalidInput(f"two columns are called {key!r}", "covariates")
             written, _ = self._unify_spellings(f"entries of {key!r}", Counter(cells.values()))
@@ -406,7 +408,7 @@ class _Import:
                 "delete them if they are copies"
             )
 
-    def _sorted(self, pairs: list[tuple[_Row, str]], *, ordered: bool) -> list[tuple[_Row, str]]:
+    def _sort_rows(self, pairs: list[tuple[_Row, str]], *, ordered: bool) -> list[tuple[_Row, str]]:
         """Bring the rows of each subject together, in the order of its exchanges."""
         first_rows: dict[str, int] = {}
         for row, _ in pairs:
@@ -431,7 +433,7 @@ class _Import:
 
 def _count_bits(rows: list[_Row]) -> int:
     """Return the length of responses if they are strings of bits, which numbers are not; else 0."""
-    responses = {_normal(row.response) for row in rows}
+    responses = {_normalize(row.response) for row in rows}
     lengths = set(map(len, responses))
     is_bits = len(lengths) == 1 and all(set(response) <= {"0", "1"} for response in responses)
     zero_first = any(len(response) > 1 and response[0] == "0" for response in responses)
@@ -486,7 +488,7 @@ def _numeric_keys(entries: list[str]) -> dict[str, Any] | None:
 
 def _numbered_keys(entries: list[str]) -> dict[str, Any] | None:
     matches = {entry: _NUMBERED.fullmatch(entry) for entry in entries}
-    parts = {(_folded(match[1]), _folded(match[3])) for match in matches.values() if match}
+    parts = {(_fold_case(match[1]), _fold_case(match[3])) for match in matches.values() if match}
     if not all(matches.values()) or len(parts) != 1:
         return None
     return {entry: int(match[2]) for entry, match in matches.items() if match}
@@ -538,20 +540,20 @@ def _read_all(entries: list[str], read: Callable[[str], datetime]) -> dict[str, 
     return keys if len(zoned) == 1 else None
 
 
-def _normal(name: str) -> str:
+def _normalize(name: str) -> str:
     """Return a text in one of the ways in which Unicode writes it, with single spaces."""
     return " ".join(unicodedata.normalize("NFC", name).split())
 
 
-def _folded(name: str) -> str:
-    return _normal(name).casefold()
+def _fold_case(name: str) -> str:
+    return _normalize(name).casefold()
 
 
 def _query_id(folded: str) -> str:
     return re.sub(r"\W+", "_", folded).strip("_") or "query"
 
 
-def _listed(counts: Counter[str]) -> str:
+def _list_counts(counts: Counter[str]) -> str:
     return ", ".join(f"{name!r} ({count:,})" for name, count in counts.most_common())
 
 

@@ -230,18 +230,18 @@ def _pair_marked_names(names: Sequence[str]) -> Iterator[tuple[str, str]]:
         without = [stem for stem in _without_marks(name) if stem in originals]
         if without:
             yield name, originals[without[0]]
-        originals.setdefault(_folded(name), name)
+        originals.setdefault(_fold_case(name), name)
 
 
 def _without_marks(name: str) -> Iterator[str]:
     """A folded name, and what remains of it as its copy marks are removed one after the other."""
-    before, name = "", _folded(name)
+    before, name = "", _fold_case(name)
     while name != before:
         yield name
         before, name = name, _MARK.sub("", name, count=1)
 
 
-def _folded(name: str) -> str:
+def _fold_case(name: str) -> str:
     return unicodedata.normalize("NFC", name).casefold()
 
 
@@ -328,7 +328,7 @@ def save_answers(answers: Answers, path: PathLike) -> None:
     file gives the format, as for :func:`save_losses`.
     """
     counts = answers.exchanges.tolist()
-    spelled = [_spelled(answers, key, position) for key, position in answers.responses]
+    spelled = [_spell_response(answers, key, position) for key, position in answers.responses]
     columns: dict[str, list[Any]] = {
         "subject": [
             name for name, count in zip(answers.subjects, counts, strict=True) for _ in range(count)
@@ -350,7 +350,7 @@ def save_answers(answers: Answers, path: PathLike) -> None:
         write_table(columns, Path(path), for_people=False)
 
 
-def _spelled(answers: Answers, key: str, position: int) -> Any:
+def _spell_response(answers: Answers, key: str, position: int) -> Any:
     """A response as tables spell it: several values as a JSON list."""
     response = answers.queries[key].on(answers.domain).responses[position]
     return json_text(list(response)) if isinstance(response, tuple) else response

@@ -80,7 +80,7 @@ class LogFiles:
     def rows(self, file: Path) -> LazyFrame:
         """All rows of one file."""
         try:
-            return normalize_log(_scanned(file, self.suffix))
+            return normalize_log(_scan_file(file, self.suffix))
         except InvalidInput as error:
             raise BadFiles([BadFile(os.fspath(file), str(error))]) from None
 
@@ -132,7 +132,7 @@ def _entries(folder: Path) -> tuple[list[Path], list[Path]]:
     return files, others
 
 
-def _scanned(file: Path, suffix: str) -> LazyFrame:
+def _scan_file(file: Path, suffix: str) -> LazyFrame:
     """Scan a file without inferring the types of its columns."""
     import polars
 
@@ -212,7 +212,7 @@ def normalize_log(table: LazyFrame) -> LazyFrame:
         _name(subject, kinds["subject"]),
         _whole_number(order, kinds["order"]),
         _text(query),
-        _listed(response)
+        _encode_list(response)
         if isinstance(kinds["response"], (polars.List, polars.Array))
         else _text(response),
         *([_text(polars.col(OUTCOME))] if OUTCOME in kinds else []),
@@ -245,7 +245,7 @@ def _whole_number(column: Expr, kind: Any) -> Expr:
     return polars.when(column == integers).then(integers)  # 1.0 counts as 1, and 1.5 as nothing
 
 
-def _listed(column: Expr) -> Expr:
+def _encode_list(column: Expr) -> Expr:
     """A list as the text of a JSON list."""
     import polars
 

@@ -67,7 +67,9 @@ def _events_of_responses(likelihood: Likelihood[Any], reports: Reports) -> Itera
     inputs = tuple(range(len(reports)))
     trials = tuple(counts.total() for counts in reports.values())
     pmfs = [likelihood.pmf(value) for value in reports]
-    claimed = [[_claimed(pmf.weight(y), pmf.total) for y in range(len(responses))] for pmf in pmfs]
+    claimed = [
+        [_round_claim(pmf.weight(y), pmf.total) for y in range(len(responses))] for pmf in pmfs
+    ]
     hits = [[counts[y] for y in range(len(responses))] for counts in reports.values()]
     columns = zip(responses, zip(*hits, strict=True), zip(*claimed, strict=True), strict=True)
     for response, response_hits, shares in columns:
@@ -85,7 +87,7 @@ def _events_of_responses(likelihood: Likelihood[Any], reports: Reports) -> Itera
 
 # Most inputs share a few probabilities.
 @lru_cache(maxsize=1 << 12)
-def _claimed(weight: int, total: int) -> Fraction:
+def _round_claim(weight: int, total: int) -> Fraction:
     """Return a probability, rounded up to a multiple of 2⁻²⁵⁶ if it has too many digits.
 
     Bounds on tails allow for more than that.

@@ -174,7 +174,7 @@ class ExactOutcomes(LikelihoodOutcomes):
         self, subjects: int, repetitions: int, generator: np.random.Generator
     ) -> Iterator[ObservedGroup]:
         for counts in generator.multinomial(subjects, self._chances, size=repetitions):
-            yield _observed(self.table, counts)
+            yield _observe_group(self.table, counts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,7 +216,7 @@ class SimulatedOutcomes(LikelihoodOutcomes):
     ) -> Iterator[ObservedGroup]:
         for group in range(min(repetitions, len(self.kinds) // subjects)):
             group_kinds = self.kinds[group * subjects : (group + 1) * subjects]
-            yield _observed(self.table, np.bincount(group_kinds, minlength=len(self.table)))
+            yield _observe_group(self.table, np.bincount(group_kinds, minlength=len(self.table)))
 
 
 def _merge_columns(table: Floats, weights: Floats) -> tuple[Floats, Indices, Floats]:
@@ -226,7 +226,7 @@ def _merge_columns(table: Floats, weights: Floats) -> tuple[Floats, Indices, Flo
     return columns.T, cells, np.bincount(cells, weights).astype(np.float64)
 
 
-def _observed(table: Floats, counts: Indices) -> ObservedGroup:
+def _observe_group(table: Floats, counts: Indices) -> ObservedGroup:
     """Return the rows that occur in a group, and how often."""
     occurring = counts > 0
     return table[occurring], counts[occurring].astype(np.float64)

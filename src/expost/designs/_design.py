@@ -322,7 +322,7 @@ def design_study(
             trial = _Trial(current_study, strategy, simulation, outcomes)
             trials.append((trial, trial.prediction()))
             done += 1
-        predictions = sorted(_refined(trials), key=lambda prediction: prediction.error)
+        predictions = sorted(_refine_predictions(trials), key=lambda prediction: prediction.error)
         designs.append(Design(current_study, tuple(predictions), reasons_against(current_study)))
     return replace(designs[0], curve=tuple(_curve(designs)) if budgets else ())
 
@@ -364,7 +364,7 @@ def _mechanism(query: Query) -> str:
     return f"{query.kind}{size} at epsilon {float(query.epsilon):.4g}"
 
 
-def _refined(trials: Sequence[tuple[_Trial, Prediction]]) -> list[Prediction]:
+def _refine_predictions(trials: Sequence[tuple[_Trial, Prediction]]) -> list[Prediction]:
     """Refine predictions near the best one with more groups, if their simulation is noisy."""
     possible_errors = (prediction.error for _, prediction in trials if prediction.possible)
     best = min(possible_errors, default=math.inf)

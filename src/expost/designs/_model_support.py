@@ -259,12 +259,12 @@ def _statement(domain: Attributes, row: Row) -> Statement:
     parts = []
     for key, value in row.items():
         name = f"`{key[0]}` at {key[1]}" if isinstance(key, tuple) else f"`{key}`"
-        shown = repr(value) if not isinstance(value, str) else _quoted(value)
+        shown = repr(value) if not isinstance(value, str) else _quote_label(value)
         parts.append(f"{name} == {shown}")
     return Statement(domain, " and ".join(parts))
 
 
-def _quoted(label: str) -> str:
+def _quote_label(label: str) -> str:
     escaped = label.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 

@@ -43,7 +43,7 @@ class Frozen:
         asked about in any order.
         """
         kinds = self.domain.kinds
-        positions = tuple(map(_allowed, kinds, self.positions, self.changes, true_positions))
+        positions = tuple(map(_next_position, kinds, self.positions, self.changes, true_positions))
         moved = (new != old for new, old in zip(positions, self.positions, strict=True))
         changes = tuple(used + move for used, move in zip(self.changes, moved, strict=True))
         return Frozen(self.domain, positions, changes)
@@ -65,7 +65,9 @@ def freeze_columns(kind: Attribute, positions: NDArray[np.intp]) -> NDArray[np.i
     size, limit = len(kind.values), None if kind.change is None else kind.change.times
     # Where an attribute may go next, while it has changes left.
     values = range(size)
-    next_position = np.array([[_allowed(kind, old, 0, new) for new in values] for old in values])
+    next_position = np.array(
+        [[_next_position(kind, old, 0, new) for new in values] for old in values]
+    )
     frozen = positions.copy()
     used = np.zeros(positions.shape[1], dtype=np.intp)
     for before, now in pairwise(frozen):
@@ -76,7 +78,7 @@ def freeze_columns(kind: Attribute, positions: NDArray[np.intp]) -> NDArray[np.i
     return frozen
 
 
-def _allowed(kind: Attribute, position: int, used: int, true_position: int) -> int:
+def _next_position(kind: Attribute, position: int, used: int, true_position: int) -> int:
     """Return the next position of an attribute that has changed ``used`` times."""
     change = kind.change
     if change is None:

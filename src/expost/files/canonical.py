@@ -96,8 +96,8 @@ def json_text(tree: Any, *, indent: int | None = None) -> str:
     are not printable. Other characters outside of ASCII stay as they are.
     """
     text = json.dumps(tree, ensure_ascii=False, allow_nan=False, indent=indent)
-    return re.sub(r"[^\x20-\x7e\n]", _escaped, text)
+    return re.sub(r"[^\x20-\x7e\n]", _escape_match, text)
 
 
-def _escaped(match: re.Match[str]) -> str:
+def _escape_match(match: re.Match[str]) -> str:
     return match[0] if match[0].isprintable() else json.dumps(match[0])[1:-1]

@@ -77,7 +77,7 @@ def column_index(header: Sequence[str], name: str) -> int:
     """Return the index of a column by its name, in any case and without spaces around it."""
     for candidates in (
         [index for index, title in enumerate(header) if title == name],
-        [index for index, title in enumerate(header) if _folded(title) == _folded(name)],
+        [index for index, title in enumerate(header) if _fold_case(title) == _fold_case(name)],
     ):
         if len(candidates) > 1:
             raise InvalidInput(f"column {name!r} appears {len(candidates)} times")
@@ -87,7 +87,7 @@ def column_index(header: Sequence[str], name: str) -> int:
     raise InvalidInput(f"no column {name!r}; there are {present}{did_you_mean(name, header)}")
 
 
-def _folded(name: str) -> str:
+def _fold_case(name: str) -> str:
     return " ".join(name.split()).casefold()
 
 
@@ -98,8 +98,10 @@ def _read_text(path: Path, names: Sequence[str]) -> tuple[list[list[str]], str, 
     best: tuple[int, str] = (-1, ",")
     first_line = next(filter(str.strip, text.splitlines()), "")
     for separator in _SEPARATORS:
-        header = [_folded(cell) for cell in next(csv.reader([first_line], delimiter=separator), [])]
-        matches = sum(_folded(name) in header for name in names)
+        header = [
+            _fold_case(cell) for cell in next(csv.reader([first_line], delimiter=separator), [])
+        ]
+        matches = sum(_fold_case(name) in header for name in names)
         if matches > best[0]:
             best = matches, separator
     separator = best[1]

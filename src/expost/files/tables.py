@@ -95,7 +95,7 @@ def table_errors(path: PathLike) -> Iterator[None]:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Any]:
+def _open_text(path: Path) -> Iterator[Any]:
     try:
         with (
             open_for_reading(path, LARGEST_TABLE) as file,
@@ -108,7 +108,7 @@ def _opened(path: Path) -> Iterator[Any]:
 
 def read_csv(path: Path, names: Sequence[str], optional: Sequence[str] = ()) -> Columns:
     """Read the columns of a CSV file that have these names, as strings."""
-    with _opened(path) as file:
+    with _open_text(path) as file:
         rows = csv.reader(file, strict=True)
         try:
             header = next(rows, [])
@@ -145,7 +145,7 @@ def separator_hint(header: Sequence[Any]) -> str:
 
 def _read_json_lines(path: Path, names: Sequence[str], optional: Sequence[str]) -> Columns:
     columns: Columns = {name: [] for name in (*names, *optional)}
-    with _opened(path) as file:
+    with _open_text(path) as file:
         done = 0
         for line in file:
             if line.isspace():
@@ -308,25 +308,29 @@ class ResultTable:
 
     def to_polars(self) -> Any:
         """Return the table as a frame of polars."""
-        return _needed("polars", "a frame of polars", "expost[frames]").DataFrame(self._plain())
+        return _import_package("polars", "a frame of polars", "expost[frames]").DataFrame(
+            self._plain()
+        )
 
     def to_pandas(self) -> Any:
         """Return the table as a frame of pandas."""
-        return _needed("pandas", "a frame of pandas", "pandas").DataFrame(self._plain())
+        return _import_package("pandas", "a frame of pandas", "pandas").DataFrame(self._plain())
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Export the table for readers of Arrow, by polars or pyarrow."""
         try:
             table = import_module("pyarrow").table(self._plain())
         except ModuleNotFoundError:
-            table = _needed("polars", "a table of Arrow", "expost[frames]").DataFrame(self._plain())
+            table = _import_package("polars", "a table of Arrow", "expost[frames]").DataFrame(
+                self._plain()
+            )
         return table.__arrow_c_stream__(requested_schema)
 
     def _plain(self) -> dict[str, Any]:
-        return {name: _alike(column) for name, column in self.columns().items()}
+        return {name: _unify_types(column) for name, column in self.columns().items()}
 
 
-def _alike(column: Any) -> Any:
+def _unify_types(column: Any) -> Any:
     """Give the entries of a column one type: numbers next to labels become strings."""
     if not isinstance(column, list):
         return column
@@ -338,7 +342,7 @@ def _alike(column: Any) -> Any:
     return list(map(float if types <= {int, float} else str, column))
 
 
-def _needed(name: str, purpose: str, extra: str) -> Any:
+def _import_package(name: str, purpose: str, extra: str) -> Any:
     try:
         return import_module(name)
     except ModuleNotFoundError:

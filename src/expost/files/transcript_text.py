@@ -44,9 +44,9 @@ class TranscriptText:
         """Add an exchange: the id of its query, the query's tree if it is new, the response."""
         entry = self._queries.get(key)
         if entry is None:
-            entry = self._queries[key] = _QueryText(_indented(query(), 3))
+            entry = self._queries[key] = _QueryText(_indent_json(query(), 3))
         entry.indices.append(len(self))
-        self._responses.append(_indented(response, 3))
+        self._responses.append(_indent_json(response, 3))
         self._exchanges.append(self._exchange(f'"{key}"' if entry.listed else entry.text, -1))
         if not entry.listed and _is_shorter_listed(len(entry.text), len(entry.indices), len(key)):
             entry.listed = True
@@ -69,7 +69,7 @@ class TranscriptText:
         return f'{self._head}{table},\n "exchanges": [{exchanges}]\n}}\n'
 
 
-def _indented(tree: Any, depth: int) -> str:
+def _indent_json(tree: Any, depth: int) -> str:
     # No line break is inside of a text: there it is written as \n.
     return json_text(tree, indent=1).replace("\n", "\n" + " " * depth)
 

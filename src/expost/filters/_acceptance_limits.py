@@ -40,7 +40,7 @@ def largest_epsilon(
         return None
 
     def trial(steps: int) -> Trial:
-        return _attempted(query, steps * _STEP, attempt)
+        return _attempt_epsilon(query, steps * _STEP, attempt)
 
     most = int(LARGEST_EPSILON / _STEP)
     low = min(most, int(Fraction(remaining) / _STEP))
@@ -110,7 +110,7 @@ def nearly_largest_epsilon(
         epsilon = _four_digits(guess)
         if not low < epsilon < high or used_up():
             break
-        accepted, excess = _attempted(query, epsilon, attempt)
+        accepted, excess = _attempt_epsilon(query, epsilon, attempt)
         if accepted:
             low, below = epsilon, excess
         else:
@@ -128,7 +128,7 @@ def nearly_largest_epsilon(
     return low or None
 
 
-def _attempted(query: Query, epsilon: Fraction, attempt: Callable[[Query], Trial]) -> Trial:
+def _attempt_epsilon(query: Query, epsilon: Fraction, attempt: Callable[[Query], Trial]) -> Trial:
     """Try the query with another epsilon, and refuse one that it cannot have.
 
     A grid of noise, for example, can be too fine for a small epsilon.

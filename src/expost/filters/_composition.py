@@ -119,5 +119,5 @@ class CompositionFilter(Filter):
         start = super().__repr__()[:-1]
         return f"{start}, delta={decimal_text(self.delta)}, {self.rule!r})"
 
-    def _facts(self) -> dict[str, object]:
-        return {**super()._facts(), "delta": decimal_text(self.delta), "rule": self.rule}
+    def _card_facts(self) -> dict[str, object]:
+        return {**super()._card_facts(), "delta": decimal_text(self.delta), "rule": self.rule}

@@ -254,9 +254,9 @@ class Filter(ABC):
         return f"{type(self).__name__}({shown})"
 
     def _repr_html_(self) -> str:
-        return card(type(self).__name__, self._facts())
+        return card(type(self).__name__, self._card_facts())
 
-    def _facts(self) -> dict[str, object]:
+    def _card_facts(self) -> dict[str, object]:
         return {"budget": self.limit}
 
 

@@ -62,7 +62,9 @@ class Belief:
         if abs(miss) > (MISS if loose else 0):
             direction = "above" if miss > 0 else "below"
             raise InvalidInput(f"sum to {_shown(abs(miss))} {direction} 1", "probabilities")
-        vars(self).update(domain=domain, weights=_reduced(_scaled(entries, "probabilities")))
+        vars(self).update(
+            domain=domain, weights=_reduce_weights(_scale_to_integers(entries, "probabilities"))
+        )
 
     @classmethod
     def uniform(cls, domain: FiniteSet) -> Belief:
@@ -86,7 +88,7 @@ class Belief:
         entries, _ = _entries(domain, counts, "counts")
         if not any(entries):
             raise InvalidInput("sum to zero", "counts")
-        return cls.from_weights(domain, _scaled(entries, "counts"))
+        return cls.from_weights(domain, _scale_to_integers(entries, "counts"))
 
     @classmethod
     def from_weights(cls, domain: FiniteSet, weights: Sequence[int]) -> Belief:
@@ -94,7 +96,7 @@ class Belief:
         assert len(weights) == len(domain)
         assert min(weights) >= 0 < max(weights)
         belief = cls.__new__(cls)
-        vars(belief).update(domain=domain, weights=_reduced(weights))
+        vars(belief).update(domain=domain, weights=_reduce_weights(weights))
         return belief
 
     def __len__(self) -> int:
@@ -201,7 +203,7 @@ def likelihoods_on(domain: FiniteSet, tally: Iterable[Summand]) -> tuple[int, ..
     return tuple(products[code] for code in label.tolist())
 
 
-def _reduced(weights: Sequence[int]) -> tuple[int, ...]:
+def _reduce_weights(weights: Sequence[int]) -> tuple[int, ...]:
     common = math.gcd(*weights)
     return tuple(weight // common for weight in weights)
 
@@ -236,7 +238,7 @@ def read_amount(entry: Any) -> Fraction:
     return amount
 
 
-def _scaled(entries: Sequence[Fraction], name: str) -> list[int]:
+def _scale_to_integers(entries: Sequence[Fraction], name: str) -> list[int]:
     """Return integers in the same proportions."""
     denominator = 1
     for entry in entries:

@@ -250,7 +250,7 @@ def witness(transcript: Transcript, delta: ExactLike) -> Witness:
     domain = transcript.domain
     match domain:
         case FiniteSet():
-            return _between(domain, domain.values, exact_likelihoods(transcript), allowed)
+            return _find_witness(domain, domain.values, exact_likelihoods(transcript), allowed)
         case Attributes():
             return _between_records(transcript, domain, allowed)
         case Box():
@@ -266,7 +266,7 @@ def _between_records(transcript: Transcript, domain: Attributes, allowed: Fracti
         raise InvalidInput(_IMPOSSIBLE)
     records = [extremes.likeliest, extremes.unlikeliest]
     likelihoods = [extremes.ratio.denominator, extremes.ratio.numerator]
-    return _between(FiniteSet(["likeliest", "unlikeliest"]), records, likelihoods, allowed)
+    return _find_witness(FiniteSet(["likeliest", "unlikeliest"]), records, likelihoods, allowed)
 
 
 def _between_points(transcript: Transcript, box: Box, allowed: Fraction) -> Witness:
@@ -278,10 +278,10 @@ def _between_points(transcript: Transcript, box: Box, allowed: Fraction) -> Witn
     points = list(dict.fromkeys((above, below)))
     likelihoods = [ratio.numerator, ratio.denominator][: len(points)]
     domain = FiniteSet(points, names=box.column_names)
-    return _between(domain, [box.value(point) for point in points], likelihoods, allowed)
+    return _find_witness(domain, [box.value(point) for point in points], likelihoods, allowed)
 
 
-def _between(
+def _find_witness(
     domain: FiniteSet,
     values: Sequence[Value | Record],
     likelihoods: Sequence[int],

@@ -206,7 +206,7 @@ class _Parser:
     def _token(self) -> _Token:
         return self._tokens[self._next]
 
-    def _taken(self, *signs: str) -> str | None:
+    def _take_sign(self, *signs: str) -> str | None:
         token = self._token
         if token.kind == "sign" and token.text in signs:
             self._next += 1
@@ -223,7 +223,7 @@ class _Parser:
             _fail(f"expected {need}, not {have}", node.column)
         return node
 
-    def _deeper(self, read: Callable[[], _Node]) -> _Node:
+    def _read_nested(self, read: Callable[[], _Node]) -> _Node:
         self._depth += 1
         if self._depth > _DEEPEST:
             _fail("is nested too deep", self._token.column)
@@ -232,17 +232,17 @@ class _Parser:
         return node
 
     def _any(self) -> _Node:
-        return self._joined("or", any, self._all)
+        return self._read_logic("or", any, self._all)
 
     def _all(self) -> _Node:
-        return self._joined("and", all, self._not)
+        return self._read_logic("and", all, self._not)
 
-    def _joined(
+    def _read_logic(
         self, word: str, join: Callable[[Iterator[Any]], bool], read: Callable[[], _Node]
     ) -> _Node:
         first = read()
         nodes = [first]
-        while self._taken(word):
+        while self._take_sign(word):
             nodes.append(read())
         if len(nodes) == 1:
             return first
@@ -251,14 +251,14 @@ class _Parser:
 
     def _not(self) -> _Node:
         column = self._token.column
-        if not self._taken("not"):
+        if not self._take_sign("not"):
             return self._comparison()
-        run = self._need(self._deeper(self._not), "truth").run
+        run = self._need(self._read_nested(self._not), "truth").run
         return _Node("truth", lambda row: not run(row), column)
 
     def _comparison(self) -> _Node:
         nodes, signs = [self._sum()], []
-        while sign := self._taken(*_COMPARISONS):
+        while sign := self._take_sign(*_COMPARISONS):
             nodes.append(self._sum())
             _check_comparison(sign, nodes[-2], nodes[-1])
             signs.append(sign)
@@ -279,18 +279,18 @@ class _Parser:
         return _Node("truth", holds, nodes[0].column)
 
     def _sum(self) -> _Node:
-        return self._folded({"+": operator.add, "-": operator.sub}, self._product)
+        return self._read_operations({"+": operator.add, "-": operator.sub}, self._product)
 
     def _product(self) -> _Node:
-        return self._folded({"*": operator.mul, "/": Fraction}, self._signed)
+        return self._read_operations({"*": operator.mul, "/": Fraction}, self._signed)
 
-    def _folded(
+    def _read_operations(
         self, operations: Mapping[str, Callable[[Any, Any], Any]], read: Callable[[], _Node]
     ) -> _Node:
         first = read()
         steps: list[tuple[Callable[[Any, Any], Any], Callable[[Row], Any], int]] = []
         column = self._token.column
-        while sign := self._taken(*operations):
+        while sign := self._take_sign(*operations):
             steps.append((operations[sign], self._need(read(), "number").run, column))
             column = self._token.column
         if not steps:
@@ -310,17 +310,17 @@ class _Parser:
 
     def _signed(self) -> _Node:
         column = self._token.column
-        sign = self._taken("-", "+")
+        sign = self._take_sign("-", "+")
         if sign is None:
             return self._atom()
-        run = self._need(self._deeper(self._signed), "number").run
+        run = self._need(self._read_nested(self._signed), "number").run
         return _Node("number", run if sign == "+" else lambda row: -run(row), column)
 
     def _atom(self) -> _Node:
         token = self._token
-        if self._taken("("):
-            node = self._deeper(self._any)
-            if not self._taken(")"):
+        if self._take_sign("("):
+            node = self._read_nested(self._any)
+            if not self._take_sign(")"):
                 reason = f"a closing parenthesis is missing before {self._shown()}"
                 _fail(reason, self._token.column)
             # Parentheses keep a text or a name what it is, but its column is that of the bracket.
@@ -363,7 +363,7 @@ class _Parser:
         if not changes:
             _fail(f"{name} does not change, so it has no steps", token.column)
         self._next += 1
-        sign = -1 if self._taken("-") else 1
+        sign = -1 if self._take_sign("-") else 1
         if self._token.kind != "number" or not self._token.text.isdigit():
             _fail(f"a step is an integer, as in {name} at 3", self._token.column)
         self._next += 1

@@ -135,13 +135,13 @@ def _position(domain: FiniteSet, row: Row) -> int:
 def _locate(values: FiniteSet, cell: str) -> int | None:
     """Locate a cell: its text as a label, or else the number that it spells."""
     position = values.locate(cell)
-    return values.locate(_written(cell)) if position is None else position
+    return values.locate(_strip_cell(cell)) if position is None else position
 
 
 def _read_number(cell: str, name: str) -> int | float:
     with at(name, ": "):
-        return number(_written(cell))
+        return number(_strip_cell(cell))
 
 
-def _written(cell: str) -> NumberText:
+def _strip_cell(cell: str) -> NumberText:
     return NumberText(cell.strip())

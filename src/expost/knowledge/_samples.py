@@ -66,7 +66,7 @@ class Samples:
         expect(box, Box, "a Box")
         count = read_at("count", read_integer, count, at_least=2)
         draw = np.random.default_rng(read_at("seed", read_integer, seed, at_least=0))
-        columns = [_drawn(side, count, draw) for side in box.sides]
+        columns = [_draw_coordinates(side, count, draw) for side in box.sides]
         return cls(box, list(zip(*columns, strict=True)))
 
     def __len__(self) -> int:
@@ -86,7 +86,7 @@ class Samples:
         return np.asarray(np.exp(total - total.max()))
 
 
-def _drawn(side: Side, count: int, draw: np.random.Generator) -> list[Any]:
+def _draw_coordinates(side: Side, count: int, draw: np.random.Generator) -> list[Any]:
     if isinstance(side, Categories):
         return [side.labels[position] for position in draw.integers(len(side.labels), size=count)]
     if isinstance(side, Integers):

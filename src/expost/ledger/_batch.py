@@ -214,8 +214,8 @@ class Batch:
         added = {kind: list(rows.values()) for kind, rows in self._added.items()}
         new = self._added.get(SubjectRow, {})
         if new:
-            added[SubjectRow] = [_sealed(self._changed[name]) for (name,) in new]
-        changed = [_sealed(row) for name, row in self._changed.items() if (name,) not in new]
+            added[SubjectRow] = [_seal_row(self._changed[name]) for (name,) in new]
+        changed = [_seal_row(row) for name, row in self._changed.items() if (name,) not in new]
         lines = [root_line(TABLES[kind], row) for kind, rows in added.items() for row in rows]
         events = json.dumps(self.events)
         lines.append(json.dumps(["events", self.events]).encode() + b"\n")
@@ -223,5 +223,5 @@ class Batch:
         return Commit(tip, events, added, changed)
 
 
-def _sealed(row: SubjectRow) -> SubjectRow:
+def _seal_row(row: SubjectRow) -> SubjectRow:
     return row._replace(seal=seal(row))

@@ -79,11 +79,11 @@ class Tickets:
 
     def subject_digest(self, name: str) -> str:
         """Return the digest that stands for a subject's name (JSON) in the checkpoint."""
-        return self._short("subject", name)
+        return self._short_digest("subject", name)
 
     def import_digest(self, name: str, key: str, query_id: str, response: str) -> str:
         """Return the digest that stands for a recorded import in the checkpoint."""
-        return self._short("import", name, key, query_id, response)
+        return self._short_digest("import", name, key, query_id, response)
 
-    def _short(self, *parts: str) -> str:
+    def _short_digest(self, *parts: str) -> str:
         return hmac.digest(self.key, json.dumps(parts).encode(), "sha256").hex()[:_SHORT]

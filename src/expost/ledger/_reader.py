@@ -173,9 +173,9 @@ class LedgerReader:
                 active = self._active(engine, rows)
                 free = active & np.array([not row.reserved for row in rows])
                 accepted, undecided = verdicts.accepted & free, verdicts.undecided & free
-                remaining = _decreased(engine.kernel.remaining(state, ~active), charges)
+                remaining = _subtract_charges(engine.kernel.remaining(state, ~active), charges)
                 parts.append((accepted, undecided, verdicts.lower, verdicts.upper, remaining))
-        accepted, undecided, lower, upper, remaining = _joined(parts)
+        accepted, undecided, lower, upper, remaining = _concatenate_columns(parts)
         subjects = tuple(map(subject_from_json, names))
         return Decisions(subjects, accepted, undecided, Bounds(lower, upper), remaining)
 
@@ -196,7 +196,7 @@ class LedgerReader:
                 rows += block_rows
                 parts.append(self._block_status(engine, block_rows, suspended))
             generation, ended = engine.generation, engine.ended
-        exchanges, lower, upper, least, most, remaining, reserved = _joined(parts)
+        exchanges, lower, upper, least, most, remaining, reserved = _concatenate_columns(parts)
         return Status(
             tuple(subject_from_json(row.name) for row in rows),
             tuple(row.kind for row in rows),
@@ -223,11 +223,11 @@ class LedgerReader:
         most = filter_.cap_spent(least, most, accepted)
         return (
             np.array([row.sequence for row in rows]),
-            _decreased(lower, charges),
+            _subtract_charges(lower, charges),
             increased(upper, charges),
             least,
             increased(most, charges),
-            _decreased(engine.kernel.remaining(state, ~self._active(engine, rows)), charges),
+            _subtract_charges(engine.kernel.remaining(state, ~self._active(engine, rows)), charges),
             np.array([bool(row.reserved) for row in rows]),
         )
 
@@ -250,10 +250,10 @@ class LedgerReader:
             return transcript
 
 
-def _decreased(amounts: Floats, charges: Floats) -> Floats:
+def _subtract_charges(amounts: Floats, charges: Floats) -> Floats:
     """Subtract charges, rounded down, to no less than 0."""
     return np.where(charges > 0, np.fmax(0.0, np.nextafter(amounts - charges, -np.inf)), amounts)
 
 
-def _joined(parts: Sequence[tuple[Any, ...]]) -> Iterator[NDArray[Any]]:
+def _concatenate_columns(parts: Sequence[tuple[Any, ...]]) -> Iterator[NDArray[Any]]:
     return (np.concatenate(column) for column in zip(*parts, strict=True))

@@ -326,7 +326,7 @@ def end_study(batch: Batch) -> None:
         batch.events.append("ended")
 
 
-def _registered(batch: Batch, name: str) -> SubjectRow:
+def _find_subject(batch: Batch, name: str) -> SubjectRow:
     subject = batch.subject(name)
     if subject is None:
         raise InvalidInput(f"no subject {name} in this ledger", "subjects")
@@ -335,7 +335,7 @@ def _registered(batch: Batch, name: str) -> SubjectRow:
 
 def suspend_held(batch: Batch, name: str, *, held: set[str]) -> bool:
     """Suspend a subject with a held message; return whether it was not suspended before."""
-    subject = _registered(batch, name)
+    subject = _find_subject(batch, name)
     if name not in held:
         raise InvalidInput(f"{name} has no message that is held", "subjects")
     if subject.state == ACTIVE:
@@ -345,7 +345,7 @@ def suspend_held(batch: Batch, name: str, *, held: set[str]) -> bool:
 
 def resolve(batch: Batch, name: str) -> bool:
     """End the suspension of a subject; return whether there was one."""
-    subject = _registered(batch, name)
+    subject = _find_subject(batch, name)
     if subject.state == BARRED:
         reason = f"{name} cannot be resolved: a restored backup lost what it revealed"
         raise InvalidInput(reason, "subjects")

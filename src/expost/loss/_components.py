@@ -97,7 +97,7 @@ class Component(ABC):
     @cached_property
     def sizes(self) -> dict[Variable, int]:
         """The number of values of each variable, in order."""
-        return _ordered({v: size for table in self.tables for v, size in table.sizes.items()})
+        return _sort_sizes({v: size for table in self.tables for v, size in table.sizes.items()})
 
     @cached_property
     def _overall(self) -> Marginals:
@@ -230,7 +230,7 @@ class StaticComponent(Component):
 
     def marginals(self, variables: tuple[Variable, ...], part: Part | None) -> Marginals:
         query_sizes = () if part is None else part.sizes
-        sizes = _ordered(self.sizes | dict(zip(variables, query_sizes, strict=True)))
+        sizes = _sort_sizes(self.sizes | dict(zip(variables, query_sizes, strict=True)))
         target = tuple(sorted(variables, key=rank))
         scopes = (*(table.sorted for table in self.tables), target)
         flat = np.zeros((2, *(sizes[variable] for variable in target)))
@@ -282,7 +282,7 @@ class _QueryScope:
         sizes = {v: size for table in tables for v, size in table.sizes.items()}
         steps = sorted({step for _, step in sizes if step is not None})
         exchanges = sum(part.times for table in tables for part in table.on_part.tally)
-        return cls(_ordered(sizes), frozenset(name for name, _ in sizes), steps, exchanges)
+        return cls(_sort_sizes(sizes), frozenset(name for name, _ in sizes), steps, exchanges)
 
     def with_table(self, table: ResponseTable) -> _QueryScope:
         new, step, steps = table.sizes, table.step, self.steps
@@ -295,7 +295,7 @@ class _QueryScope:
         if len(new) > 1 or any(
             rank(last_variable) > rank(variable) for last_variable in last for variable in new
         ):
-            sizes = _ordered(sizes)
+            sizes = _sort_sizes(sizes)
         return _QueryScope(sizes, self.names | {name for name, _ in new}, steps, self.exchanges + 1)
 
 
@@ -322,7 +322,7 @@ def _check_followed(exchanges: int, steps: int, state: StepState) -> None:
         )
 
 
-def _ordered(sizes: dict[Variable, int]) -> dict[Variable, int]:
+def _sort_sizes(sizes: dict[Variable, int]) -> dict[Variable, int]:
     return {variable: sizes[variable] for variable in sorted(sizes, key=rank)}
 
 

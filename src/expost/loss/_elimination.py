@@ -257,7 +257,7 @@ class ExactElimination:
                 entries.write(self._packing, table_codes[:, entries.side])
         # For every step all codes, and those of its result; None where all are equal.
         self._added: list[Integers | None] = []
-        self._won = self._follow(codes)
+        self._won = self._follow_winners(codes)
 
     def best(self, side: int) -> tuple[int, Counter[int]]:
         """Return a winner among the wanted combinations of the target, and its likelihood."""
@@ -326,9 +326,9 @@ class ExactElimination:
     def _top(self) -> Integers | None:
         """The codes of the winners among the wanted combinations of the target."""
         near, codes = self._target
-        return None if codes is None else self._best(near, codes, 1)
+        return None if codes is None else self._find_winners(near, codes, 1)
 
-    def _follow(self, codes: dict[int, Integers]) -> list[Integers | None]:
+    def _follow_winners(self, codes: dict[int, Integers]) -> list[Integers | None]:
         """Return the codes of exact winners at every step except the last, going forwards."""
         plan, won = self._sums.plan, list[Integers | None]()
         for step_index, step in enumerate(plan.steps):
@@ -341,12 +341,12 @@ class ExactElimination:
             if step.axis is not None:
                 best = None
                 if total is not None:
-                    best = self._best(self._near[step_index], total, step.axis + 1)
+                    best = self._find_winners(self._near[step_index], total, step.axis + 1)
                     codes[plan.tables + step_index] = best
                 won.append(best)
         return won
 
-    def _best(self, near: Marks, codes: Integers, axis: int) -> Integers:
+    def _find_winners(self, near: Marks, codes: Integers, axis: int) -> Integers:
         """Return the codes of an exact winner along one axis, among sums near the maximum."""
         best = np.where(near, codes, -1).max(axis=axis + 1, keepdims=True)
         odd = (near & (codes != best)).any(axis=(0, axis + 1))
@@ -354,10 +354,10 @@ class ExactElimination:
         if odd.any():
             codes = np.broadcast_to(codes, (len(codes), *near.shape))
             codes, near = np.moveaxis(codes, axis + 1, -1)[:, odd], np.moveaxis(near, axis, -1)[odd]
-            best[:, odd] = self._decided(near, codes, np.nonzero(odd)[0])
+            best[:, odd] = self._decide_exactly(near, codes, np.nonzero(odd)[0])
         return np.asarray(best)
 
-    def _decided(self, near: Marks, codes: Integers, side: Indices) -> Integers:
+    def _decide_exactly(self, near: Marks, codes: Integers, side: Indices) -> Integers:
         """Return the codes of winners, by exact comparison, where candidates differ.
 
         Each line along the last axis has one, and is for one of the sides.

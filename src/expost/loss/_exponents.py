@@ -143,11 +143,11 @@ class Products:
         """Return the largest of some products (or the smallest), all by their indices."""
         best, *challengers = products
         for challenger in challengers:
-            if self._compared(challenger, best) == sign:
+            if self._compare(challenger, best) == sign:
                 best = challenger
         return best
 
-    def _compared(self, first: int, second: int) -> int:
+    def _compare(self, first: int, second: int) -> int:
         if (first, second) not in self._signs:
             difference = self._exponents[:, first] - self._exponents[:, second]
             powers = {self._bases[k]: int(difference[k]) for k in difference.nonzero()[0].tolist()}

@@ -139,13 +139,13 @@ class Odometer(Account):
 
     def add(self, query: Query, response: Any) -> Odometer:
         """Return the odometer after one more exchange."""
-        return self._extended(self.transcript.add(query, response))
+        return self._extend(self.transcript.add(query, response))
 
     def add_position(self, query: Query, position: int) -> Odometer:
         """Return the odometer after one more exchange, given the position of the response."""
-        return self._extended(self.transcript.add_position(query, position))
+        return self._extend(self.transcript.add_position(query, position))
 
-    def _extended(self, transcript: Transcript) -> Odometer:
+    def _extend(self, transcript: Transcript) -> Odometer:
         longer, latest = self.prefix(len(self)), transcript.exchanges[-1]
         longer._set("transcript", transcript)
         prices = {rule: rule.price(latest.query, self.domain) for rule in self._totals}

@@ -78,13 +78,13 @@ def two_records(domain: Attributes, components: Sequence[Component]) -> TwoRecor
     unlikeliest: Combination = {}
     for part in components:
         likeliest_here = {variable: likeliest[variable] for variable in part.sizes}
-        unlikeliest |= _closer(domain, part, part.extreme(-1), likeliest_here)
+        unlikeliest |= _move_closer(domain, part, part.extreme(-1), likeliest_here)
     tables = [table for part in components for table in part.tables]
     ratio = _ratio(tables, unlikeliest, likeliest).ratio
     return TwoRecords(domain.record(likeliest), domain.record(unlikeliest), ratio)
 
 
-def _closer(
+def _move_closer(
     domain: Attributes, part: Component, combination: Combination, target: Combination
 ) -> Combination:
     """Return a combination as likely as this one, and as similar as possible to a target."""
@@ -97,7 +97,7 @@ def _closer(
         if closer == combination:
             continue
         touched = list(dict.fromkeys(table for variable in group for table in about[variable]))
-        if _ratio(touched, combination, closer).sign == 0 and _allowed(domain, closer):
+        if _ratio(touched, combination, closer).sign == 0 and _respects_limits(domain, closer):
             combination = closer
     return combination
 
@@ -136,11 +136,11 @@ def _ruled_out(
             # A value that is the same at every step needs no change.
             constant = {name: value_index for (name, _), value_index in values.items()}
             held = {v: constant.get(v[0], value_index) for v, value_index in likeliest.items()}
-            return record if _allowed(domain, record) else held
+            return record if _respects_limits(domain, record) else held
     return None
 
 
-def _allowed(domain: Attributes, combination: Combination) -> bool:
+def _respects_limits(domain: Attributes, combination: Combination) -> bool:
     """Return whether the values at the steps, in order, respect the limits of changes."""
     histories: dict[str, list[tuple[int, int]]] = {}
     for (name, step), value_index in combination.items():
@@ -198,7 +198,9 @@ class AttributesLogLikelihood(FiniteLogLikelihood):
         for part in self.components:
             is_tied = any(link(self.domain, variable) in wanted for variable in part.sizes)
             (tied if is_tied else other_components).append(part)
-        if len(tied) == 1 and (tied[0].follows_steps or not _follows(self.domain, variables)):
+        if len(tied) == 1 and (
+            tied[0].follows_steps or not _limits_other_steps(self.domain, variables)
+        ):
             return tied[0], other_components
         tables = sorted((table for part in tied for table in part.tables), key=attrgetter("order"))
         return _component(self.domain, tuple(tables), variables), other_components
@@ -336,11 +338,11 @@ def _component(
 ) -> Component:
     """Make one component of tables and of the variables of a query."""
     variables = [variable for table in tables for variable in table.variables]
-    follows = _follows(domain, [*variables, *query_variables])
+    follows = _limits_other_steps(domain, [*variables, *query_variables])
     return TemporalComponent(tables, domain) if follows else StaticComponent(tables)
 
 
-def _follows(domain: Attributes, variables: Iterable[Variable]) -> bool:
+def _limits_other_steps(domain: Attributes, variables: Iterable[Variable]) -> bool:
     """Return whether the value of a variable limits the values at other steps."""
     return any(link(domain, variable) != variable for variable in variables)
 

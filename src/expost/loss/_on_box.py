@@ -111,11 +111,11 @@ def spread(terms: Terms, box: Box, effort: Effort) -> Enclosure:
     if effort.used_up:
         return _ANYTHING
     if effort.group is not None:
-        return _together([_in_groups(terms, box, effort.group, effort)])
+        return _combine_partitions([_in_groups(terms, box, effort.group, effort)])
     joint = _start(terms, box, effort)
     joint.narrow(effort.with_share(_MOST_AT_ONCE))
     if terms.total() > _GROUP and joint.unsettled > effort.gap:
-        return _together([[(joint, 1)], _in_groups(terms, box, _GROUP, effort)])
+        return _combine_partitions([[(joint, 1)], _in_groups(terms, box, _GROUP, effort)])
     return joint.enclosure
 
 
@@ -165,7 +165,7 @@ def _with_groups(
         glance = _in_groups(terms, box, _GROUP, effort.with_node_limit(1))
         sums = [math.fsum(n * part.lowers[side] for part, n in glance) for side in (0, 1)]
         if any(low < high for low, high in zip(sums, joint.uppers, strict=True)):
-            return _together([[(joint, 1)], _in_groups(terms, box, _GROUP, effort)])
+            return _combine_partitions([[(joint, 1)], _in_groups(terms, box, _GROUP, effort)])
     return loss
 
 
@@ -196,7 +196,7 @@ def _in_groups(terms: Terms, box: Box, size: int, effort: Effort) -> Parts:
     return parts
 
 
-def _together(partitions: Sequence[Parts]) -> Enclosure:
+def _combine_partitions(partitions: Sequence[Parts]) -> Enclosure:
     """Enclose the spread of a sum from several partitions of its terms.
 
     The largest sum is at most the sum of the largest parts, and likewise for its negative: for each
@@ -261,7 +261,7 @@ class BoxLogLikelihood(LogLikelihood):
     @property
     def terms(self) -> Counter[ScoreTerm]:
         """The multiplicities of the terms, in an order that depends on the terms alone."""
-        return _counted(self._in_order())
+        return _count_terms(self._in_order())
 
     def _in_order(self) -> list[Entry]:
         if self._ordered is None:
@@ -376,7 +376,7 @@ class BoxLogLikelihood(LogLikelihood):
         most = self.spent + query.ceiling(self.domain).enclosure * times
         sufficient = likelihood.sufficient
         tried = likelihood.largest_loss_responses if sufficient is None else sufficient
-        after = [_counted(self._ordered_with(query, position, times)) for position in tried]
+        after = [_count_terms(self._ordered_with(query, position, times)) for position in tried]
         losses = [cap_loss(loss, most) for loss in all_compared(after, self.domain, limit, effort)]
         for position, loss in zip(tried, losses, strict=True):
             if loss.lower > limit:
@@ -420,5 +420,5 @@ def _at_most(loss: Enclosure, epsilons: Enclosure) -> Enclosure:
     return Enclosure(max(loss.lower, down(epsilons.lower - loss.upper)), (loss + epsilons).upper)
 
 
-def _counted(entries: Iterable[Entry]) -> Counter[ScoreTerm]:
+def _count_terms(entries: Iterable[Entry]) -> Counter[ScoreTerm]:
     return Counter({term: times for _, term, times in entries})

@@ -263,12 +263,12 @@ class Sweep:
 
     def rows(self, step: int, states: Indices, sign: int, bases: Bases, error: float) -> Rows:
         """Return the exponents of the exact winners for some states at another step."""
-        return self._followed(self._way(step, states, sign, error), sign, bases)[0]
+        return self._follow_way(self._find_way(step, states, sign, error), sign, bases)[0]
 
     def trace(self, step: int, state: int, sign: int, error: float) -> Combination:
         """Return a winner for one state at another step: the values at all steps of the sweep."""
-        way = self._way(step, np.array([state]), sign, error)
-        _, won = self._followed(way, sign, Bases())
+        way = self._find_way(step, np.array([state]), sign, error)
+        _, won = self._follow_way(way, sign, Bases())
         combination: Combination = {}
         state_index = 0
         for (at, states, where), best in zip(way, won, strict=True):
@@ -279,7 +279,7 @@ class Sweep:
                 combination |= at.exactly.trace(value, sign)
         return combination
 
-    def _way(self, step: int, states: Indices, sign: int, error: float) -> list[_Leg]:
+    def _find_way(self, step: int, states: Indices, sign: int, error: float) -> list[_Leg]:
         """Find the states that can lead to a winner, by doubles, from this step to the farthest."""
         way: list[_Leg] = []
         sweep: Sweep | None = self
@@ -291,7 +291,9 @@ class Sweep:
             step, sweep = sweep.at.step, sweep.farther
         return way
 
-    def _followed(self, way: Sequence[_Leg], sign: int, bases: Bases) -> tuple[Rows, list[Indices]]:
+    def _follow_way(
+        self, way: Sequence[_Leg], sign: int, bases: Bases
+    ) -> tuple[Rows, list[Indices]]:
         """Return along the legs with exact sums: the rows at this step, and the winning sources."""
         rows = np.zeros((len(way[-1][1]), 0), dtype=np.int64)
         won: list[Indices] = []

@@ -86,7 +86,7 @@ class AttributesState(FiniteState):
             self._record_scope(query_scope.scope, Selection(self.count, indices))
 
     def _add(self, compiled: CompiledFiniteQuery, codes: Indices, selection: Selection) -> None:
-        query_scope = self._prepared(compiled, selection)
+        query_scope = self._prepare_scope(compiled, selection)
         change = -self._spread_before(query_scope, selection)
         self._record_scope(query_scope.scope, selection)
         self._add_to_table(compiled, codes, selection)
@@ -116,7 +116,7 @@ class AttributesState(FiniteState):
                 logs[response] = compiled.logs[self._scope_of(compiled).written, code]
             self._tables[scope] += counted.subset(occurs).sums(logs)
 
-    def _prepared(self, compiled: CompiledFiniteQuery, selection: Selection) -> _QueryScope:
+    def _prepare_scope(self, compiled: CompiledFiniteQuery, selection: Selection) -> _QueryScope:
         """Have a table for a query, unless it ties too much together for one of the subjects."""
         query_scope = self._scope_of(compiled)
         self._open_table(query_scope)
@@ -305,7 +305,7 @@ class _TiedScopes:
             return seen, seen
         both_signs = [np.concatenate([table, -table], axis=1).T for table in tables]
         if self._follows:
-            sums = self._swept(both_signs)
+            sums = self._sweep_steps(both_signs)
         else:
             sums = _sums(self.domain, self.scopes, both_signs, self.scope_set.scope)
         highs, lows = np.split(sums.reshape(len(sums), -1).T[self.scope_set.sorted], 2, axis=1)
@@ -320,7 +320,7 @@ class _TiedScopes:
         state.check()
         return state
 
-    def _swept(self, tables: Sequence[Floats]) -> Floats:
+    def _sweep_steps(self, tables: Sequence[Floats]) -> Floats:
         """Maximize sums where steps constrain each other: from both sides up to the step."""
         steps = sorted({step for step in map(_step_of, self.scopes) if step is not None})
         step_here = self.scope_set.step

@@ -110,7 +110,7 @@ class BoxState(State):
         known = self.tallies.results((method, query_index))
         new = [tally for tally in distinct.tolist() if tally not in known]
         if self.search.batched and method in ("loss", "worst_after"):
-            known.update(self._batched(new, query, budget))
+            known.update(self._compute_batch(new, query, budget))
             new = [tally for tally in new if tally not in known]
         tasks = [
             Task(self.registry.transcript(self.tallies.packed[tally]), method, query, budget)
@@ -122,7 +122,7 @@ class BoxState(State):
         upper = np.array([end.upper for end in ends], dtype=np.float64)
         return lower[index_of], upper[index_of]
 
-    def _batched(
+    def _compute_batch(
         self, tallies: Sequence[int], query: Query | None, budget: Nats | None
     ) -> dict[int, Enclosure]:
         """Compute the bounds of all tallies of the same linear queries at once."""
@@ -293,13 +293,13 @@ def concave_spreads(
     load_kernels()
     pairs = [(query.on(box).term(0), query.on(box).term(1)) for query in queries]
     side = concave_side([high for _, high in pairs], box)
-    if side is None or not all(_mirrored(low, high) for low, high in pairs):
+    if side is None or not all(_are_mirrored(low, high) for low, high in pairs):
         return None
     error = math.fsum(max(low.error, high.error) for low, high in pairs)
     return np.array(many_spreads(side, positions == 1, up(error), gap))
 
 
-def _mirrored(low: ScoreTerm, high: ScoreTerm) -> bool:
+def _are_mirrored(low: ScoreTerm, high: ScoreTerm) -> bool:
     """Return whether two responses differ only in sign; a term may be flat in hopeless cases."""
     return (low.weights, low.offset) == (tuple(-weight for weight in high.weights), -high.offset)
 

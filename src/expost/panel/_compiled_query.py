@@ -308,13 +308,13 @@ class Drawing:
             )
         assert self._shares is not None
         result = np.empty(len(value_indices), dtype=self._kind)
-        below = _below if len(self._shares) < _FEW else _below_sorted
+        below = _count_below if len(self._shares) < _FEW else _below_sorted
         for start in range(0, len(value_indices), _BLOCK):
             block_values = value_indices[start : start + _BLOCK]
             words = np.frombuffer(uniform_bytes(source, 8 * len(block_values)), dtype="<u8")
             drawn, equal = below(self._shares, block_values, words)
             for row in equal.nonzero()[0].tolist():
-                drawn[row] = self._exactly(int(block_values[row]), int(words[row]), source)
+                drawn[row] = self._draw_exactly(int(block_values[row]), int(words[row]), source)
             result[start : start + _BLOCK] = drawn
         return result
 
@@ -333,7 +333,7 @@ class Drawing:
         self._kind = np.min_scalar_type(count)
         return True
 
-    def _exactly(self, value_index: int, word: int, source: Source) -> int:
+    def _draw_exactly(self, value_index: int, word: int, source: Source) -> int:
         """Draw with as many more bits as it takes, for a word that does not decide."""
         ends, bits = self._cumulative[value_index], _WORD
         while True:
@@ -345,7 +345,7 @@ class Drawing:
             word, bits = word << _WORD | source.below(1 << _WORD), bits + _WORD
 
 
-def _below(
+def _count_below(
     shares: Words, value_indices: NDArray[np.intp], words: Words
 ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
     """Count the shares below each word, and return whether one of them equals it."""

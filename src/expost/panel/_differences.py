@@ -185,7 +185,9 @@ def fixed_logs(likelihood: FiniteLikelihood, position: int) -> NDArray[Any]:
     """
     alike = likelihood.weight_labels(position)
     _, distinct, index_of = np.unique(alike, return_index=True, return_inverse=True)
-    scaled_logs = [_scaled(powers) for powers in likelihood.powers(position, distinct.tolist())]
+    scaled_logs = [
+        _scale_product(powers) for powers in likelihood.powers(position, distinct.tolist())
+    ]
     return np.array(scaled_logs, dtype=object)[index_of]
 
 
@@ -198,7 +200,7 @@ def ratio(above: Powers, below: Powers) -> Counter[int]:
 
 
 @lru_cache(maxsize=1 << 12)
-def _scaled(powers: Powers) -> int:
+def _scale_product(powers: Powers) -> int:
     """Different queries often have some of their weights in common."""
     product: Counter[int] = Counter()
     multiply(product, powers, 1)

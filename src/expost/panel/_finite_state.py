@@ -166,7 +166,9 @@ class FiniteAccounts(StateAccounts):
 
     def loss(self) -> LossBounds:
         lower, upper = self.state.losses(self.selection)
-        return LossBounds(lower, upper, self._settled(None, False, lambda total: total.exact_loss))
+        return LossBounds(
+            lower, upper, self._make_settler(None, False, lambda total: total.exact_loss)
+        )
 
     def worst_after(self, query: Query, budget: Nats) -> LossBounds:
         compiled, state = self._compile(query), self.state
@@ -178,7 +180,7 @@ class FiniteAccounts(StateAccounts):
             assert worst is not None, "over a finite domain everything is exact"
             return worst()
 
-        return LossBounds(lower, upper, self._settled(compiled, False, exact))
+        return LossBounds(lower, upper, self._make_settler(compiled, False, exact))
 
     def plus_epsilon(self, query: Query, budget: Nats) -> LossBounds:
         compiled, state = self._compile(query), self.state
@@ -186,10 +188,10 @@ class FiniteAccounts(StateAccounts):
         amounts = state.spread[self.selection.subscript] + epsilon.enclosure.upper
         slack = state.slack(self.selection, compiled.size)
         lower, upper = state.around(amounts, slack, self.selection)
-        settle = self._settled(compiled, True, lambda total: total.exact_loss + epsilon)
+        settle = self._make_settler(compiled, True, lambda total: total.exact_loss + epsilon)
         return LossBounds(lower, upper, settle)
 
-    def _settled(
+    def _make_settler(
         self,
         compiled: CompiledFiniteQuery | None,
         plus_epsilon_only: bool,

@@ -189,10 +189,10 @@ class ResponseLog:
         for column, subject_index in enumerate(indices.tolist() if self.counted else ()):
             assert self.counted is not None
             for compiled, code, times in self.counted.responses_of(subject_index):
-                counts = counts_by_query.setdefault(compiled, _nothing(compiled, indices))
+                counts = counts_by_query.setdefault(compiled, _zero_counts(compiled, indices))
                 counts[code, column] += times
         for (compiled, none), rows in by_query.items():
-            counts = counts_by_query.setdefault(compiled, _nothing(compiled, indices))
+            counts = counts_by_query.setdefault(compiled, _zero_counts(compiled, indices))
             # There may be more codes by now than there were.
             _count(rows, counts[: min(none, len(counts))])
         return counts_by_query
@@ -256,7 +256,7 @@ class _RoundIndex:
         return np.flatnonzero(counts_by_query).tolist()
 
 
-def _nothing(compiled: CompiledQuery, indices: Indices) -> NDArray[np.int64]:
+def _zero_counts(compiled: CompiledQuery, indices: Indices) -> NDArray[np.int64]:
     return np.zeros((len(compiled.positions), len(indices)), dtype=np.int64)
 
 

@@ -58,7 +58,7 @@ class NameTable:
             subject: subject_index for subject_index, subject in enumerate(self.subjects)
         }
         if len(self._subject_indices) < len(self.subjects):
-            raise InvalidInput(f"{_repeated(self.subjects)!r} appears twice", "subjects")
+            raise InvalidInput(f"{_find_repeated(self.subjects)!r} appears twice", "subjects")
         self.queries: dict[str, Query] = {}
         self._ids: dict[int, str] = {}
         with at("queries"):
@@ -106,7 +106,7 @@ class NameTable:
             order = np.argsort(subject_indices, kind="stable")
             subject_indices = subject_indices[order]
             if not repeated and (np.diff(subject_indices) == 0).any():
-                raise InvalidInput(f"{_repeated(names)!r} appears twice", "subjects")
+                raise InvalidInput(f"{_find_repeated(names)!r} appears twice", "subjects")
         if order is not None and not isinstance(query_indices, int):
             query_indices = query_indices[order]
         return QueryRequest(names, subject_indices, order, query_indices)
@@ -219,7 +219,7 @@ def subjects_of(subjects: Any) -> tuple[Subject, ...]:
         return tuple(names)
 
 
-def _repeated(names: Sequence[Subject]) -> Subject:
+def _find_repeated(names: Sequence[Subject]) -> Subject:
     return Counter(names).most_common(1)[0][0]
 
 

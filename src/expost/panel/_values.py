@@ -61,7 +61,7 @@ def _value_locator(domain: Domain, secret: Secret, count: int) -> Callable[[Quer
     """Return what locates the values as a query sees them."""
     match domain:
         case FiniteSet():
-            indices = _located(domain, _rows(secret.take(), domain.names), count)
+            indices = _locate_values(domain, _rows(secret.take(), domain.names), count)
             return lambda query: indices
         case Attributes():
             return _seen_records(domain, secret, count)
@@ -107,12 +107,14 @@ class _Columns:
             raise InvalidInput(f"column {name!r} is missing; a query is about it", "values")
         attribute = self.domain[name]
         if attribute.change is None:
-            return _located(attribute.values, _column(self.table[name]), self.count)[None]
+            return _locate_values(attribute.values, _column(self.table[name]), self.count)[None]
         rows = [as_list(row) for row in _column(self.table[name])]
         _check_count(len(rows), self.count)
         _check_steps(rows, last)
         columns = [[row[step] for row in rows] for step in range(last)]
-        return np.array([_located(attribute.values, column, self.count) for column in columns])
+        return np.array(
+            [_locate_values(attribute.values, column, self.count) for column in columns]
+        )
 
 
 class _Records:
@@ -156,7 +158,7 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _located(domain: FiniteSet, column: Any, count: int) -> NDArray[np.intp]:
+def _locate_values(domain: FiniteSet, column: Any, count: int) -> NDArray[np.intp]:
     """Locate values in a finite set; equal ones are looked up once."""
     _check_count(len(column), count)
     if isinstance(column, np.ndarray) and column.ndim == 1 and column.dtype.kind in "iu":

@@ -134,7 +134,7 @@ def certify(
             best = draft.proof(effort)
         except verify.Failed as problem:
             raise InvalidInput(f"no certificate can be checked: {problem}") from None
-        while finer := _finer(draft, best.verdict, effort):
+        while finer := _choose_smaller_gap(draft, best.verdict, effort):
             try:
                 effort, better = finer, draft.proof(finer)
             except verify.Failed:
@@ -145,7 +145,7 @@ def certify(
     return best
 
 
-def _finer(draft: _Draft, verdict: verify.Verdict, effort: Effort) -> Effort | None:
+def _choose_smaller_gap(draft: _Draft, verdict: verify.Verdict, effort: Effort) -> Effort | None:
     """Return a smaller gap if the loss may be shown to be within the budget, else None."""
     if verdict.budget is None or verdict.shows_end_within_budget or draft.box is None:
         return None
@@ -183,17 +183,17 @@ class _Draft:
         return cls(transcript, box, tree, text, verify.read_transcript(text), progress)
 
     def proof(self, effort: Effort) -> Certificate:
-        loss, _ = self._checked([])  # no search for what cannot be checked
+        loss, _ = self._check_groups([])  # no search for what cannot be checked
         groups: list[dict[str, Any]] = []
         if self.box is not None:
             blocks = _Blocks.of(self, self.box, effort)
             try:
                 groups = blocks.groups(curved=True)
-                loss, bounds = self._checked(groups)
+                loss, bounds = self._check_groups(groups)
             except verify.Failed:
                 # With many columns curvature is a lot of work to check.
                 groups = blocks.groups(curved=False)
-                loss, bounds = self._checked(groups)
+                loss, bounds = self._check_groups(groups)
             for leaf, bound in zip(_leaves(groups), bounds, strict=True):
                 leaf["bound"] = _text(bound)
         document: dict[str, Any] = {"version": 1}
@@ -209,7 +209,7 @@ class _Draft:
         work = verify.Work(self.text, text)
         return Certificate(stated, document, verify.judged(stated, self.statement, leaves, work))
 
-    def _checked(self, groups: list[dict[str, Any]]) -> tuple[Decimal, list[Decimal]]:
+    def _check_groups(self, groups: list[dict[str, Any]]) -> tuple[Decimal, list[Decimal]]:
         """Return the loss that the groups prove, and the bounds of leaves, by the checker."""
         bounds: list[Decimal] = []
 
@@ -348,7 +348,7 @@ def _leaf(
 ) -> dict[str, Any]:
     """Return a leaf in the units of the checker, with the best points for tangents."""
     pairs = list(zip(scaled_terms, step.multipliers.tolist(), strict=True))
-    lam = _short(scaled.scale * y for scaled, y in pairs)
+    lam = _shorten(scaled.scale * y for scaled, y in pairs)
     for index, scaled in enumerate(scaled_terms):
         if scaled.term.curve.kind == "straight":
             lam[index] = sign * scaled.times  # its slope is best
@@ -370,7 +370,7 @@ def _leaf(
             q[index] = 0.0
         middle = float(scaled.term.c) + math.fsum(x * y for x, y in zip(a, centre, strict=True))
         times = sign * scaled.times
-        points.append(_short(tangents(curve, times, lam[index], q[index], middle, low, high)))
+        points.append(_shorten(tangents(curve, times, lam[index], q[index], middle, low, high)))
     leaf: dict[str, Any] = {"multipliers": lam, "tangents": points}
     if any(q):
         leaf |= {"curvatures": q, "centre": centre, "diagonal": diagonal}
@@ -392,7 +392,7 @@ def _diagonal(step: Leaf, scaled_terms: list[_ScaledTerm], q: list[float], box: 
     return result
 
 
-def _short(values: Iterable[float]) -> list[float]:
+def _shorten(values: Iterable[float]) -> list[float]:
     """Round to a few digits: any multipliers are valid, and the bound hardly changes."""
     return [float(f"{x:.{_DIGITS}g}") for x in values]
 
@@ -404,5 +404,5 @@ def _curvature(curve: verify.Curve, curvature: float) -> float:
     may take all of it; the diagonal is made larger by as much.
     """
     moved = abs(curvature) * 10.0 ** (1 - _DIGITS)
-    (short,) = _short([curvature + moved if curve.kind == "linear" else curvature - moved])
+    (short,) = _shorten([curvature + moved if curve.kind == "linear" else curvature - moved])
     return short

@@ -183,10 +183,10 @@ class _ProofTree(SearchTree):
         before = self.nodes
         unfinished = super()._make_nodes(tolerance, nodes, enough, 1)
         if self.nodes > before:
-            self._keep()
+            self._record_node()
         return unfinished
 
-    def _keep(self) -> None:
+    def _record_node(self) -> None:
         """Remember the node that was made last."""
         work, frontier = self._work.views, self._frontier.views
         slot, parent = int(frontier.counts[SLOT]), int(frontier.counts[PARENT])

@@ -73,9 +73,9 @@ def _on_set(domain: FiniteSet, question: Any, seed: str | None) -> Indices:
         if question in names and len(names) > 1:
             column = names.index(question)
             rows = [row for row in domain.values if isinstance(row, tuple)]
-            return _numbered([row[column] for row in rows], seed)
+            return _number_values([row[column] for row in rows], seed)
         if question in ("value", *names):
-            return _numbered(domain.values, seed)
+            return _number_values(domain.values, seed)
         holds = parse_predicate(question, domain)
         answers = (holds(row) for row in named_rows(domain, domain.values))
         return np.fromiter(answers, dtype=np.intp, count=len(domain))
@@ -93,7 +93,7 @@ def _members(domain: FiniteSet, values: Any) -> Indices:
     return answers
 
 
-def _numbered(values: Sequence[Any], seed: str | None) -> Indices:
+def _number_values(values: Sequence[Any], seed: str | None) -> Indices:
     """Number distinct values in a public order, drawn by a seed if there are more than two."""
     ordered = list(dict.fromkeys(values))
     if len(ordered) > 2:
@@ -122,7 +122,7 @@ def _on_attributes(domain: Attributes, question: Any, seed: str | None) -> Answe
         raise InvalidInput("expected a string: a statement such as 'age >= 60', or an attribute")
     variable = _attribute(domain, question)
     if variable is not None:
-        numbered = _numbered(domain[variable[0]].values.values, seed)
+        numbered = _number_values(domain[variable[0]].values.values, seed)
         return AnswerPartition((variable,), numbered, question)
     statement = Statement(domain, question)
     answers = np.array([p == 1 for p in statement.probabilities], dtype=np.intp)

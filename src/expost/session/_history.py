@@ -61,7 +61,7 @@ class History(SecretValue):
 
     def add(self, record: Any) -> None:
         """Go on with the record at the next step, or start with that at the first."""
-        self._go_on(locate_record(self._domain, record))
+        self._append_step(locate_record(self._domain, record))
 
     @scrub_traceback
     def next(self, changes: Secret) -> None:
@@ -69,9 +69,9 @@ class History(SecretValue):
         if not self._domain.changes:
             raise InvalidInput("no attribute of this domain changes, so there is no next step")
         with self._turn():
-            record = self._changed(*changes.take())
-            self._keep(record)
-            self._go_on(record)
+            record = self._apply_changes(*changes.take())
+            self._store_record(record)
+            self._append_step(record)
 
     def check(self, transcript: Transcript) -> None:
         """Refuse a transcript that asked about a step which this history has not reached."""
@@ -86,10 +86,10 @@ class History(SecretValue):
         """Keep others waiting while a step is added."""
         return nullcontext()
 
-    def _keep(self, record: Positions) -> None:
+    def _store_record(self, record: Positions) -> None:
         """Store the next record durably, before any query about it is answered."""
 
-    def _go_on(self, record: Positions) -> None:
+    def _append_step(self, record: Positions) -> None:
         # The same is done whether or not the frozen record is the true one.
         if self._steps:
             true, frozen = self._steps[-1]
@@ -104,7 +104,7 @@ class History(SecretValue):
             if kind.change is None and old != new:
                 raise OutsideDomain(f"{name} differs from the step before, and it does not change")
 
-    def _changed(self, mapping: Any, named: dict[str, Any]) -> Positions:
+    def _apply_changes(self, mapping: Any, named: dict[str, Any]) -> Positions:
         expect({} if mapping is None else mapping, Mapping, "the attributes that changed")
         record = list(self._steps[-1][0])
         for name, value in {**(mapping or {}), **named}.items():
@@ -240,7 +240,7 @@ class _HistoryOnDisk(History):
         with self._turn():
             if self.step:
                 raise InvalidInput("holds a history already", str(self._path))
-            self._keep(record)
+            self._store_record(record)
 
     @scrub_traceback
     def catch_up(self) -> None:
@@ -257,7 +257,7 @@ class _HistoryOnDisk(History):
             with at(str(self._path), ": "):
                 self._held = turn.enter_context(lock_file(self._path, self._waiting))
                 self._check_mode()
-                self._see()
+                self._read_added_lines()
             yield
 
     def _check_mode(self) -> None:
@@ -267,7 +267,7 @@ class _HistoryOnDisk(History):
         if others_may_read(status) and not self._read_bytes:
             self._warn(f"{self._path} is readable by others; run chmod 600 {self._path}")
 
-    def _see(self) -> None:
+    def _read_added_lines(self) -> None:
         """Read the lines that others added. One that a crash cut off was never a step."""
         content = self._held.read(LARGEST + 1)
         check_size(len(content))
@@ -287,7 +287,7 @@ class _HistoryOnDisk(History):
         finally:
             self._read_bytes = b"".join(line + b"\n" for line in lines[: self.step])
 
-    def _keep(self, positions: Positions) -> None:
+    def _store_record(self, positions: Positions) -> None:
         record = dict(zip(self._domain.names, self._domain.value(positions), strict=True))
         line = f"{json_text(record)}\n".encode()
         end, file = len(self._read_bytes), self._held.fileno()

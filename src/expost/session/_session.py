@@ -188,7 +188,7 @@ class Session:
         with self._turn():
             decision = self.decide(query)
             if decision.accepted:
-                self._odometer = self._answered(query)
+                self._odometer = self._draw_and_record(query)
                 return self.transcript.exchanges[-1].response
         raise BudgetExceeded(decision)
 
@@ -248,7 +248,7 @@ class Session:
 
     # Frames from here on hold a response that may be neither recorded nor released.
     @scrub_traceback
-    def _answered(self, query: Query) -> Odometer:
+    def _draw_and_record(self, query: Query) -> Odometer:
         """Return the odometer with a fresh response, which is recorded."""
         pmf = query.on(self.transcript.domain).pmf(self._value.position_at(query.step))
         odometer = self._odometer.add_position(query, draw(pmf, self._source))

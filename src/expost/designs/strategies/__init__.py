@@ -62,7 +62,7 @@ def _with_reasons(study: Study) -> list[tuple[Strategy, str | None]]:
 
 
 def _all(study: Study, questions: int) -> Iterator[Strategy]:
-    sample_sizes = {1, questions, *_between(float(study.epsilon), questions)}
+    sample_sizes = {1, questions, *_choose_sample_sizes(float(study.epsilon), questions)}
     yield from (
         BasicComposition(sampled, questions) for sampled in sorted(sample_sizes, reverse=True)
     )
@@ -70,7 +70,7 @@ def _all(study: Study, questions: int) -> Iterator[Strategy]:
         yield from (OpenSplit(share) for share in (*_WHATEVER_COMES, None))
     yield JointReport()
     yield from (FullValueReport(mechanism) for mechanism in Mechanism)
-    yield from _filtered(study, questions)
+    yield from _list_fixed_epsilons(study, questions)
     yield LargestEpsilon(questions)
     if questions > 1:
         yield SaturatingCaps(questions, questions)
@@ -80,7 +80,7 @@ def _all(study: Study, questions: int) -> Iterator[Strategy]:
     yield from (DeclaredPlan(sampled, questions, study.delta) for sampled in sorted(sample_sizes))
 
 
-def _between(epsilon: float, count: int) -> set[int]:
+def _choose_sample_sizes(epsilon: float, count: int) -> set[int]:
     """Return the integers next to epsilon / 2.18, which is optimal for unrelated questions."""
     optimum = epsilon / 2.18
     return {
@@ -88,7 +88,7 @@ def _between(epsilon: float, count: int) -> set[int]:
     }
 
 
-def _filtered(study: Study, count: int) -> Iterator[FixedEpsilon]:
+def _list_fixed_epsilons(study: Study, count: int) -> Iterator[FixedEpsilon]:
     """Yield filters with fixed epsilons; with one round these are above an equal share."""
     if study.rounds > 1:
         yield from (FixedEpsilon(share, study.rounds, Arrival.UP_FRONT) for share in _SHARES)

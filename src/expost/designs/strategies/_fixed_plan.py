@@ -78,7 +78,7 @@ def fixed_plan(
             for indices in combinations(range(count), sampled)
         ]
         return ExactOutcomes.of(np.concatenate(rows), model.weights, answering, float(sampled))
-    return _drawn(tables, sampled, model, simulation, answering)
+    return _draw_outcomes(tables, sampled, model, simulation, answering)
 
 
 def _product(tables: Sequence[Floats]) -> Floats:
@@ -88,7 +88,7 @@ def _product(tables: Sequence[Floats]) -> Floats:
     return rows
 
 
-def _drawn(
+def _draw_outcomes(
     tables: Sequence[Floats],
     sampled: int,
     model: StudyModel,

@@ -122,7 +122,7 @@ def _by_coordinate(
     for source, weight in score.weights.items():
         key: Any = source.column if names is None else names[source.column]
         if source.label is None and names is not None:
-            key, source = _indicated(key, source, domain)
+            key, source = _split_indicator(key, source, domain)
         if source.label is None:
             by_coordinate[key] = weight
             continue
@@ -161,7 +161,7 @@ def _labels_of(key: Any, domain: Domain) -> tuple[str, ...]:
     raise InvalidInput(f"encodes {key!r}, which has no categories in the domain{hint}")
 
 
-def _indicated(name: str, source: Input, domain: Domain) -> tuple[str, Input]:
+def _split_indicator(name: str, source: Input, domain: Domain) -> tuple[str, Input]:
     """Split a column such as ``region_north`` into a coordinate and a category."""
     if domain.names is not None and name not in domain.names:
         for coordinate, side in zip(domain.names, domain.sides, strict=False):
@@ -193,7 +193,7 @@ class Affine:
         for source, weight in self.weights.items():
             inner = columns[source.column]
             if source.label is not None:
-                inner = single_column(source._replace(column=_unchanged(inner)))
+                inner = single_column(source._replace(column=_find_unchanged_column(inner)))
             constant += weight * inner.constant
             for key, factor in inner.weights.items():
                 weights[key] = weights.get(key, Fraction(0)) + weight * factor
@@ -227,7 +227,7 @@ def fitted_doubles(step: Any, name: str) -> list[Fraction]:
     return exact_doubles(fitted_attribute(step, name), name)
 
 
-def _unchanged(function: Affine) -> int:
+def _find_unchanged_column(function: Affine) -> int:
     """Return the column of an unchanged function: only such a column has categories."""
     (source, *further) = function.weights or [Input(-1)]
     if further or function != single_column(source) or source.label is not None:

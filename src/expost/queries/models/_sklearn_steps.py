@@ -44,17 +44,17 @@ def map_of(step: Any) -> AffineMap:
 def _standard(scaler: Any) -> AffineMap:
     # A scaler does what its flags say, whatever else it has computed.
     center, scale = "mean_" if scaler.with_mean else "", "scale_" if scaler.with_std else ""
-    return _scaled(scaler, center, scale)
+    return _scale_columns(scaler, center, scale)
 
 
 def _robust(scaler: Any) -> AffineMap:
     center = "center_" if scaler.with_centering else ""
-    return _scaled(scaler, center, "scale_" if scaler.with_scaling else "")
+    return _scale_columns(scaler, center, "scale_" if scaler.with_scaling else "")
 
 
 def _max_abs(scaler: Any) -> AffineMap:
     _refuse_clipping(scaler)
-    return _scaled(scaler, "", "scale_")
+    return _scale_columns(scaler, "", "scale_")
 
 
 def _min_max(scaler: Any) -> AffineMap:
@@ -72,7 +72,7 @@ def _refuse_clipping(scaler: Any) -> None:
         raise InvalidInput(f"{type(scaler).__name__}(clip=True) is not affine; fit it without clip")
 
 
-def _scaled(scaler: Any, center: str, scale: str) -> AffineMap:
+def _scale_columns(scaler: Any, center: str, scale: str) -> AffineMap:
     """Return (x - center) / scale for each column, both by the fitted attribute's name, or ""."""
     width = fitted_attribute(scaler, "n_features_in_")
     centers = fitted_doubles(scaler, center) if center else [Fraction(0)] * width
@@ -130,7 +130,7 @@ def _powers(step: Any) -> AffineMap:
     ]
 
 
-def _encoded(encoder: Any) -> AffineMap:
+def _encode_categories(encoder: Any) -> AffineMap:
     categories = fitted_attribute(encoder, "categories_")
     if any(rare is not None for rare in getattr(encoder, "infrequent_categories_", [])):
         reason = "OneHotEncoder puts rare categories together; fit it without min_frequency"
@@ -147,13 +147,13 @@ def _encoded(encoder: Any) -> AffineMap:
     return result
 
 
-def _nothing(step: Any) -> AffineMap:
+def _keep_columns(step: Any) -> AffineMap:
     if step.func is not None:
         raise InvalidInput("FunctionTransformer with a function is not supported")
-    return _chosen(range(fitted_attribute(step, "n_features_in_")))
+    return _select_columns(range(fitted_attribute(step, "n_features_in_")))
 
 
-def _imputed(step: Any) -> AffineMap:
+def _check_imputer(step: Any) -> AffineMap:
     # A value of a domain is never missing.
     statistics = fitted_attribute(step, "statistics_")
     missing = step.missing_values
@@ -163,15 +163,15 @@ def _imputed(step: Any) -> AffineMap:
         raise InvalidInput("SimpleImputer(add_indicator=True) is not supported")
     if not step.keep_empty_features and any(entry != entry for entry in statistics):
         raise InvalidInput("SimpleImputer was fitted on a column without values")
-    return _chosen(range(len(statistics)))
+    return _select_columns(range(len(statistics)))
 
 
 def _selected(step: Any) -> AffineMap:
     fitted_attribute(step, "n_features_in_")
-    return _chosen(step.get_support(indices=True).tolist())
+    return _select_columns(step.get_support(indices=True).tolist())
 
 
-def _chosen(indices: Iterable[int]) -> AffineMap:
+def _select_columns(indices: Iterable[int]) -> AffineMap:
     return [single_column(Input(index)) for index in indices]
 
 
@@ -202,7 +202,7 @@ def _union(union: Any) -> AffineMap:
 
 
 def _part(combined: Any, name: str, step: Any, indices: Sequence[int]) -> AffineMap:
-    selected = _chosen(indices)
+    selected = _select_columns(indices)
     factor = (combined.transformer_weights or {}).get(name, 1)
     with at(f"[{name!r}]"):
         if step != "passthrough":
@@ -234,13 +234,13 @@ _MAPS: dict[tuple[str, str], Callable[[Any], AffineMap]] = {
     ("sklearn.preprocessing", "MinMaxScaler"): _min_max,
     ("sklearn.preprocessing", "MaxAbsScaler"): _max_abs,
     ("sklearn.preprocessing", "RobustScaler"): _robust,
-    ("sklearn.preprocessing", "OneHotEncoder"): _encoded,
+    ("sklearn.preprocessing", "OneHotEncoder"): _encode_categories,
     ("sklearn.preprocessing", "PolynomialFeatures"): _powers,
-    ("sklearn.preprocessing", "FunctionTransformer"): _nothing,
+    ("sklearn.preprocessing", "FunctionTransformer"): _keep_columns,
     ("sklearn.decomposition", "PCA"): _components,
     ("sklearn.decomposition", "IncrementalPCA"): _components,
     ("sklearn.decomposition", "TruncatedSVD"): _components,
-    ("sklearn.impute", "SimpleImputer"): _imputed,
+    ("sklearn.impute", "SimpleImputer"): _check_imputer,
     **{("sklearn.feature_selection", name): _selected for name in _SELECTORS},
     ("sklearn.compose", "ColumnTransformer"): _columns,
     ("sklearn.pipeline", "FeatureUnion"): _union,

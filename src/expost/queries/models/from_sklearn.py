@@ -67,7 +67,7 @@ def from_sklearn(
     """
     expect(domain, Domain, "a FiniteSet, Attributes or a Box")
     with at("model"):
-        prediction = _folded(model)
+        prediction = _fold_pipeline(model)
         first = first_step(model)
         width = int(fitted_attribute(first, "n_features_in_"))
     fitted_names = getattr(first, "feature_names_in_", None)
@@ -76,16 +76,16 @@ def from_sklearn(
     return prediction.query(domain, names, width, epsilon, range, clip)
 
 
-def _folded(model: Any) -> ModelPrediction:
+def _fold_pipeline(model: Any) -> ModelPrediction:
     """What a model predicts, as a function of the columns that its pipeline takes."""
     if is_search(model):
-        return _folded(fitted_attribute(model, "best_estimator_"))
+        return _fold_pipeline(fitted_attribute(model, "best_estimator_"))
     if not is_a(model, "sklearn.pipeline", "Pipeline"):
         return prediction_of(model)
     if not steps_of(model):
         raise InvalidInput(f"{SUPPORTED_MODELS}, not an empty one")
     *steps, (name, last) = steps_of(model)
-    prediction = read_at(f"[{name!r}]", _folded, last)
+    prediction = read_at(f"[{name!r}]", _fold_pipeline, last)
     # From the end: what is folded is one function all the way.
     for name, step in reversed(steps):
         with at(f"[{name!r}]"):

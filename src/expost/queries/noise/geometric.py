@@ -154,11 +154,13 @@ class ClampedNoise:
         """Return the numerator of Pr(response | value)."""
         distance = abs(response - value)
         if self.low < response < self.high:
-            return (self.heavy - self.light) * self._mixed(distance, self.reach - 1 - distance)
+            return (self.heavy - self.light) * self._multiply_powers(
+                distance, self.reach - 1 - distance
+            )
         outside = value < self.low if response == self.low else value > self.high
         if outside:
-            return self.total - self._mixed(distance + 1, self.reach - 1 - distance)
-        return self._mixed(distance, self.reach - distance)
+            return self.total - self._multiply_powers(distance + 1, self.reach - 1 - distance)
+        return self._multiply_powers(distance, self.reach - distance)
 
     def draw(self, uniform: int) -> int:
         further_digits, first = divmod(uniform, self.heavy + self.light)
@@ -170,7 +172,7 @@ class ClampedNoise:
             size += continues
         return sign * size
 
-    def _mixed(self, light: int, heavy: int) -> int:
+    def _multiply_powers(self, light: int, heavy: int) -> int:
         return self._light[light] * self._heavy[heavy]
 
 

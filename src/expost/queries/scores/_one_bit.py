@@ -197,17 +197,17 @@ class ScoreLikelihood(BoxLikelihood):
 
     def _term(self, position: int) -> ScoreTerm:
         if self._score.is_constant:
-            return self._flat(Fraction(0))
+            return self._constant_term(Fraction(0))
         epsilon = float(self._epsilon)
         slope, error = _slope_and_error(type(self), position, *self._epsilon.as_integer_ratio())
         form = self._score.form(*self._form(1 if position else -1, epsilon))
         # The score in doubles and the doubles of the term, and everything else.
         error = math.inf if form is None else up(up(slope * form.moved) + error)
         if form is None or error >= double_below(self._epsilon / 2):
-            return self._flat(self._epsilon / 2)
+            return self._constant_term(self._epsilon / 2)
         return ScoreTerm(self.link, epsilon, form.weights, form.offset, error)
 
-    def _flat(self, error: Fraction) -> ScoreTerm:
+    def _constant_term(self, error: Fraction) -> ScoreTerm:
         """Return a constant term: all logarithms are within half of epsilon of their middle."""
         zeros = (0.0,) * len(self._score.weights)
         return ScoreTerm(self.link, float(self._epsilon), zeros, 0.0, double_above(error))

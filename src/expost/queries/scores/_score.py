@@ -94,7 +94,7 @@ class AffineScore:
         aligned = self._aligned(box.names, len(box.sides))
         names = box.names or [f"[{index}]" for index in range(len(box.sides))]
         for name, side, weight in zip(names, box.sides, aligned, strict=True):
-            with at(_below("weights", name)):
+            with at(_join_location("weights", name)):
                 if isinstance(side, Categories):
                     columns += _by_category(weight, side.labels)
                 else:
@@ -104,7 +104,7 @@ class AffineScore:
     def on_set(self, domain: FiniteSet) -> SetScore:
         names = domain.called("value")
         weights = tuple(
-            read_at(_below("weights", name), _of_number, weight)
+            read_at(_join_location("weights", name), _of_number, weight)
             for name, weight in zip(names, self._aligned(names, len(names)), strict=True)
         )
         return SetScore(weights, self.intercept, domain)
@@ -145,7 +145,7 @@ def _weight_text(weight: Weight) -> str:
     return f"{shown}, …" if len(labels) > _CATEGORIES else shown
 
 
-def _below(prefix: str, name: str) -> str:
+def _join_location(prefix: str, name: str) -> str:
     return f"{prefix}{name}" if name.startswith("[") else f"{prefix}.{name}"
 
 
