@@ -79,7 +79,7 @@ def test_a_distribution_for_people(run: Run, habits: Path, queries: Path) -> Non
         "          all responses that decided who was asked are included: all that a filter "
         "looked at",
         "          no subject's value changed between responses, unless it is declared as changing",
-        "instead   --frequencies is unbiased if all subjects were asked alike and each query "
+        "instead   --frequencies is unbiased if all were asked alike and each query "
         "distinguishes all values",
     ]
     assert run(*arguments) == (0, out, "")  # the same seed draws the same subjects

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expost._format import format_nats, format_remaining
+from expost._format import format_count, format_nats, format_remaining
 from expost._types import PathLike, Progress
 from expost.answers import Answers, queries_from_json
 from expost.audits._answer_files import LoadedTranscripts, group_identical, load_folder
@@ -443,7 +443,8 @@ class Audit(ResultTable):
             )
 
         title = (
-            f"Audit({len(self):,} subjects, {self.broken:,} over the budget of {self.filter.limit}"
+            f"Audit({format_count(len(self), 'subject')}, {self.broken:,} over the budget of "
+            f"{self.filter.limit}"
         )
         title += f", {self.undecided:,} undecided)" if self.undecided else ")"
         names = ("subject", "exchanges", "loss", "peak", "respected", "remaining")

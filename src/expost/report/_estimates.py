@@ -68,11 +68,10 @@ _LIKELIHOOD = (
 )
 _DECLINES = "whether subjects declined did not depend on their values"
 _BY_FREQUENCIES = (
-    "--frequencies is unbiased if all subjects were asked alike and each query distinguishes all "
-    "values"
+    "--frequencies is unbiased if all were asked alike and each query distinguishes all values"
 )
 _BY_MEAN = "without --likelihood, the mean is unbiased if all subjects were asked alike"
-_BY_LIKELIHOOD = "is right even under a filter, if no response is missing"
+_BY_LIKELIHOOD = "right even under a filter if no answer is missing"
 _MISSING = (
     "Responses are missing. If who was asked depended on them, as it does under a filter, this "
     "estimate is biased, and so is every other from what is here."
@@ -220,7 +219,7 @@ def report_mean(answers: Answers, key: str, *, confidence: ExactLike = "0.95") -
         left_out=int(without.sum()),
         refused=None if filter_ is None else _count_refused(answers, key, filter_, without),
         unused=int(len(answers.codes) - exchanges.sum()),
-        other_method=f"--likelihood{support} {_BY_LIKELIHOOD}",
+        other_method=f"--likelihood{support} is {_BY_LIKELIHOOD}",
     )
 
 
@@ -312,7 +311,7 @@ def report_frequencies(answers: Answers, *, confidence: ExactLike = "0.95") -> E
         _join_warnings(bias, _warn_of_inconsistency(rows)),
         (0.0, 1.0),
         may_be_biased=bias is not None,
-        other_method=f"without --frequencies, the likelihood {_BY_LIKELIHOOD}",
+        other_method=f"without --frequencies: the likelihood, {_BY_LIKELIHOOD}",
     )
 
 
