@@ -148,7 +148,7 @@ def test_a_source_that_fails_shows_the_same_for_every_value(
         assert len(subject.transcript) == 0
         seen.append(_frames(caught.value))
     assert seen[0] == seen[1] != []
-    assert {name for name, _ in seen[0]} <= {"ask", "called"}
+    assert {name for name, _ in seen[0]} <= {"ask", "wrapper"}
 
 
 @pytest.mark.parametrize("domain", VALUES, ids=["set", "box"])
