@@ -13,9 +13,9 @@ __all__ = ["main"]
 
 def main() -> None:
     """Run the command line. Any error is one line on standard error, and an exit code."""
-    # Threads of NumPy's linear algebra wait for work in a loop at first, and there is none yet. The
-    # loop would cost a tenth of a second, a third of a short command, so they sleep.
-    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
+    # Threads of NumPy's linear algebra wait for each other in loops. With the small matrices of an
+    # estimate, next to other work, that took several times the time of the work itself.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         from expost.cli.commands import run
 

@@ -73,7 +73,9 @@ def likelihood_ratio_intervals(
     """
     observations = mixture.observations
     count = scores.shape[1]
-    _check_work(observations.table.shape, count)
+    # The upper end of one share of two is the lower end of the other one.
+    are_complements = count == 2 and np.ptp(scores.sum(axis=1)) == 0
+    _check_work(observations.table.shape, 1 if are_complements else count)
     quantile = t_quantile(confidence, max(1, int(observations.counts.sum()) - 1))
     region = LikelihoodRegion.around(mixture, quantile**2 / 2)
     relaxed_region = region.relaxed(_members(value_index, observations.groups))
@@ -88,7 +90,6 @@ def likelihood_ratio_intervals(
             least_scores = _least_by_group(sign * scores[:, column], observations.groups)
             low, span = float(least_scores.min()), float(np.ptp(least_scores))
             scaled = (least_scores - low) / (span or 1.0)
-            # The upper end of one share of two is the lower end of the other one.
             key = scaled.tobytes()
             if key not in known:
                 known[key] = region.least(scaled)
@@ -124,7 +125,8 @@ def _check_work(shape: tuple[int, ...], interval_count: int) -> None:
     if interval_count * _STEPS_PER_END * step_products > _MOST_PRODUCTS:
         raise InvalidInput(
             f"got {patterns:,} kinds of responses for {values:,} values, too many for intervals "
-            f"of {interval_count:,} numbers. Pass repetitions, or the scores of one mean"
+            f"of {interval_count:,} numbers. Pass repetitions (--repetitions), or the scores of "
+            "one mean (--share)"
         )
 
 
