@@ -302,7 +302,8 @@ def is_within(top: int, bottom: int, limit: Fraction) -> bool:
     """
     if not limit or not bottom:
         return top <= bottom
-    if 7 * (top.bit_length() - bottom.bit_length() + 1) <= 10 * limit:  # log 2 is below 7/10
+    bits = top.bit_length() - bottom.bit_length() + 1  # top/bottom is below 2^bits
+    if 7 * max(0, bits) <= 10 * limit:  # log 2 is below 7/10
         return True
     digits = 30
     while True:
