@@ -184,6 +184,24 @@ def test_what_answers_do_not_determine_is_said(run: Run, tmp_path: Path, queries
     assert "inf" not in out
 
 
+def test_what_fits_the_answers_is_shown_where_they_do_not_determine_a_share(
+    run: Run, tmp_path: Path
+) -> None:
+    query = xp.randomized_response(epsilon=4)
+    person = xp.Attributes(smokes=["no", "yes"], drinks=["no", "yes"])
+    queries, data = tmp_path / "two.json", tmp_path / "data.csv"
+    xp.audits.save_queries(
+        person, {"s": query.about("smokes"), "d": query.about("drinks")}, queries
+    )
+    rows = "".join(f"{n},{'sd'[n % 2]},{'yes' if n % 7 == 0 else 'no'}\n" for n in range(400))
+    data.write_text("subject,query,response\n" + rows)
+    _, out, _ = run("estimate", data, "--queries", queries, "--about", "smokes,drinks")
+    both = next(line for line in out.splitlines() if line.startswith("smokes=yes, drinks=yes"))
+    lower, upper = both.removeprefix("smokes=yes, drinks=yes  not determined").split(" to ")
+    assert float(lower) == 0
+    assert 0.1 < float(upper) < 0.25  # at most about the share of either
+
+
 @pytest.mark.parametrize("what", [[], ["--mean", "amount"], ["--mean", "amount", "--likelihood"]])
 def test_an_estimate_from_a_part_of_the_responses_warns_and_points_to_nothing_better(
     run: Run, folder: Path, queries: Path, what: list[str]

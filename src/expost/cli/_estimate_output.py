@@ -81,12 +81,14 @@ def _format_rows(result: EstimateReport, rows: Sequence[EstimateRow]) -> Lines:
     yield (*head, "", "estimate", level, "standard error")
     for row in shown:
         names = [f"{row.group} − {row.minus}" if row.minus else row.group] if in_groups else []
-        if not row.identified:
-            yield (*names, row.of, "not determined", "", "")
-            continue
         estimate, lower, upper = (
             _format_estimate(bound, result.ends) for bound in (row.estimate, row.lower, row.upper)
         )
+        if not row.identified:
+            is_narrower = row.upper - row.lower < 0.9999 * (result.ends[1] - result.ends[0])
+            limits = f"{lower} to {upper}" if is_narrower else ""
+            yield (*names, row.of, "not determined", limits, "")
+            continue
         lower += " (uncertified)" if "lower" in row.uncertified else ""
         upper += " (uncertified)" if "upper" in row.uncertified else ""
         error = "—" if math.isnan(row.standard_error) else f"{row.standard_error:.4g}"

@@ -139,7 +139,8 @@ def separator_hint(header: Sequence[Any]) -> str:
     name = str(header[0]) if len(header) == 1 else ""
     for mark, marks in ((";", "semicolons"), ("\t", "tabs")):
         if mark in name:
-            return f"; is it separated by {marks}? Commas are needed, and points in numbers: 1.5"
+            needed = "Commas are needed, and points in numbers: 1.5"
+            return f"; is it separated by {marks}? {needed}; expost import converts it"
     return ""
 
 
