@@ -331,7 +331,7 @@ def test_every_estimate_names_the_other_method(run: Run, study: list[Any]) -> No
     )
     for options, start in (
         (["--about", "smokes"], "--frequencies is unbiased"),
-        (["--about", "smokes", "--frequencies", "--planned"], "without --frequencies, the likeli"),
+        (["--about", "smokes", "--frequencies", "--planned"], "without --frequencies: the likeli"),
         (["--mean", "bit"], "--likelihood is right even under a filter"),
         (["--mean", "bit", "--likelihood"], "without --likelihood, the mean is unbiased"),
     ):

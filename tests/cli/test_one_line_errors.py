@@ -682,11 +682,11 @@ ERRORS = [
     ),
     (
         "explain transcript.json --prior prior.csv",
-        "give --prior PRIOR and --statement TEXT together",
+        "give --prior PRIOR and --statement STATEMENT together",
     ),
     (
         'explain transcript.json --statement "value > 1"',
-        "give --prior PRIOR and --statement TEXT together",
+        "give --prior PRIOR and --statement STATEMENT together",
     ),
     (
         'explain box.json --prior prior.csv --statement "agee > 1"',

@@ -29,6 +29,7 @@ __all__ = ["command"]
 )
 @click.option(
     "--confidence",
+    metavar="P",
     default="0.95",
     help="Confidence of a refutation, over all comparisons together.",
 )

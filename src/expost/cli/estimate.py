@@ -96,7 +96,9 @@ __all__ = ["command"]
     "with the first.",
 )
 @value_option("--weight", "COLUMN", "Column of --covariates with survey weights.")
-@click.option("--confidence", default="0.95", help="Confidence of each interval by itself.")
+@click.option(
+    "--confidence", default="0.95", metavar="P", help="Confidence of each interval by itself."
+)
 @click.option(
     "--repetitions",
     type=int,

@@ -38,7 +38,7 @@ __all__ = ["command"]
 @transcript_file
 @file_option("--prior", "PRIOR", "Probabilities of the values before the answers (CSV).")
 @value_option(
-    "--statement", "TEXT", "Statement about the value, such as 'age >= 60', with --prior."
+    "--statement", "STATEMENT", "Statement about the value, such as 'age >= 60', with --prior."
 )
 @file_option("--html", "OUT", "File for a page (.html). An existing page is replaced.")
 @page_date
@@ -62,7 +62,7 @@ def command(
         raise InvalidInput("requires --html", "--date")
     check_output(html, PAGE, file, prior)
     if (prior is None) != (statement is None):
-        raise InvalidInput("give --prior PRIOR and --statement TEXT together")
+        raise InvalidInput("give --prior PRIOR and --statement STATEMENT together")
     transcript = load_transcript(file)
     belief = None if prior is None else load_prior(prior, transcript.domain)
     date = date or modification_date(file)
