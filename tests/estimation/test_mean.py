@@ -247,3 +247,13 @@ def test_bad_input_gets_one_clear_line(
         xp.estimation.estimate_mean(*arguments, **options)
     assert str(error.value).startswith(reason)
     assert "\n" not in str(error.value)
+
+
+def test_two_equal_responses_have_an_error() -> None:
+    query = xp.perturbation([0, 1], range=(0, 1), epsilon=8)
+    errors = [
+        xp.estimation.estimate_mean([1] * n, query, domain=xp.FiniteSet([0, 1])).standard_error
+        for n in (2, 10, 100)
+    ]
+    assert 0.33 < errors[0] < 0.34
+    assert errors[0] > errors[1] > errors[2] > 0.009

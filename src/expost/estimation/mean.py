@@ -162,6 +162,9 @@ def estimate_mean(
         count = int((estimates > (first + last) / 2).sum())
         shares = binomial_interval(count, size, 1 - confidence_level)
         lower, upper = (first + (last - first) * share for share in shares)
+        # Equal responses have no variance; the next one may differ.
+        rate = min(max(count, size / (size + 1)), size * size / (size + 1)) / size
+        sample_error = max(sample_error, (last - first) * math.sqrt(rate * (1 - rate) / size))
     else:
         lower, upper = _interval_of_numbers(
             mean, sample_error, size, meaning, noise_share, confidence_level
