@@ -35,10 +35,14 @@ from expost.domains import changing as changing
 from expost.domains import integers as integers
 from expost.errors import BudgetExceeded as BudgetExceeded
 from expost.errors import InvalidInput as InvalidInput
+from expost.filters import AllOf as AllOf
 from expost.filters import ApproximateFilter as ApproximateFilter
 from expost.filters import BasicFilter as BasicFilter
 from expost.filters import BayesianFilter as BayesianFilter
 from expost.filters import SimplifiedFilter as SimplifiedFilter
+from expost.filters import attributes as attributes
+from expost.filters import groups as groups
+from expost.filters import steps as steps
 from expost.ledger import Ledger as Ledger
 from expost.loss import Odometer as Odometer
 from expost.loss import realized_loss as realized_loss

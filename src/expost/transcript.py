@@ -84,6 +84,8 @@ class Transcript:
     def __post_init__(self) -> None:
         expect(self.domain, Domain, "a FiniteSet, Attributes or a Box", "domain")
         expect(self.filter, Filter | None, "a filter, such as BayesianFilter(epsilon=1)", "filter")
+        if self.filter is not None:
+            read_at("filter", self.filter.check_domain, self.domain)
 
     @property
     def required_filter(self) -> Filter:

@@ -35,7 +35,7 @@ def rows(*places: int, frame: polars.DataFrame = ROWS, held: int = HELD) -> pola
 
 def test_rows_come_in_any_order_and_in_any_batches() -> None:
     whole = rows()
-    assert whole.columns == list(schema(polars.String()))
+    assert whole.columns == list(schema(polars.String(), PLAN.filter))
     assert whole["subject"].to_list() == sorted(LOGGED.subjects)
     generator = random.Random(4)
     for seed in range(5):

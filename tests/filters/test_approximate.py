@@ -355,7 +355,8 @@ BAD = [
     ({"inner": {"kind": "rogers"}, "delta": "0.4"}, "filter.inner: needs a delta less than 1/e"),
     ({"rule": {"kind": "basic"}}, "filter.rule: unknown field; known here: "
      "kind, delta, inner, epsilon, ratio"),
-    ({"kind": "bayesian"}, "filter.delta: unknown field; known here: kind, epsilon, ratio"),
+    ({"kind": "bayesian"}, "filter.delta: unknown field; known here: "
+     "kind, epsilon, ratio, protects"),
     ({"kind": "magic"}, "filter.kind: unknown filter; known: " + ", ".join(FILTERS)),
 ]  # fmt: skip
 

@@ -9,6 +9,7 @@ import pytest
 
 import expost as xp
 from expost.filters import Filter
+from expost.filters._many_accounts import current_loss_bounds
 from expost.panel._kernel import Kernel
 from expost.panel._selection import Selection
 from expost.panel._state import State
@@ -84,7 +85,8 @@ def test_ties_on_the_budget_are_decided_exactly() -> None:
     responses, starts = np.tile(np.arange(3), 3), np.arange(0, 10, 3)
     state.load(np.full(3, number), np.arange(3), responses, starts, counts.T.ravel())
     assert kernel.decide(state, number).accepted.tolist() == [True, False, False]
-    within = kernel.losses(state).against(kernel.filter.budget).within
+    accounts = state.accounts(Selection(state.count))
+    within = current_loss_bounds(kernel.filter, accounts).against(kernel.filter.budget).within
     assert within.tolist() == [True, True, False]
 
 

@@ -15,6 +15,7 @@ from expost.filters._composition import CompositionFilter
 from expost.filters._filter import Filter
 from expost.filters.rules import Declared, Mixture, Renyi, Rogers, Rule, Sums, Whitehouse
 from expost.loss import Odometer
+from expost.numbers import Nats
 from expost.queries import Query
 from support.adaptive_games import Accepts, Channel, Game, History, exponential
 from support.random_cases import columns
@@ -49,7 +50,7 @@ class Play:
 
     @property
     def bayesian(self) -> xp.BayesianFilter:
-        return xp.BayesianFilter(**self._budget)
+        return xp.BayesianFilter.of(Nats.budget(**self._budget))
 
     def composed(self, rule: Rule) -> CompositionFilter:
         return CompositionFilter(**self._budget, delta=self.delta, rule=rule)

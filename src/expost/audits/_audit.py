@@ -18,7 +18,7 @@ from expost._format import format_count, format_nats, format_remaining
 from expost._types import PathLike, Progress
 from expost.answers import Answers, queries_from_json
 from expost.audits._answer_files import LoadedTranscripts, group_identical, load_folder
-from expost.audits._decisions import audit_subjects
+from expost.audits._decisions import AT_LEVEL, audit_subjects
 from expost.audits._errors import is_hidden
 from expost.audits._log import (
     COLUMNS,
@@ -36,7 +36,7 @@ from expost.errors import InvalidInput, at
 from expost.files.canonical import plain_tree
 from expost.files.regular import read_file
 from expost.files.tables import ResultTable, is_frame
-from expost.filters import Filter
+from expost.filters import Filter, Level
 from expost.filters._outcomes import respected_cell
 from expost.numbers import Enclosure
 from expost.solver import GAP, Effort
@@ -409,6 +409,7 @@ class Audit(ResultTable):
                 "median": _plain_number(frame["upper"].median()),
                 "largest": _plain_number(frame["upper"].max()),
             },
+            **self._levels_tree(),
             "peak": {"largest": _plain_number(frame["peak"].max())},
             "basic": {
                 "mean": _plain_number(frame["basic"].mean()),
@@ -422,6 +423,23 @@ class Audit(ResultTable):
             "worst": self.worst(),
         }
         return plain_tree(tree)
+
+    @property
+    def levels(self) -> list[Level]:
+        """The levels of protection that the budgets are about, without the person as a whole."""
+        return list(dict.fromkeys(one.level for one in self.filter.members if one.is_at_level))
+
+    def _levels_tree(self) -> dict[str, Any]:
+        if not self.levels:
+            return {}
+        column = self.frame[AT_LEVEL]
+        return {
+            AT_LEVEL: {
+                "protects": [level.tree() for level in self.levels],
+                "mean": _plain_number(column.mean()),
+                "largest": _plain_number(column.max()),
+            }
+        }
 
     def tree(self) -> dict[str, Any]:
         """Return the summary and the rows of all subjects, as JSON."""

@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from expost._types import Codes, Floats, Indices
 from expost.audits._plan import Plan
 from expost.audits._rows import SubjectRows
+from expost.filters import Filter
+from expost.filters._many_accounts import current_loss_bounds
 from expost.panel import Search
 from expost.panel._kernel import Kernel
 from expost.panel._selection import Selection
@@ -25,11 +27,14 @@ from expost.queries import Query
 if TYPE_CHECKING:
     from polars import DataFrame
 
-__all__ = ["AuditColumns", "audit_subjects", "replay_subjects", "schema"]
+__all__ = ["AT_LEVEL", "AuditColumns", "audit_subjects", "replay_subjects", "schema"]
 
 
 Responses = Sequence[tuple[Query, int]]
 ReportProgress = Callable[[int], None]
+
+#: The column of the largest loss that counts against a budget at a level.
+AT_LEVEL = "at_level"
 
 # Subjects that are decided together. Their states stay near the processor.
 _BLOCK_SIZE = 1 << 15
@@ -48,6 +53,8 @@ class AuditColumns:
     #: The number of the first exchange that the filter certainly refuses; 0 where there is none.
     first_refused: NDArray[np.int64]
     remaining: Floats
+    #: The largest loss that counts against a budget at a level; zeros if there is none.
+    at_level: Floats
 
 
 def replay_subjects(
@@ -63,7 +70,7 @@ def replay_subjects(
     counts = np.diff(starts)
     # Those with the most exchanges come first, so that those who go on are in front.
     longest_first = np.argsort(-counts, kind="stable")
-    table = np.empty((7, len(counts)))
+    table = np.empty((8, len(counts)))
     # Searches are remembered by tally, so a box has one state of all subjects.
     size = max(1, len(counts)) if plan.domain.sides else _BLOCK_SIZE
     for start in range(0, len(counts), size):
@@ -76,9 +83,16 @@ def replay_subjects(
             kernel, query_indices, positions, codes, starts[rows], counts[rows], report
         )
         report_progress(start + len(rows))
-    lower, upper, peak, basic, respected, refused, remaining = table
+    lower, upper, peak, basic, respected, refused, remaining, at_level = table
     return AuditColumns(
-        lower, upper, peak, basic, respected.astype(np.int8), refused.astype(np.int64), remaining
+        lower,
+        upper,
+        peak,
+        basic,
+        respected.astype(np.int8),
+        refused.astype(np.int64),
+        remaining,
+        at_level,
     )
 
 
@@ -113,16 +127,22 @@ def _block(
     basic = filter_.cap_spent(spent, spent, refused == 0)
     respected = np.where(undecided, -1, 1)
     respected[refused > 0] = 0
-    if filter_.pure:
+    if filter_.loss_limit is not None:
         # A loss above the budget at any point broke it, even if no decision is known.
-        respected[least > filter_.budget.enclosure.upper] = 0
+        respected[least > filter_.loss_limit.enclosure.upper] = 0
     upper = filter_.cap_accepted(lower, upper, respected == 1)
     peak = filter_.cap_accepted(least, peak, respected == 1)
     remaining = kernel.remaining(state, np.zeros(len(counts), dtype=np.bool_))
-    return np.array([lower, np.maximum(lower, upper), peak, basic, respected, refused, remaining])
+    at_level = np.zeros(len(counts))
+    for one in filter_.members:
+        if one.is_at_level:
+            bounds = current_loss_bounds(one, state.accounts(all_subjects))
+            at_level = np.maximum(at_level, bounds.upper)
+    upper = np.maximum(lower, upper)
+    return np.array([lower, upper, peak, basic, respected, refused, remaining, at_level])
 
 
-def schema(subject: Any) -> dict[str, Any]:
+def schema(subject: Any, filter_: Filter) -> dict[str, Any]:
     """Return the columns of an audit and their types, given that of the subjects."""
     import polars
 
@@ -137,6 +157,7 @@ def schema(subject: Any) -> dict[str, Any]:
         "budget_respected": polars.Boolean(),
         "first_refused": integer,
         "remaining": floating,
+        **({AT_LEVEL: floating} if filter_.is_at_level else {}),
     }
 
 
@@ -161,4 +182,6 @@ def audit_subjects(
         "first_refused": refused.set(refused == 0, None),
         "remaining": audited.remaining,
     }
-    return polars.DataFrame(columns, schema=schema(subject_rows.subjects.dtype))
+    if plan.filter.is_at_level:
+        columns[AT_LEVEL] = audited.at_level
+    return polars.DataFrame(columns, schema=schema(subject_rows.subjects.dtype, plan.filter))

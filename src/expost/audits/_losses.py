@@ -358,13 +358,17 @@ def against_budget(
     expect(filter_, Filter, "a filter, such as BayesianFilter(epsilon=1)")
     if losses.subjects != answers.subjects:
         raise InvalidInput("differ from those of these answers", "losses")
-    limit = filter_.budget.enclosure
-    # No filter holds more against its budget than the epsilons, unless it has a delta.
-    within = (losses.basic <= limit.lower) & filter_.pure
-    over = np.zeros(len(losses), dtype=np.bool_)
-    if filter_.pure and filter_.by_loss:
-        within |= losses.upper <= limit.lower
-        over = losses.lower > limit.upper
+    within, over = np.ones((2, len(losses)), dtype=np.bool_) & [[True], [False]]
+    for one in filter_.members:
+        limit = one.budget.enclosure
+        # No filter holds more against its budget than the epsilons, unless it has a delta.
+        fits = (losses.basic <= limit.lower) & one.pure
+        if one.pure and one.by_loss:
+            # A loss at a level is at most the loss about the person as a whole.
+            fits |= losses.upper <= limit.lower
+        within &= fits
+        if one.loss_limit is not None and one.by_loss:
+            over |= losses.lower > limit.upper
     verdicts_over: list[bool | None] = over.tolist()
     for index, verdict in _one_by_one(answers, filter_, ~(within | over), effort or Effort()):
         verdicts_over[index] = verdict

@@ -59,8 +59,12 @@ def audit_on_spark(dataframe: Any, plan: Plan) -> DataFrame:
     subject, named = _name(types_by_column["subject"])
     rows = dataframe.selectExpr(named, "`order`", "query", "response").repartition("subject")
     names = polars.Int64() if subject == "bigint" else polars.String()
-    types = {**schema(names), **dict(zip(_BAD, (polars.String(), polars.Int64()), strict=True))}
-    columns = zip(types, (subject, *_TYPES, "string", "bigint"), strict=True)
+    types = {
+        **schema(names, plan.filter),
+        **dict(zip(_BAD, (polars.String(), polars.Int64()), strict=True)),
+    }
+    at_level = ["double"] if plan.filter.is_at_level else []
+    columns = zip(types, (subject, *_TYPES, *at_level, "string", "bigint"), strict=True)
     written = ", ".join(f"`{name}` {type_name}" for name, type_name in columns)
     table = polars.DataFrame(rows.mapInArrow(_audit_partition(plan, types), written).toArrow())
     bad = table["bad"].drop_nulls().sort().to_list()

@@ -13,6 +13,7 @@ import click
 from expost._format import format_count, format_nats
 from expost.audits._answer_files import transcript_files
 from expost.audits._audit import Audit, FilesRead, audit, audit_files_on_spark, is_transcript_folder
+from expost.audits._decisions import AT_LEVEL
 from expost.audits._log import LogFiles
 from expost.audits._plan import filter_file_to_json, load_filter
 from expost.audits._polars_engine import Parts
@@ -243,6 +244,11 @@ def audit_lines(result: Audit) -> Iterator[tuple[str, str]]:
     )
     basic = {key: format_nats(float(n)) for key, n in summary["basic"].items()}
     yield "loss", f"{mean} on average, {median} median, {largest} largest"
+    if result.levels:
+        about = " or ".join(level.about for level in result.levels)
+        at_level = {key: format_nats(summary[AT_LEVEL][key]) for key in ("mean", "largest")}
+        yield f"about {about}", f"{at_level['mean']} on average, {at_level['largest']} largest"
+        yield "not covered", " ".join(level.gap for level in result.levels)
     yield "at its peak", f"{format_nats(float(summary['peak']['largest']))} largest"
     yield "basic composition", f"{basic['mean']} on average, {basic['largest']} largest"
     yield from _draw_histogram(result)

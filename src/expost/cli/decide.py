@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -11,7 +12,7 @@ from expost.cli._inputs import read_query
 from expost.cli._options import next_query, search_options, transcript_file
 from expost.cli._outputs import Result, prints_result, with_progress
 from expost.errors import at
-from expost.filters import Filter
+from expost.filters import Decision, Filter
 from expost.filters._outcomes import outcome_text, undecided_text
 from expost.loss import Odometer
 from expost.queries import Query
@@ -28,6 +29,15 @@ def read_dry_run(file: Path, query_file: Path) -> tuple[Transcript, Filter, Quer
     with at(str(file)):
         filter_ = transcript.required_filter
     return transcript, filter_, read_query(query_file, transcript.domain)
+
+
+def _describe_filters(decision: Decision) -> Iterator[tuple[str, str]]:
+    """Yield which of several filters decided, and the loss about the person next to a level."""
+    if decision.by_filter:
+        yield "decided by", f"the {decision.filter.kind} filter of {decision.limit}"
+    if decision.filter.is_at_level:
+        yield "about the person", format_amount(decision.loss_of_person)
+        yield "not covered", decision.filter.level.gap
 
 
 @click.command("decide")
@@ -58,6 +68,7 @@ def command(file: Path, query: Path, effort: Effort) -> Result:
             ("decision", outcome),
             (f"{decision.label} now", format_amount(decision.loss)),
             (f"{decision.label} at worst", worst),
+            *_describe_filters(decision),
             ("budget", filter_.limit),
             ("remaining", format_remaining(decision.remaining, decision.budget.nearest)),
             ("largest epsilon", str(decision.largest_epsilon or "none")),

@@ -91,6 +91,9 @@ def _describe_loss(replay: Replay, effort: Effort) -> Iterator[tuple[str, str]]:
     transcript = replay.odometer.transcript
     yield "exchanges", str(len(transcript))
     yield "realized loss", format_amount(loss)
+    for level, level_loss in replay.level_losses:
+        yield f"about {level.about}", format_amount(level_loss)
+        yield "not covered", level.gap
     if loss.width > effort.gap:
         narrower = "more nodes (--nodes), or less coarse grids of noise, may narrow it"
         yield "at least", f"{format_nats(loss.lower)}; {narrower}"

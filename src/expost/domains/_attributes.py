@@ -187,6 +187,16 @@ class Attributes:
     def _parts(self) -> dict[tuple[str, ...], Part]:
         return {}
 
+    @cached_property
+    def twins(self) -> tuple[Attributes, str]:
+        """The record with a second copy of every attribute, and what is added to their names."""
+        suffix = "′"
+        while any(name + suffix in self._by_name for name in self.names):
+            suffix += "′"
+        twins, names = object.__new__(Attributes), tuple(name + suffix for name in self.names)
+        vars(twins).update(names=self.names + names, kinds=self.kinds * 2)
+        return twins, suffix
+
     def __getitem__(self, name: str) -> Attribute:
         """Return an attribute by its name."""
         if name not in self._by_name:

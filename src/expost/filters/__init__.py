@@ -8,6 +8,7 @@ filter                                    accepts a query if
 :class:`BayesianFilter`                   the realized loss after any of its responses is
 :class:`CompositionFilter`                a composition rule allows it, at a delta
 :class:`ApproximateFilter`                a composition rule or the Bayesian filter does
+:class:`AllOf`                            all of several filters do
 ========================================  ==========================================================
 
 A filter is a frozen description, as a query is. It decides on an :class:`Account` of the responses
@@ -19,22 +20,28 @@ from __future__ import annotations
 
 from typing import Any
 
-from expost.files.reading import split_kind
+from expost.errors import at, read_at
+from expost.files.reading import array, members, split_kind
 from expost.filters._acceptance_limits import Repeats
 from expost.filters._account import OVER_ANY_BUDGET, Account, WorstCase
+from expost.filters._all_of import AllOf
 from expost.filters._approximate import ApproximateFilter
 from expost.filters._basic import BasicFilter
 from expost.filters._bayesian import BayesianFilter
 from expost.filters._composition import CompositionFilter
 from expost.filters._decision import Decision
 from expost.filters._filter import Filter
+from expost.filters._levels import EVERYTHING, Level, attributes, groups, steps
+from expost.filters._pure import PureFilter
 from expost.filters._simplified import SimplifiedFilter
 from expost.filters.rules import Declared, Mixture, Renyi, Rogers, Rule, Sums, Whitehouse
 
 __all__ = [
+    "EVERYTHING",
     "FILTERS",
     "OVER_ANY_BUDGET",
     "Account",
+    "AllOf",
     "ApproximateFilter",
     "BasicFilter",
     "BayesianFilter",
@@ -42,7 +49,9 @@ __all__ = [
     "Decision",
     "Declared",
     "Filter",
+    "Level",
     "Mixture",
+    "PureFilter",
     "Renyi",
     "Repeats",
     "Rogers",
@@ -51,7 +60,10 @@ __all__ = [
     "Sums",
     "Whitehouse",
     "WorstCase",
+    "attributes",
     "filter_from_json",
+    "groups",
+    "steps",
 ]
 
 FILTERS: dict[str, type[Filter]] = {
@@ -62,8 +74,18 @@ FILTERS: dict[str, type[Filter]] = {
         BayesianFilter,
         CompositionFilter,
         ApproximateFilter,
+        AllOf,
     )
 }
+
+
+def _all_of_from_json(fields: dict[str, Any]) -> AllOf:
+    members({"kind": AllOf.kind, **fields}, required=("kind", "filters"))
+    filters = []
+    with at("filters"):
+        for index, entry in enumerate(array(fields["filters"])):
+            filters.append(read_at(f"[{index}]", filter_from_json, entry))
+    return AllOf(*filters)
 
 
 def filter_from_json(value: Any) -> Filter:
@@ -73,4 +95,4 @@ def filter_from_json(value: Any) -> Filter:
     BayesianFilter(epsilon=1)
     """
     kind, fields = split_kind(value, FILTERS, "filter")
-    return kind.from_fields(fields)
+    return _all_of_from_json(fields) if kind is AllOf else kind.from_fields(fields)

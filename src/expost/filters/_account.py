@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Self
 
 from expost.domains import Domain, Value
-from expost.errors import expect
+from expost.errors import InvalidInput, expect
+from expost.filters._levels import EVERYTHING, Level
 from expost.filters.rules import UNAFFORDABLE, Rule, Total
 from expost.numbers import INFINITE, Enclosure, Nats, RunningSum
 from expost.queries import Query
 from expost.solver import Effort
 
-__all__ = ["OVER_ANY_BUDGET", "Account", "WorstCase", "account_of"]
+__all__ = ["OVER_ANY_BUDGET", "Account", "WorstCase", "account_of", "largest_case", "sum_after"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,30 @@ class WorstCase:
 
 #: The worst case of a query that is refused whatever the budget.
 OVER_ANY_BUDGET = WorstCase(UNAFFORDABLE, exact=lambda: INFINITE)
+
+
+def largest_case(cases: Sequence[WorstCase]) -> WorstCase:
+    """Return the largest of some amounts that are exact where needed; zero if there are none."""
+    if len(cases) < 2:
+        return cases[0] if cases else WorstCase(Enclosure(0.0, 0.0), exact=Nats)
+    lower = max(case.loss.lower for case in cases)
+    worst = max(cases, key=lambda case: case.loss.upper)
+
+    def exact() -> Nats:
+        # An amount that is surely below another one is not the largest.
+        return max(case.exact() for case in cases if case.exact and case.loss.upper >= lower)
+
+    return WorstCase(Enclosure(lower, worst.loss.upper), exact, worst.response)
+
+
+def sum_after(
+    spent: RunningSum, exact_spent: Callable[[], Nats], charge: Nats, times: int
+) -> WorstCase:
+    """Return a sum of epsilons after a charge is added several times."""
+    return WorstCase(
+        (spent + RunningSum.of(charge) * times).enclosure,
+        exact=lambda: exact_spent() + charge * times,
+    )
 
 
 class Account(ABC):
@@ -117,6 +142,20 @@ class Account(ABC):
     def spent(self) -> Enclosure:
         """The sum of the epsilons, enclosed by doubles."""
         return self.charged.enclosure
+
+    def spent_after(self, query: Query, times: int) -> WorstCase:
+        """Return the sum of the epsilons after a query is asked several times."""
+        charge = query.ceiling(self.domain)
+        return sum_after(self.charged, lambda: self.exact_spent, charge, times)
+
+    def at_level(self, level: Level) -> Account:
+        """Return the account of the pairs of values that a level protects.
+
+        Its losses and sums of epsilons are about these pairs.
+        """
+        if level != EVERYTHING:
+            raise InvalidInput(f"this account knows no loss about {level.about}", "protects")
+        return self
 
     @property
     @abstractmethod

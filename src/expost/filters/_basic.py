@@ -6,14 +6,13 @@ from typing import ClassVar
 
 from expost._types import Bools, Floats
 from expost.filters._account import Account, WorstCase
-from expost.filters._filter import Filter
-from expost.numbers import RunningSum
+from expost.filters._pure import PureFilter
 from expost.queries import Query
 
 __all__ = ["BasicFilter"]
 
 
-class BasicFilter(Filter):
+class BasicFilter(PureFilter):
     r"""A filter by basic composition: the sum of the epsilons stays within the budget.
 
     .. math:: \sum_i \varepsilon_i \le \varepsilon_g
@@ -23,6 +22,7 @@ class BasicFilter(Filter):
     Args:
         epsilon: The budget in nats, exact as written.
         ratio: The budget as e^epsilon, instead of ``epsilon``.
+        protects: What the budget is about: by default the person as a whole.
 
     >>> import expost as xp
     >>> query = xp.randomized_response(epsilon=1)
@@ -37,14 +37,11 @@ class BasicFilter(Filter):
     by_responses: ClassVar[bool] = False
 
     def current_case(self, account: Account) -> WorstCase:
+        account = account.at_level(self.protects)
         return WorstCase(account.spent, exact=lambda: account.exact_spent)
 
     def cap_spent(self, lower: Floats, upper: Floats, accepted: Bools) -> Floats:
         return self.cap_accepted(lower, upper, accepted)
 
     def worst_case(self, account: Account, query: Query, times: int = 1) -> WorstCase:
-        charge = query.ceiling(account.domain)
-        return WorstCase(
-            (account.charged + RunningSum.of(charge) * times).enclosure,
-            exact=lambda: account.exact_spent + charge * times,
-        )
+        return account.at_level(self.protects).spent_after(query, times)

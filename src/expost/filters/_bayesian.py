@@ -8,7 +8,8 @@ from fractions import Fraction
 from typing import ClassVar, final
 
 from expost.filters._account import Account, WorstCase
-from expost.filters._filter import Filter, fits_by_its_epsilon
+from expost.filters._filter import fits_by_its_epsilon
+from expost.filters._pure import PureFilter
 from expost.numbers import decimal_text
 from expost.queries import LARGEST_EPSILON, Query
 
@@ -21,7 +22,7 @@ _LEAST_CAP = Fraction(1, 10**4)
 
 
 @final
-class BayesianFilter(Filter):
+class BayesianFilter(PureFilter):
     r"""A filter by the realized loss after each possible response (paper, Algorithm 2).
 
     .. math:: \max_{x, x'} \ell(x) - \ell(x') + D(x, x') \le \varepsilon_g, \quad
@@ -33,6 +34,7 @@ class BayesianFilter(Filter):
     Args:
         epsilon: The budget in nats, exact as written.
         ratio: The budget as e^epsilon, instead of ``epsilon``.
+        protects: What the budget is about: by default the person as a whole.
 
     >>> import expost as xp
     >>> query = xp.randomized_response(epsilon=1)
@@ -46,14 +48,19 @@ class BayesianFilter(Filter):
     compares: ClassVar[str] = "the largest loss that the next response can lead to"
 
     def worst_case(self, account: Account, query: Query, times: int = 1) -> WorstCase:
-        return account.worst_after(query, times, self.budget)
+        return account.at_level(self.protects).worst_after(query, times, self.budget)
 
     def largest_cap(self, account: Account) -> Decimal | None:
         budget = Fraction(self.budget.enclosure.lower)
         cap = min(Fraction(math.floor(budget / _STEP)) * _STEP, Fraction(LARGEST_EPSILON))
-        if account.searched or cap < _LEAST_CAP or account.loss.upper > cap - _MARGIN:
+        if (
+            self.is_at_level
+            or account.searched
+            or cap < _LEAST_CAP
+            or account.loss.upper > cap - _MARGIN
+        ):
             return None
         return Decimal(decimal_text(cap))
 
     def surely_accepts(self, account: Account, query: Query) -> bool:
-        return fits_by_its_epsilon(self.budget, account, query)
+        return fits_by_its_epsilon(self.budget, account.at_level(self.protects), query)

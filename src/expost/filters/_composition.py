@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 from expost.errors import InvalidInput, at, expect, read_at
 from expost.filters._account import OVER_ANY_BUDGET, Account, WorstCase
 from expost.filters._filter import Filter, budget_from_json, checked_budget
+from expost.filters._levels import LEVEL_WITH_DELTA
 from expost.filters.rules import Rule, Total, rule_from_json
 from expost.numbers import INFINITE, Enclosure, ExactLike, Nats, decimal_text
 from expost.queries import Query, read_delta
@@ -69,6 +70,8 @@ class CompositionFilter(Filter):
 
     @classmethod
     def from_fields(cls, fields: dict[str, Any]) -> CompositionFilter:
+        if "protects" in fields:
+            raise InvalidInput(LEVEL_WITH_DELTA, "protects")
         budget = budget_from_json(cls.kind, fields, "delta", cls.named)
         delta = read_delta(fields["delta"])
         return cls.by(read_at(cls.named, rule_from_json, fields[cls.named]), budget, delta)

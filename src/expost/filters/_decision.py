@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from expost.cards import card
 from expost.domains import Value
-from expost.files.canonical import plain_tree
+from expost.files.canonical import plain_tree, readable_tree
 from expost.filters._outcomes import outcome_text, refusal_message
 from expost.numbers import Enclosure, Nats, down
 from expost.queries import Query
@@ -47,6 +47,8 @@ class Decision:
     _filter: Filter = field(repr=False, compare=False)
     _account: Account = field(repr=False, compare=False)
     _query: Query = field(repr=False, compare=False)
+    #: The decisions of all filters of an :class:`AllOf`; this one is among them.
+    by_filter: tuple[Decision, ...] = field(default=(), repr=False, compare=False)
 
     def __bool__(self) -> bool:
         return self.accepted
@@ -68,6 +70,11 @@ class Decision:
         return self._filter.loss(self._account)
 
     @property
+    def filter(self) -> Filter:
+        """The filter that decided; of an :class:`AllOf` the one that refused, if one did."""
+        return self._filter
+
+    @property
     def label(self) -> str:
         """The name of that amount in reports."""
         return "loss" if self._filter.by_loss else "cost"
@@ -76,6 +83,11 @@ class Decision:
     def limit(self) -> str:
         """The budget as people read it, with its delta if it has one."""
         return self._filter.limit
+
+    @property
+    def loss_of_person(self) -> Enclosure:
+        """The realized loss about the person as a whole before the query, whatever counts."""
+        return self._account.loss
 
     @property
     def searched(self) -> bool:
@@ -96,6 +108,10 @@ class Decision:
         exponential and the geometric mechanism it is the end of the accepted interval that starts
         at 0. None if no epsilon fits, or if the query is a fixed channel. Computed on first use.
         """
+        if self.by_filter:
+            largest = [decision.largest_epsilon for decision in self._each]
+            found = [epsilon for epsilon in largest if epsilon is not None]
+            return min(found) if len(found) == len(largest) else None
         return self._filter.largest_epsilon(self._account, self._query)
 
     @cached_property
@@ -126,7 +142,7 @@ class Decision:
 
     def tree(self) -> dict[str, Any]:
         """Return the decision as JSON. This computes everything that it shows."""
-        tree = {
+        tree: dict[str, Any] = {
             "accepted": self.accepted,
             "undecided": self.undecided,
             "loss": self.loss,
@@ -134,6 +150,7 @@ class Decision:
             "worst_response": self.worst_response,
             "remaining": self.remaining,
             "largest_epsilon": self._largest_epsilon_text,
+            **self._levels_tree(),
         }
         return plain_tree(tree)
 
@@ -146,8 +163,38 @@ class Decision:
             "loss_at_worst": self.loss_at_worst,
             "budget": self.budget.nearest,
             "largest_epsilon": self._largest_epsilon_text,
+            **self._levels_tree(),
         }
         return plain_tree(tree)
+
+    def _levels_tree(self) -> dict[str, Any]:
+        """Return which filter decided, if there are several, and the loss about the person."""
+        tree: dict[str, Any] = {}
+        if self._filter.is_at_level or any(one.filter.is_at_level for one in self.by_filter):
+            tree["loss_of_person"] = self.loss_of_person
+        if self.by_filter:
+            tree["filter"] = self._filter_tree
+            tree["filters"] = [
+                {
+                    "filter": decision._filter_tree,
+                    "accepted": decision.accepted,
+                    "undecided": decision.undecided,
+                    "loss": decision.loss,
+                    "loss_at_worst": decision.loss_at_worst,
+                    "remaining": decision.remaining,
+                }
+                for decision in self.by_filter
+            ]
+        return tree
+
+    @property
+    def _filter_tree(self) -> Any:
+        return readable_tree({"kind": self._filter.kind, **self._filter.tree()})
+
+    @property
+    def _each(self) -> list[Decision]:
+        """The decisions of the filters of an :class:`AllOf`, without their connection."""
+        return [replace(decision, by_filter=()) for decision in self.by_filter]
 
     @property
     def _largest_epsilon_text(self) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, ClassVar, Self
@@ -12,6 +13,7 @@ import numpy as np
 from expost._format import format_remaining
 from expost._types import Bools, Floats
 from expost.cards import card
+from expost.domains import Domain
 from expost.errors import InvalidInput
 from expost.files.reading import members
 from expost.filters._acceptance_limits import (
@@ -24,6 +26,7 @@ from expost.filters._acceptance_limits import (
 from expost.filters._account import Account, WorstCase, account_of
 from expost.filters._decision import Decision, remaining
 from expost.filters._large_budgets import warn_if_large
+from expost.filters._levels import EVERYTHING, Level
 from expost.numbers import Enclosure, ExactLike, Nats, decimal_text
 from expost.queries import Query, check_query
 
@@ -79,6 +82,37 @@ class Filter(ABC):
         """The budget as people read it."""
         return str(self.budget)
 
+    @property
+    def loss_limit(self) -> Nats | None:
+        """The budget, if it bounds the realized loss about the person as a whole."""
+        return self.budget if self.pure else None
+
+    @property
+    def level(self) -> Level:
+        """The pairs of values that the budget is about."""
+        return EVERYTHING
+
+    @property
+    def is_at_level(self) -> bool:
+        """Whether a budget protects less than the person as a whole."""
+        return self.level != EVERYTHING
+
+    @property
+    def members(self) -> tuple[Filter, ...]:
+        """The filters that all have to accept a query: this one."""
+        return (self,)
+
+    def binding(self, account: Account) -> Filter:
+        """Return the filter with the least remaining: this one."""
+        return self
+
+    def check_domain(self, domain: Domain) -> None:  # noqa: B027  # most accept every domain
+        """Refuse a domain on which the budget would promise nothing; by default none.
+
+        Raises:
+            InvalidInput: With the reason.
+        """
+
     @abstractmethod
     def worst_case(self, account: Account, query: Query, times: int = 1) -> WorstCase:
         """Bound what would count against the budget after a query, at worst over its responses.
@@ -110,22 +144,27 @@ class Filter(ABC):
         On a box the budget may lie between the bounds of a search. Then it is enough that this
         filter accepts the last query after those before it; otherwise the search continues.
         """
-        loss, limit = account.loss, self.budget.enclosure
-        if not self.pure or not loss.lower <= limit.upper < loss.upper:
+        loss = account.loss
+        if self.loss_limit is None:
+            return loss
+        limit = self.loss_limit.enclosure
+        if not loss.lower <= limit.upper < loss.upper:
             return loss
         if self._last_was_accepted(account):
             return self.capped(loss)
         return account.loss_against(limit.lower)
 
     def capped(self, loss: Enclosure) -> Enclosure:
-        """Cap a loss that is known to be within the budget, whatever a search found."""
-        return Enclosure(loss.lower, min(loss.upper, self.budget.enclosure.upper))
+        """Cap the loss about a person whose queries were accepted, whatever a search found."""
+        if self.loss_limit is None:
+            return loss
+        return Enclosure(loss.lower, min(loss.upper, self.loss_limit.enclosure.upper))
 
     def cap_accepted(self, lower: Floats, upper: Floats, accepted: Bools) -> Floats:
         """Cap the upper ends of many losses at the budget where all responses were accepted."""
-        if not self.pure:
+        if self.loss_limit is None:
             return upper
-        limit = self.budget.enclosure.upper
+        limit = self.loss_limit.enclosure.upper
         return np.where(accepted & (lower <= limit), np.minimum(upper, limit), upper)
 
     def cap_spent(self, lower: Floats, upper: Floats, accepted: Bools) -> Floats:
@@ -181,7 +220,7 @@ class Filter(ABC):
             history: A transcript, a session or an odometer.
             query: The query that is repeated.
         """
-        account = _checked_account(history, query)
+        account = self._checked_account(history, query)
         if self.pure and query.approximate:
             return Repeats(0)
         return most_repeats(lambda times: self.worst_case(account, query, times), self.budget)
@@ -205,7 +244,7 @@ class Filter(ABC):
         Raises:
             InvalidInput: The query does not suit the domain, or needs a delta.
         """
-        account = _checked_account(history, query)
+        account = self._checked_account(history, query)
         if self.pure and query.approximate:
             raise InvalidInput("needs a filter with a delta, such as ApproximateFilter", "query")
         worst = self.worst_case(account, query)
@@ -248,6 +287,14 @@ class Filter(ABC):
         """
         return None
 
+    def _checked_account(self, history: object, query: Query) -> Account:
+        account = account_of(history)
+        check_query(query)
+        self.check_domain(account.domain)
+        # A sum of epsilons may fit whatever the query is about, so check that it suits the domain.
+        query.on(account.domain)
+        return account
+
     def __repr__(self) -> str:
         rational, ratio = self.budget.rational, self.budget.ratio
         shown = f"epsilon={decimal_text(rational)}" if rational else f"ratio={ratio}"
@@ -258,14 +305,6 @@ class Filter(ABC):
 
     def _card_facts(self) -> dict[str, object]:
         return {"budget": self.limit}
-
-
-def _checked_account(history: object, query: Query) -> Account:
-    account = account_of(history)
-    check_query(query)
-    # A sum of epsilons may fit whatever the query is about, so check that it suits the domain.
-    query.on(account.domain)
-    return account
 
 
 def fits_by_its_epsilon(budget: Nats, account: Account, query: Query) -> bool:
@@ -286,10 +325,12 @@ def checked_budget(budget: Nats) -> Nats:
     return budget
 
 
-def budget_from_json(kind: str, fields: dict[str, Any], *required_fields: str) -> Nats:
-    """Read the budget of a file, its epsilon or its ratio, next to other required fields."""
+def budget_from_json(
+    kind: str, fields: dict[str, Any], *required_fields: str, optional: Sequence[str] = ()
+) -> Nats:
+    """Read the budget of a file, its epsilon or its ratio, next to other fields."""
     required = ("kind", *required_fields)  # an error lists all of them
-    members({"kind": kind, **fields}, required=required, optional=("epsilon", "ratio"))
+    members({"kind": kind, **fields}, required=required, optional=("epsilon", "ratio", *optional))
     for name in ("epsilon", "ratio"):
         if name in fields and fields[name] is None:
             raise InvalidInput("must be a number", name)

@@ -159,6 +159,10 @@ class Accounts(ABC):
     def one_by_one(self, case: Case) -> LossBounds:
         """Apply any case, once for all subjects who gave the same responses."""
 
+    def at_level(self, filter_: Filter, query: Query | None) -> LossBounds:
+        """Bound what counts against a budget at a level now, or after one more query."""
+        raise AssertionError("levels are for records")
+
     @abstractmethod
     def subset(self, mask: Bools) -> Accounts:
         """Return the accounts of the subjects where the mask is true."""
@@ -167,6 +171,8 @@ class Accounts(ABC):
 def worst_loss_bounds(filter_: Filter, accounts: Accounts, query: Query) -> LossBounds:
     """Bound what would count against the budget of each subject after a query, at worst."""
     kind = type(filter_)  # a subclass may count otherwise
+    if filter_.is_at_level:
+        return accounts.at_level(filter_, query)
     if kind is BayesianFilter:
         return accounts.worst_after(query, filter_.budget)
     if kind is SimplifiedFilter:
@@ -174,11 +180,11 @@ def worst_loss_bounds(filter_: Filter, accounts: Accounts, query: Query) -> Loss
     if kind is BasicFilter:
         return accounts.spent(query)
     if kind is CompositionFilter:
-        return accounts.by_queries(query, partial(filter_.worst_case, query=query))
+        return accounts.by_queries((filter_, query), partial(filter_.worst_case, query=query))
     if kind is ApproximateFilter:
         assert isinstance(filter_, ApproximateFilter)
         composed = accounts.by_queries(
-            query, partial(CompositionFilter.worst_case, filter_, query=query)
+            (filter_, query), partial(CompositionFilter.worst_case, filter_, query=query)
         )
         return composed.or_else(
             filter_.budget,
@@ -190,14 +196,18 @@ def worst_loss_bounds(filter_: Filter, accounts: Accounts, query: Query) -> Loss
 def current_loss_bounds(filter_: Filter, accounts: Accounts) -> LossBounds:
     """Bound what counts against the budget of each subject so far."""
     kind = type(filter_)  # a subclass may count otherwise
+    if filter_.is_at_level:
+        return accounts.at_level(filter_, None)
     if kind in (BayesianFilter, SimplifiedFilter):
         return accounts.loss()
     if kind is BasicFilter:
         return accounts.spent()
     if kind is CompositionFilter:
-        return accounts.by_queries(None, filter_.current_case)
+        return accounts.by_queries((filter_, None), filter_.current_case)
     if kind is ApproximateFilter:
         assert isinstance(filter_, ApproximateFilter)
-        composed = accounts.by_queries(None, partial(CompositionFilter.current_case, filter_))
+        composed = accounts.by_queries(
+            (filter_, None), partial(CompositionFilter.current_case, filter_)
+        )
         return composed.or_else(filter_.budget, lambda over: accounts.subset(over).loss())
     return accounts.one_by_one(filter_.current_case)

@@ -39,8 +39,14 @@ def refusal_message(decision: Decision) -> str:
         limit = f"{budget.nearest:.10g}, which is {limit}"
     # A search for a message that no one may read is not worth it.
     before = "" if decision.searched else f"is {decision.loss.shown(10)} and "
+    by = ""
+    if decision.by_filter:
+        filters = [one.filter for one in decision.by_filter]
+        number = 1 + next(n for n, one in enumerate(filters) if one is decision.filter)
+        by = f" by filter {number} of {len(filters)} ({decision.filter.kind})"
     message = (
-        f"query refused: {decision.label} {before}could reach {decision.loss_at_worst.shown(10)}"
+        f"query refused{by}: {decision.label} {before}"
+        f"could reach {decision.loss_at_worst.shown(10)}"
     )
     if decision.undecided:
         message += (

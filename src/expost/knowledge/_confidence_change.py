@@ -108,8 +108,8 @@ def confidence_change(
             gain = change.upper if change.upper > 0 else change.lower
     guard, state = replay.filter, _state(replay)
     limit: Nats | Enclosure = replay.loss
-    if guard is not None and state == "respected":
-        limit = guard.budget
+    if guard is not None and state == "respected" and guard.loss_limit is not None:
+        limit = guard.loss_limit
     elif state == "not respected":
         limit = replay.peak
     return ConfidenceChange(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 
 import numpy as np
 
 from expost._types import Floats, Indices, Ints
 from expost.ledger._catalog import Catalog
+from expost.numbers import Nats
 from expost.panel._kernel import FilterVerdicts, Kernel
 from expost.panel._saturating import SaturatingQueryCache, SaturatingRequest
 from expost.panel._state import State
@@ -47,9 +49,16 @@ class Decider:
 
     def decide(self, state: State, charges: Floats, kernel_indices: Ints) -> FilterVerdicts:
         """Decide about a query for each subject, -1 for none; charges count as losses."""
-        verdicts = self._kernel.decide(state, kernel_indices)
+        verdicts = [
+            self._with_charges(one, charges, filter_.budget)
+            for filter_, one in self._kernel.decide_by_filter(state, kernel_indices)
+        ]
+        return reduce(FilterVerdicts.both, verdicts)
+
+    @staticmethod
+    def _with_charges(verdicts: FilterVerdicts, charges: Floats, budget: Nats) -> FilterVerdicts:
         upper = increased(verdicts.upper, charges)
-        fits = (charges == 0) | (upper <= self._kernel.filter.budget.enclosure.lower)
+        fits = (charges == 0) | (upper <= budget.enclosure.lower)
         return FilterVerdicts(
             verdicts.accepted & fits, verdicts.undecided & fits, verdicts.lower, upper
         )

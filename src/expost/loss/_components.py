@@ -22,7 +22,7 @@ import numpy as np
 
 from expost._format import format_list
 from expost._types import Floats, Indices
-from expost.domains import Attributes, Part, Variable
+from expost.domains import Attributes, Variable
 from expost.errors import InvalidInput
 from expost.loss._elimination import (
     EliminationSums,
@@ -84,7 +84,7 @@ class Component(ABC):
         return 0
 
     @abstractmethod
-    def marginals(self, variables: tuple[Variable, ...], part: Part | None) -> Marginals:
+    def marginals(self, variables: tuple[Variable, ...], sizes: tuple[int, ...]) -> Marginals:
         """Return the extremes of ℓ for each combination of variables, in a query's order."""
 
     def tables_with(self, table: ResponseTable) -> tuple[ResponseTable, ...]:
@@ -101,7 +101,7 @@ class Component(ABC):
 
     @cached_property
     def _overall(self) -> Marginals:
-        return self.marginals((), None)
+        return self.marginals((), ())
 
     @cached_property
     def extremes(self) -> tuple[float, float]:
@@ -116,6 +116,11 @@ class Component(ABC):
         spread = highest.copy()
         spread.subtract(lowest)
         return spread
+
+    @cached_property
+    def exact_high(self) -> Counter[int]:
+        """The powers whose product has the logarithm max ℓ, exactly."""
+        return self._overall.highest(np.zeros(1, dtype=np.intp))
 
     def extreme(self, sign: int) -> Combination:
         """Return a combination where ℓ is exactly largest (sign 1) or smallest (sign -1)."""
@@ -173,6 +178,10 @@ class Marginals:
         """Return the exact extremes at some sorted combinations."""
         return self._one_side(indices, sign).powers(0 if sign > 0 else 1)
 
+    def highest(self, indices: Indices) -> Counter[int]:
+        """Return the exact likelihood of the maximum among some combinations."""
+        return self._one_side(indices, 1).best(0)[1]
+
     def trace(self, index: int, sign: int) -> Combination:
         """Return values of all variables that attain the extreme at one combination."""
         target = int(self.order[index])
@@ -228,13 +237,12 @@ class StaticComponent(Component):
             tuple(self.sizes.items()), (*(table.sorted for table in self.tables), ()), ()
         )
 
-    def marginals(self, variables: tuple[Variable, ...], part: Part | None) -> Marginals:
-        query_sizes = () if part is None else part.sizes
-        sizes = _sort_sizes(self.sizes | dict(zip(variables, query_sizes, strict=True)))
+    def marginals(self, variables: tuple[Variable, ...], sizes: tuple[int, ...]) -> Marginals:
+        size = _sort_sizes(self.sizes | dict(zip(variables, sizes, strict=True)))
         target = tuple(sorted(variables, key=rank))
         scopes = (*(table.sorted for table in self.tables), target)
-        flat = np.zeros((2, *(sizes[variable] for variable in target)))
-        planned = plan_elimination(tuple(sizes.items()), scopes, target)
+        flat = np.zeros((2, *(size[variable] for variable in target)))
+        planned = plan_elimination(tuple(size.items()), scopes, target)
         sums = eliminate(planned, [*(table.signed for table in self.tables), flat])
         sources = [*(table.exact for table in self.tables), None]
         return Marginals.of(sums, sources, self.error, variables)
@@ -379,7 +387,7 @@ class TemporalComponent(Component):
     def comparison_work(self) -> int:
         return _COMPARISON_PER_STEP * len(self._steps)
 
-    def marginals(self, variables: tuple[Variable, ...], part: Part | None) -> Marginals:
+    def marginals(self, variables: tuple[Variable, ...], sizes: tuple[int, ...]) -> Marginals:
         names = self._tying_names([*self.sizes, *variables])
         component = self if names == self._names else TemporalComponent(self.tables, self.domain)
         return component._marginals(StepState(self.domain, names), variables)

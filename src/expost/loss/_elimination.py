@@ -8,6 +8,7 @@ about. Proof: docs/theory/attributes.md.
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -127,12 +128,18 @@ def plan_elimination(
     """
     size, rank = dict(sizes), {variable: n for n, (variable, _) in enumerate(sizes)}
     waiting = {index: frozenset(scope) for index, scope in enumerate(scopes)}
+    waiting_by_variable: dict[Variable, set[int]] = {variable: set() for variable in size}
+    for index, scope in waiting.items():
+        for variable in scope:
+            waiting_by_variable[variable].add(index)
     steps: list[EliminationStep] = []
 
     def take(indices: Sequence[int], axes: Sequence[Variable], out: Variable | None) -> None:
         operands = []
         for index in indices:
             scope = waiting.pop(index)
+            for variable in scope:
+                waiting_by_variable[variable].discard(index)
             operand_axes = tuple(k for k, variable in enumerate(axes) if variable in scope)
             reduced_axes = tuple(k + 1 for k in range(len(axes)) if k not in operand_axes)
             shape = tuple(size[v] if v in scope else 1 for v in axes)
@@ -142,10 +149,13 @@ def plan_elimination(
         steps.append(EliminationStep(tuple(operands), tuple(size[v] for v in axes), axis, held))
 
     for variable in _order(size, scopes, target):
-        indices = [index for index, scope in waiting.items() if variable in scope]
+        indices = sorted(waiting_by_variable[variable])
         together = frozenset[Variable]().union(*(waiting[index] for index in indices))
         take(indices, sorted(together, key=rank.__getitem__), variable)
-        waiting[len(scopes) + len(steps) - 1] = together - {variable}
+        result = len(scopes) + len(steps) - 1
+        waiting[result] = together - {variable}
+        for tied_variable in waiting[result]:
+            waiting_by_variable[tied_variable].add(result)
     take(list(waiting), target, None)
     return EliminationPlan(tuple(steps), len(scopes))
 
@@ -161,15 +171,41 @@ def _order(
     """
     tied = _tied_variables(size, scopes)
     reached = dict.fromkeys(target)
-    tie_counts = {variable: len(tied[variable] & reached.keys()) for variable in size}
+    remaining = [variable for variable in size if variable not in reached]
+    ties = _LeastFirst({v: -len(tied[v] & reached.keys()) for v in remaining})
     outwards: list[Variable] = []
-    while len(reached) < len(size):
-        following = max((v for v in size if v not in reached), key=tie_counts.__getitem__)
+    while ties.values:
+        following, _ = ties.pop()
         outwards.append(following)
-        reached[following] = None
         for neighbour in tied[following]:
-            tie_counts[neighbour] += 1
+            if neighbour in ties.values:
+                ties.put(neighbour, ties.values[neighbour] - 1)
     return outwards[::-1]
+
+
+class _LeastFirst:
+    """Variables by a number that changes; the one with the least comes first, in their order."""
+
+    def __init__(self, values: dict[Variable, int]) -> None:
+        self.values = values
+        self._index = {variable: index for index, variable in enumerate(values)}
+        # An entry counts as long as the number is the current one.
+        self._entries = [(value, self._index[v], v) for v, value in values.items()]
+        heapq.heapify(self._entries)
+
+    def put(self, variable: Variable, value: int) -> None:
+        """Change the number of a variable."""
+        if self.values[variable] != value:
+            self.values[variable] = value
+            heapq.heappush(self._entries, (value, self._index[variable], variable))
+
+    def pop(self) -> tuple[Variable, int]:
+        """Remove the first variable, and return it with its number."""
+        while True:
+            value, _, variable = heapq.heappop(self._entries)
+            if self.values.get(variable) == value:
+                del self.values[variable]
+                return variable, value
 
 
 def _tied_variables(
@@ -186,18 +222,25 @@ def _tied_variables(
     for variable, neighbours in near.items():
         neighbours.discard(variable)
     tied = {variable: set(neighbours) for variable, neighbours in near.items()}
-    new = {variable: _count_missing(variable, near) for variable in size}
+    new = _LeastFirst({variable: _count_missing(variable, near) for variable in size})
     while near:
-        variable = min(near, key=new.__getitem__)
+        variable, missing = new.pop()
         neighbours = near.pop(variable)
         _check({variable, *neighbours}, math.prod(size[v] for v in (variable, *neighbours)))
+        if not missing:
+            # No ties are new, and a neighbour loses the pairs of this variable with others.
+            for neighbour in neighbours:
+                pairs = len(near[neighbour]) - len(neighbours)
+                new.put(neighbour, new.values[neighbour] - 2 * pairs)
+                near[neighbour].discard(variable)
+            continue
         for neighbour in neighbours:
             near[neighbour].update(neighbours)
             near[neighbour] -= {neighbour, variable}
             tied[neighbour].update(neighbours)
             tied[neighbour].discard(neighbour)
         for changed in neighbours.union(*(near[neighbour] for neighbour in neighbours)):
-            new[changed] = _count_missing(changed, near)
+            new.put(changed, _count_missing(changed, near))
     return tied
 
 

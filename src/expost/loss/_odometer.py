@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +14,10 @@ from numpy.typing import NDArray
 from expost._format import format_count
 from expost.cards import card
 from expost.chain import Chain
-from expost.domains import Domain
+from expost.domains import Attributes, Domain
 from expost.errors import expect
 from expost.filters._account import Account, WorstCase
+from expost.filters._levels import EVERYTHING, Level
 from expost.filters.rules import Rule, Total
 from expost.loss._log_likelihood import (
     LogLikelihood,
@@ -26,6 +28,10 @@ from expost.numbers import Enclosure, Nats, RunningSum
 from expost.queries import Query
 from expost.solver import Effort
 from expost.transcript import Exchange, Transcript
+
+if TYPE_CHECKING:
+    from expost.loss._level_account import LevelAccount
+    from expost.loss._levels import LevelLikelihood
 
 __all__ = ["EXCHANGE", "Odometer", "enclose_peak", "peak_text"]
 
@@ -122,6 +128,8 @@ class Odometer(Account):
     _passes: Chain[Enclosure]
     #: The sums of the composition rules that were needed so far.
     _totals: dict[Rule, Total]
+    #: ℓ at the levels of protection that were needed so far.
+    _levels: dict[Level, LevelLikelihood]
 
     def __init__(self, transcript: Transcript, *, effort: Effort | None = None) -> None:
         expect(transcript, Transcript, "a transcript")
@@ -132,6 +140,7 @@ class Odometer(Account):
         self._set("basic_history", Chain([_ZERO]))
         self._set("_passes", Chain([_ZERO]))
         self._set("_totals", {})
+        self._set("_levels", {})
         self._effort.charge_work(EXCHANGE * len(transcript))
         check_length(transcript.domain, transcript.exchanges)
         for exchange in transcript.exchanges:
@@ -148,9 +157,14 @@ class Odometer(Account):
     def _extend(self, transcript: Transcript) -> Odometer:
         longer, latest = self.prefix(len(self)), transcript.exchanges[-1]
         longer._set("transcript", transcript)
+        longer._absorb(latest)
         prices = {rule: rule.price(latest.query, self.domain) for rule in self._totals}
         longer._set("_totals", {rule: self._totals[rule] + prices[rule] for rule in prices})
-        longer._absorb(latest)
+        levels = {
+            level: likelihood.add(latest.query, latest.position, counted=not longer.is_infinite)
+            for level, likelihood in self._levels.items()
+        }
+        longer._set("_levels", levels)
         return longer
 
     def total(self, rule: Rule) -> Total:
@@ -281,6 +295,7 @@ class Odometer(Account):
             prefix._set("log_likelihood", self._after(count))
             prefix._set("basic_history", self.basic_history.first(count + 1))
             prefix._set("_totals", {})
+            prefix._set("_levels", {})
             if not self.searched:
                 prefix._set("_passes", self._passes.first(count + 1))
         return prefix
@@ -313,6 +328,35 @@ class Odometer(Account):
 
     def without_last(self) -> tuple[Odometer, Query]:
         return self.prefix(len(self) - 1), self.transcript.exchanges[-1].query
+
+    def at_level(self, level: Level) -> Account:
+        return self if level == EVERYTHING else self.level_account(level)
+
+    def level_account(self, level: Level) -> LevelAccount:
+        """Return the account of the pairs of values that a level protects, but not of all pairs."""
+        # Imported here, because most studies protect the person as a whole.
+        from expost.loss._level_account import LevelAccount
+
+        likelihood = self._levels.get(level)
+        if likelihood is None:
+            likelihood = self._levels[level] = self._compute_level(level)
+        return LevelAccount(self, level, likelihood)
+
+    def _compute_level(self, level: Level) -> LevelLikelihood:
+        from expost.loss._levels import start_level
+
+        assert isinstance(self.domain, Attributes), "the filter has checked the domain"
+        likelihood = start_level(level, self.domain)
+        for exchange in self.transcript.exchanges:
+            likelihood = likelihood.add(
+                exchange.query, exchange.position, counted=not self.is_infinite
+            )
+        return likelihood
+
+    @property
+    def is_infinite(self) -> bool:
+        """Whether the responses rule some value out, over a finite domain."""
+        return self.loss.lower == math.inf
 
     def with_effort(self, effort: Effort) -> Odometer:
         return self.prefix(len(self), effort)

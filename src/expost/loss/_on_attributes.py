@@ -49,7 +49,14 @@ from expost.solver import Effort
 from expost.tally import Summand, Tally
 from expost.transcript import Exchange
 
-__all__ = ["AttributesLogLikelihood", "TwoRecords", "two_records"]
+__all__ = [
+    "AttributesLogLikelihood",
+    "TwoRecords",
+    "join_tables",
+    "query_about_part",
+    "split_components",
+    "two_records",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,9 +182,9 @@ class AttributesLogLikelihood(FiniteLogLikelihood):
         for exchange in exchange_list:
             likelihood = exchange.query.on(domain)
             table = tables.get(likelihood.variables) or ResponseTable.flat(likelihood)
-            part_query = _query_about_part(exchange.query)
+            part_query = query_about_part(exchange.query)
             tables[table.variables] = table.add(part_query, exchange.position)
-        components = tuple(_components(domain, tables.values()))
+        components = tuple(join_tables(domain, tables.values()))
         return cls(domain, Tally.of(exchange_list), None, components)
 
     def add(self, query: Query, position: int) -> AttributesLogLikelihood:
@@ -185,47 +192,37 @@ class AttributesLogLikelihood(FiniteLogLikelihood):
         tied, other_components = self._split(likelihood.variables)
         matching = (table for table in tied.tables if table.variables == likelihood.variables)
         table = next(matching, None) or ResponseTable.flat(likelihood)
-        component = tied.with_table(table.add(_query_about_part(query), position))
+        component = tied.with_table(table.add(query_about_part(query), position))
         component.check()
         tally, charged = self.tally.extended(query, position), self._charged_with(query)
         return AttributesLogLikelihood(self.domain, tally, charged, (*other_components, component))
 
     def _split(self, variables: Sequence[Variable]) -> tuple[Component, list[Component]]:
         """Return the components of these variables as one, and the other components."""
-        wanted = {link(self.domain, variable) for variable in variables}
-        tied: list[Component] = []
-        other_components: list[Component] = []
-        for part in self.components:
-            is_tied = any(link(self.domain, variable) in wanted for variable in part.sizes)
-            (tied if is_tied else other_components).append(part)
-        if len(tied) == 1 and (
-            tied[0].follows_steps or not _limits_other_steps(self.domain, variables)
-        ):
-            return tied[0], other_components
-        tables = sorted((table for part in tied for table in part.tables), key=attrgetter("order"))
-        return _component(self.domain, tuple(tables), variables), other_components
+        return split_components(self.domain, self.components, variables)
 
     @property
     def distinct_exchanges(self) -> int:
         return len(self.tally) + sum(part.comparison_work for part in self.components)
 
     @property
-    def _tables(self) -> list[ResponseTable]:
+    def tables(self) -> list[ResponseTable]:
+        """The tables of all responses, one for each list of variables that queries name."""
         return [table for part in self.components for table in part.tables]
 
     @cached_property
-    def _is_infinite(self) -> bool:
+    def is_infinite(self) -> bool:
         """Whether some response rules a combination out; every combination has a record."""
-        return any(table.on_part.lowest == -math.inf for table in self._tables)
+        return any(table.on_part.lowest == -math.inf for table in self.tables)
 
     @cached_property
     def _error(self) -> float:
         variables = sum(len(part.sizes) for part in self.components)
-        return sum_error(self._tables, 2 * variables + len(self.components))
+        return sum_error(self.tables, 2 * variables + len(self.components))
 
     @cached_property
     def spread(self) -> Enclosure:
-        if self._is_infinite:
+        if self.is_infinite:
             return Enclosure(math.inf, math.inf)
         extremes = [part.extremes for part in self.components]
         highest, lowest = (
@@ -235,7 +232,7 @@ class AttributesLogLikelihood(FiniteLogLikelihood):
 
     @cached_property
     def exact_loss(self) -> Nats:
-        if self._is_infinite:
+        if self.is_infinite:
             return INFINITE
         return Nats.of(ExactSum.product(_spreads(self.components)))
 
@@ -244,15 +241,15 @@ class AttributesLogLikelihood(FiniteLogLikelihood):
 
     def worst_after(self, query: Query, times: int, budget: Nats, effort: Effort) -> WorstCase:
         likelihood = query.on(self.domain)
-        if self._is_infinite:
+        if self.is_infinite:
             return WorstCase(Enclosure(math.inf, math.inf), exact=lambda: INFINITE)
         marginal = self._marginal(likelihood)
-        return marginal.worst_after(_query_about_part(query), likelihood.on_part, times)
+        return marginal.worst_after(query_about_part(query), likelihood.on_part, times)
 
     def _marginal(self, likelihood: PartLikelihood) -> QueryMarginal:
         """Return ℓ as a query sees it."""
         tied, other_components = self._split(likelihood.variables)
-        marginals = tied.marginals(likelihood.variables, likelihood.part)
+        marginals = tied.marginals(likelihood.variables, likelihood.part.sizes)
         high = math.fsum(part.extremes[0] for part in other_components)
         low = math.fsum(part.extremes[1] for part in other_components)
 
@@ -279,7 +276,7 @@ class AttributesLogLikelihood(FiniteLogLikelihood):
         They are powers, up to one common factor. No response may rule a combination out.
         """
         tied, other_components = self._split(variables)
-        marginals, everywhere = tied.marginals(variables, part), np.arange(len(part))
+        marginals, everywhere = tied.marginals(variables, part.sizes), np.arange(len(part))
         highs, lows = (marginals.powers(everywhere, sign) for sign in (1, -1))
         higher = []
         for powers in highs.likelihoods:
@@ -313,7 +310,23 @@ class AttributesLogLikelihood(FiniteLogLikelihood):
         return two_records(self.domain, self.components)
 
 
-def _components(domain: Attributes, tables: Iterable[ResponseTable]) -> Iterator[Component]:
+def split_components(
+    domain: Attributes, components: Iterable[Component], variables: Sequence[Variable]
+) -> tuple[Component, list[Component]]:
+    """Return the components of these variables as one, and the other components."""
+    wanted = {link(domain, variable) for variable in variables}
+    tied: list[Component] = []
+    other_components: list[Component] = []
+    for part in components:
+        is_tied = any(link(domain, variable) in wanted for variable in part.sizes)
+        (tied if is_tied else other_components).append(part)
+    if len(tied) == 1 and (tied[0].follows_steps or not _limits_other_steps(domain, variables)):
+        return tied[0], other_components
+    tables = sorted((table for part in tied for table in part.tables), key=attrgetter("order"))
+    return _component(domain, tuple(tables), variables), other_components
+
+
+def join_tables(domain: Attributes, tables: Iterable[ResponseTable]) -> Iterator[Component]:
     """Yield components: tables that share variables, perhaps through other tables."""
     groups: list[tuple[set[Variable], list[ResponseTable]]] = []
     for table in tables:
@@ -347,7 +360,7 @@ def _limits_other_steps(domain: Attributes, variables: Iterable[Variable]) -> bo
     return any(link(domain, variable) != variable for variable in variables)
 
 
-def _query_about_part(query: Query) -> Query:
+def query_about_part(query: Query) -> Query:
     """Return the query about the part of a record."""
     assert isinstance(query, About), "records are asked about some of their attributes"
     return query.query

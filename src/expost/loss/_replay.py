@@ -10,7 +10,7 @@ from expost._types import Progress
 from expost.cards import card
 from expost.errors import expect
 from expost.files.canonical import plain_tree
-from expost.filters import Filter
+from expost.filters import Filter, Level
 from expost.filters._outcomes import respected_cell, respected_text
 from expost.loss._log_likelihood import check_length, share_of_charges
 from expost.loss._odometer import EXCHANGE, Odometer, peak_text
@@ -106,6 +106,21 @@ class Replay:
         """The realized loss as a share of basic composition."""
         return share_of_charges(self.odometer.log_likelihood, self.loss)
 
+    @property
+    def level_losses(self) -> list[tuple[Level, Enclosure]]:
+        """The losses at the end at each level that the filter protects, next to ``loss``.
+
+        There are none if every budget is about the person as a whole.
+        """
+        filters = () if self.filter is None else self.filter.members
+        levels = dict.fromkeys(one.level for one in filters if one.is_at_level)
+        return [(level, self.odometer.at_level(level).exact_loss.enclosure) for level in levels]
+
+    def levels_tree(self) -> dict[str, Any]:
+        """Return the losses at the levels as JSON; nothing if there are no levels."""
+        levels = [{"protects": level.tree(), "loss": loss} for level, loss in self.level_losses]
+        return plain_tree({"levels": levels} if levels else {})
+
     def tree(self) -> dict[str, Any]:
         """Return the loss, the budget and whether it was respected as JSON."""
         transcript = self.odometer.transcript
@@ -116,6 +131,7 @@ class Replay:
             "share_of_basic": self.share_of_basic,
             "budget": None if self.filter is None else self.filter.budget.nearest,
             **self.course_tree(),
+            **self.levels_tree(),
             "content_id": transcript.content_id,
         }
         return plain_tree(tree)
@@ -135,6 +151,8 @@ class Replay:
         if self.filter is not None:
             facts["respected"] = respected_cell(self.respected, self.first_refused)
         facts["realized loss at the end"] = self.loss.shown()
+        for level, loss in self.level_losses:
+            facts[f"about {level.about}"] = loss.shown()
         facts["at its peak"] = peak_text(self.peak, self.loss)
         return card("Replay", facts)
 
@@ -182,7 +200,11 @@ def replay_with_effort(
     filter_: Filter | None = None,
 ) -> Replay:
     """Replay a transcript with an :class:`Effort`; see :func:`replay`."""
-    filter_, bounded = filter_ or transcript.filter, effort.with_work_limit()
+    if filter_ is None:
+        filter_ = transcript.filter
+    else:
+        filter_.check_domain(transcript.domain)
+    bounded = effort.with_work_limit()
     check_length(transcript.domain, transcript.exchanges)
     odometer = Odometer(transcript.first(0))
     deciding = (
@@ -210,19 +232,21 @@ def replay_with_effort(
     odometer = odometer.with_effort(effort).with_known_losses(odometer)
     if filter_ is None:
         return Replay(None, None, loss, peak, None, odometer, peak_exchange)
-    if respected and filter_.pure:
+    if respected:
         # Accepted exchanges end within the budget, even if the searches for a report stop early.
         loss, peak = filter_.capped(loss), filter_.capped(peak)
     peak = Enclosure(max(peak.lower, loss.lower), peak.upper)
     # A loss above the budget at any point broke it, even where no single decision is known.
-    above = filter_.pure and peak.lower > filter_.budget.enclosure.upper
+    limit = filter_.loss_limit
+    above = limit is not None and peak.lower > limit.enclosure.upper
     verdict = False if first_refused is not None or above else respected or None
     return Replay(verdict, first_refused, loss, peak, filter_, odometer, peak_exchange)
 
 
 def _decider(filter_: Filter, *, searched: bool) -> Callable[[Odometer, Query], bool | None]:
     """Return a function that decides the exchanges of a replay, one after the other."""
-    headroom = Headroom(filter_) if filter_.pure and filter_.by_loss and searched else None
+    by_loss = filter_.loss_limit is not None and filter_.by_loss
+    headroom = Headroom(filter_) if by_loss and searched else None
 
     def verdict(odometer: Odometer, query: Query) -> bool | None:
         if odometer.effort.used_up:

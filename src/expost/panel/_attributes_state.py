@@ -9,23 +9,28 @@ docs/theory/attributes.md, docs/theory/audits.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
 from expost._types import Floats, Indices
 from expost.domains import Attributes, Variable
 from expost.errors import InvalidInput
+from expost.filters import Filter, Level, SimplifiedFilter
+from expost.filters._many_accounts import Accounts, BudgetComparison, Case, LossBounds
+from expost.loss import Odometer
 from expost.loss._components import link
 from expost.loss._elimination import eliminate, plan_elimination, rank
 from expost.loss._sweeps import StepState as Swept
-from expost.numbers import blocks
+from expost.numbers import Nats, blocks
 from expost.panel._compiled_query import CompiledFiniteQuery, QueryRegistry, as_finite
-from expost.panel._finite_state import FiniteState
+from expost.panel._finite_state import FiniteAccounts, FiniteState
 from expost.panel._log import Counted
 from expost.panel._selection import Selection
+from expost.panel._unit_spreads import UnitSpreads
+from expost.queries import Query
 
 __all__ = ["AttributesState"]
 
@@ -54,15 +59,24 @@ class AttributesState(FiniteState):
         self._scope_set_of = np.zeros(count, dtype=np.int32)
         self._scope_sets: list[frozenset[Scope]] = [frozenset()]
         self._scope_set_indices: dict[frozenset[Scope], int] = {frozenset(): 0}
+        #: The spreads within the units of levels, as far as filters have needed them.
+        self._unit_spreads: dict[Level, UnitSpreads | None] = {}
         # All at the start, so that who else is here makes no difference, not in the last digit.
         for index in range(len(registry)):
             self._open_table(self._scope_of(as_finite(registry[index])))
+
+    def accounts(self, selection: Selection) -> Accounts:
+        return AttributesAccounts(self, selection)
 
     def _scope_of(self, compiled: CompiledFiniteQuery) -> _QueryScope:
         if compiled.index not in self._scopes:
             likelihood = compiled.query.on(self.domain)
             self._scopes[compiled.index] = _QueryScope(self.domain, likelihood.variables)
         return self._scopes[compiled.index]
+
+    def scope_of(self, compiled: CompiledFiniteQuery) -> Scope:
+        """Return the variables that a query depends on, in the order of axes."""
+        return self._scope_of(compiled).scope
 
     def _open_table(self, query_scope: _QueryScope) -> None:
         """Have a table for what a query is about."""
@@ -94,6 +108,11 @@ class AttributesState(FiniteState):
             change[rows] += highs.max(axis=0) - lows.min(axis=0)
         spread = self.spread
         spread[selection.subscript] = np.maximum(spread[selection.subscript] + change, 0.0)
+        for level, spreads in self._unit_spreads.items():
+            if spreads is not None and spreads.units(query_scope.scope) is None:
+                self._unit_spreads[level] = None
+            elif spreads is not None:
+                spreads.add(query_scope.scope, change, selection)
 
     def _add_counted(self, counted: Counted) -> None:
         queries = [as_finite(compiled) for compiled in counted.compiled_queries]
@@ -158,15 +177,50 @@ class AttributesState(FiniteState):
     def worst(self, compiled: CompiledFiniteQuery, selection: Selection) -> Floats:
         if compiled.infinite:
             return np.full(len(selection), np.inf)
+        tied, before = self._worst_of_tied(compiled, selection)
+        return tied + np.maximum(self.spread[selection.subscript] - before, 0.0)
+
+    def _worst_of_tied(
+        self, compiled: CompiledFiniteQuery, selection: Selection
+    ) -> tuple[Floats, Floats]:
+        """Return the worst case over all that a query is tied to, and its spread now."""
         query_scope = self._scope_of(compiled)
         self._check(query_scope)
-        spread, result = self.spread[selection.subscript], np.empty(len(selection))
-        before = self._spread_before(query_scope, selection) if self._by_scope_set else None
+        worst, inside = np.empty((2, len(selection)))
         for rows, highs, lows in self._marginal_extremes(query_scope, selection):
-            inside = highs.max(axis=0) - lows.min(axis=0)
-            rest = np.maximum(spread[rows] - (inside if before is None else before[rows]), 0.0)
-            result[rows] = compiled.differences.worst(highs, lows, inside) + rest
-        return result
+            inside[rows] = highs.max(axis=0) - lows.min(axis=0)
+            worst[rows] = compiled.differences.worst(highs, lows, inside[rows])
+        if self._by_scope_set:
+            return worst, self._spread_before(query_scope, selection)
+        return worst, inside
+
+    def unit_spreads(self, level: Level) -> UnitSpreads | None:
+        """Return the spreads within the units of a level; None if a query ties units."""
+        if level not in self._unit_spreads:
+            self._unit_spreads[level] = self._measure_units(level)
+        return self._unit_spreads[level]
+
+    def _measure_units(self, level: Level) -> UnitSpreads | None:
+        spreads, selection = UnitSpreads(self.domain, level, self.count), Selection(self.count)
+        if self._by_scope_set or any(spreads.units(scope) is None for scope in self._tables):
+            return None
+        for scope in self._tables:
+            spread = np.zeros(self.count)
+            first = self._tied_scopes(_QueryScope(self.domain, scope)).scopes[:1] == (scope,)
+            if first:
+                self._add_spreads([scope], None, np.arange(self.count), selection, spread)
+            spreads.set(scope, spread)
+        return spreads
+
+    def worst_at_level(
+        self, spreads: UnitSpreads, compiled: CompiledFiniteQuery, selection: Selection
+    ) -> Floats:
+        """max ℓ(x) - ℓ(x') + D(x, x') over the pairs that a level protects, in doubles."""
+        tied, before = self._worst_of_tied(compiled, selection)
+        scope = self._scope_of(compiled).scope
+        return spreads.worst(
+            scope, selection, lambda spread: tied + np.maximum(spread - before, 0.0)
+        )
 
     def _spread_before(self, query_scope: _QueryScope, selection: Selection) -> Floats:
         """max - min over all that a query is tied to, before it is asked."""
@@ -240,6 +294,61 @@ class AttributesState(FiniteState):
                 self._scope_sets.append(scopes)
             after[set_indices == index] = self._scope_set_indices[scopes]
         self._scope_set_of[selection.subscript] = after
+
+
+@dataclass(frozen=True, eq=False)
+class AttributesAccounts(FiniteAccounts):
+    """The accounts of some subjects with records."""
+
+    state: AttributesState
+
+    def at_level(self, filter_: Filter, query: Query | None) -> LossBounds:
+        level, case = filter_.level, _case_of(filter_, query)
+        if not filter_.by_loss:
+            return self.by_queries((filter_, query), case)
+        spreads = self.state.unit_spreads(level)
+        compiled = None if query is None else self._compile(query)
+        if spreads is None or (
+            compiled is not None and spreads.units(self.state.scope_of(compiled)) is None
+        ):
+            return self.one_by_one(case)
+        if compiled is not None and compiled.infinite:
+            infinite = np.full(len(self), np.inf)
+            return LossBounds(infinite, infinite, self._settled_at_level(case))
+        # Sums over a window round once more for every response.
+        slack = 2 * self.state.slack(self.selection, 0.0 if compiled is None else compiled.size)
+        amounts = self._amounts(spreads, type(filter_) is SimplifiedFilter, compiled)
+        lower, upper = self.state.around(amounts, slack, self.selection)
+        return LossBounds(lower, upper, self._settled_at_level(case))
+
+    def _amounts(
+        self, spreads: UnitSpreads, plus_epsilon: bool, compiled: CompiledFiniteQuery | None
+    ) -> Floats:
+        if compiled is None:
+            return spreads.losses(self.selection)
+        if not plus_epsilon:
+            return self.state.worst_at_level(spreads, compiled, self.selection)
+        epsilon = compiled.likelihood.epsilon.enclosure.upper
+        scope = self.state.scope_of(compiled)
+        return spreads.worst(scope, self.selection, lambda spread: spread + epsilon)
+
+    def _settled_at_level(self, case: Case) -> Callable[[Indices, Nats], BudgetComparison]:
+        """Compare in rationals, once for every tally."""
+
+        def settle(rows: Indices, budget: Nats) -> BudgetComparison:
+            state = self.state
+            indices, index_of = state.distinct_by_tally(self.selection.indices_of(rows))
+            within: dict[bytes, bool] = {}
+            keys = [state.tally(int(index)) for index in indices]
+            for key in set(keys):
+                within[key] = case(Odometer(state.registry.transcript(key))).within(budget)
+            return BudgetComparison.decided(np.array([within[key] for key in keys])[index_of])
+
+        return settle
+
+
+def _case_of(filter_: Filter, query: Query | None) -> Case:
+    return filter_.current_case if query is None else partial(filter_.worst_case, query=query)
 
 
 def _step_of(scope: Scope) -> int | None:

@@ -16,10 +16,12 @@ from typing import Self
 import numpy as np
 
 from expost._types import Floats, Indices, Ints
-from expost.domains import Domain
+from expost.domains import Attributes, Domain
 from expost.errors import InvalidInput
 from expost.filters._account import Account, WorstCase
+from expost.filters._levels import EVERYTHING, Level
 from expost.filters.rules import Rule, Total
+from expost.loss._levels import LevelLikelihood, start_level
 from expost.numbers import Enclosure, Nats, RunningSum
 from expost.panel._selection import Selection
 from expost.queries import Query
@@ -146,7 +148,7 @@ def _sum(
 class QueryOnlyAccount(Account):
     """An account of queries alone: how often each was asked. It knows of no response."""
 
-    __slots__ = ("_before", "_count", "_domain", "_last", "_totals")
+    __slots__ = ("_before", "_count", "_domain", "_last", "_levels", "_totals")
 
     def __init__(self, domain: Domain, before: QueryOnlyAccount | None, last: Query | None) -> None:
         self._domain = domain
@@ -154,6 +156,7 @@ class QueryOnlyAccount(Account):
         self._last = last
         self._count: int = 0 if before is None else before._count + 1
         self._totals: dict[Rule, Total] = {}
+        self._levels: dict[Level, LevelLikelihood] = {}
 
     @property
     def domain(self) -> Domain:
@@ -161,6 +164,24 @@ class QueryOnlyAccount(Account):
 
     def __len__(self) -> int:
         return self._count
+
+    def at_level(self, level: Level) -> Account:
+        if level == EVERYTHING:
+            return self
+        assert isinstance(self._domain, Attributes), "the filter has checked the domain"
+        return _LevelQueries(self, self._sums_at(level, self._domain))
+
+    def _sums_at(self, level: Level, domain: Attributes) -> LevelLikelihood:
+        """Return the sums of epsilons at a level, which count no response."""
+        uncounted, total = list[QueryOnlyAccount](), self
+        while level not in total._levels and total._before is not None:
+            uncounted.append(total)
+            total = total._before
+        sums = total._levels.setdefault(level, start_level(level, domain))
+        for account in reversed(uncounted):
+            assert account._last is not None
+            sums = account._levels[level] = sums.add(account._last, 0, counted=False)
+        return sums
 
     def total(self, rule: Rule) -> Total:
         total = self._totals.get(rule)
@@ -235,3 +256,26 @@ class QueryOnlyAccount(Account):
 
     def with_effort(self, effort: Effort) -> Self:
         return self
+
+
+class _LevelQueries(QueryOnlyAccount):
+    """An account of queries alone, with the largest sum of the epsilons that touch one unit."""
+
+    __slots__ = ("_sums",)
+
+    def __init__(self, whole: QueryOnlyAccount, sums: LevelLikelihood) -> None:
+        super().__init__(whole._domain, whole._before, whole._last)
+        self._sums = sums
+
+    @property
+    def charged(self) -> RunningSum:
+        return RunningSum(enclosed=self._sums.spent.loss)
+
+    @property
+    def exact_spent(self) -> Nats:
+        exact = self._sums.spent.exact
+        assert exact is not None, "sums of epsilons are exact"
+        return exact()
+
+    def spent_after(self, query: Query, times: int) -> WorstCase:
+        return self._sums.spent_after(query, times)

@@ -157,6 +157,14 @@ def _list_queries(audit: Audit) -> str:
 
 def promise_paragraphs(filter_: Filter) -> Iterator[str]:
     """Yield paragraphs that explain a budget to a reader who has never heard of one."""
+    if filter_.is_at_level or len(filter_.members) > 1:
+        yield paragraph(
+            "Chance blurs every answer before it leaves a device. The loss of a subject measures "
+            "how much all answers of this subject together reveal, in nats."
+        )
+        for one in filter_.members:
+            yield paragraph(_promise_of(one))
+        return
     yield paragraph(
         "Chance blurs every answer before it leaves a device. The loss of a subject measures how "
         "much all answers of this subject together reveal, in nats."
@@ -182,6 +190,22 @@ def promise_paragraphs(filter_: Filter) -> Iterator[str]:
         f"{filter_.compares}. If it is above the budget, the device must refuse the question. "
         "Answering it breaks the budget, even if the loss stays below."
     )
+
+
+def _promise_of(filter_: Filter) -> str:
+    """Explain one of several budgets, or one that is about less than the person as a whole."""
+    factor = format_factor(filter_.budget.enclosure.upper)
+    if not filter_.pure:
+        return f"A budget of {filter_.limit} is about the person as a whole."
+    promise = (
+        f"The {filter_name(filter_)} bounds the loss about {filter_.level.about}: "
+        f"{filter_.budget}. If it was respected, all answers of a subject together change the odds "
+        f"of any statement about that by a factor of at most {factor}."
+    )
+    if not filter_.is_at_level:
+        return promise
+    gap = f"{filter_.level.gap} The losses on this page are about the person as a whole."
+    return f"{promise} {gap}"
 
 
 def _draw_losses(audit: Audit) -> str:

@@ -150,6 +150,7 @@ class Explanation:
                 "budget": None if self.filter is None else self.filter.budget.nearest,
                 "used": self.used,
                 **self.replay.course_tree(),
+                **self.replay.levels_tree(),
                 **parts,
                 "most_apart": most_different and most_different.tree(),
             }
@@ -180,7 +181,7 @@ def explain(history: object) -> Explanation:
     losses = _find_losses(odometer, shown_exchanges, replay)
     filter_loss = replay.loss
     # The replay has searched for this loss if the filter counts the realized loss on a box.
-    if filter_ is not None and not (filter_.pure and filter_.by_loss and odometer.searched):
+    if filter_ is not None and not (filter_.loss_limit and filter_.by_loss and odometer.searched):
         filter_loss = filter_.loss(odometer)
     share = capped_share if replay.respected else share_enclosure
     return Explanation(
@@ -202,7 +203,11 @@ def explain(history: object) -> Explanation:
         basic=replay.basic.nearest,
         replay=replay,
         filter_loss=filter_loss,
-        used=None if filter_ is None else share(filter_loss, filter_.budget.enclosure),
+        used=(
+            None
+            if filter_ is None
+            else share(filter_loss, filter_.binding(odometer).budget.enclosure)
+        ),
         most_different=odometer.log_likelihood.extreme_pair(odometer.effort),
         parts=odometer.log_likelihood.by_part,
     )
@@ -229,7 +234,7 @@ def _find_losses(
                 effort = odometer.effort.with_share(_EFFORT_SHARE)
                 loss = odometer.with_effort(effort).loss_after(count)
                 # A respected budget bounds the loss at every point, wherever the search stopped.
-                if filter_ is not None and filter_.pure and replay.respected:
+                if filter_ is not None and replay.respected:
                     loss = filter_.capped(loss)
                 losses[count] = loss
     return losses
@@ -297,6 +302,9 @@ def loss_sentences(explanation: Explanation) -> Iterator[str]:
         f"All of these responses together reveal at most {with_unit(format_amount(loss))}; "
         f"basic composition charges {basic}."
     )
+    for level, level_loss in replay.level_losses:
+        amount = with_unit(format_amount(level_loss))
+        yield f"About {level.about} they reveal at most {amount}. {level.gap}"
     # On a box the search for the peak may have gone further than the one for the loss.
     peak = format_amount(replay.peak)
     higher = replay.peak.upper > loss.upper and peak != format_amount(loss)
@@ -337,6 +345,11 @@ def budget_sentences(explanation: Explanation) -> Iterator[str]:
     used = format_amount(explanation.filter_loss)
     if not explanation.exchanges:
         yield f"{budget} is untouched."
+    elif replay.respected and len(filter_.members) > 1:
+        yield f"The budget of {filter_.limit} was respected at every exchange."
+        for one in filter_.members:
+            used = format_amount(one.loss(replay.odometer))
+            yield f"Of {one.limit} ({filter_name(one)}), {used} is used now."
     elif replay.respected:
         share = (
             "0 %" if explanation.filter_loss.negligible else format_share(explanation.used.upper)

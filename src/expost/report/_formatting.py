@@ -82,6 +82,8 @@ def budget_text(filter_: Filter | None) -> str:
 
 def filter_name(filter_: Filter) -> str:
     """Name a filter in a sentence: ``Bayesian filter``."""
+    if len(filter_.members) > 1:
+        return f"all of {len(filter_.members)} filters"
     return f"{filter_.kind.replace('bayesian', 'Bayesian')} filter"
 
 

@@ -46,8 +46,9 @@ def odds_sentences(replay: Replay) -> Iterator[str]:
     sure = f"at most {format_percent(allowed_confidence(_UNDECIDED, loss).upper)} sure"
     budget = ""
     # A budget with a delta bounds no single outcome.
-    if filter_ is not None and filter_.pure and replay.respected is not None:
-        most = allowed_confidence(_UNDECIDED, filter_.budget).upper
+    limit = None if filter_ is None else filter_.loss_limit
+    if limit is not None and replay.respected is not None:
+        most = allowed_confidence(_UNDECIDED, limit).upper
         budget = f"; the budget allows {format_percent(most)}"
     yield (
         f"At {when}, odds {changed} by a factor of at most {format_factor(loss.upper)}. "

@@ -13,6 +13,7 @@ from expost.domains import Domain
 from expost.errors import InvalidInput, at, expect
 from expost.filters import Filter
 from expost.filters._account import account_of
+from expost.filters._levels import SATURATING_AT_LEVEL
 from expost.loss import Odometer
 from expost.numbers import ExactLike, Nats, decimal_text, positive, scaled_exp
 from expost.queries import LARGEST_EPSILON, Channel, Query
@@ -102,6 +103,8 @@ def read_cap(cap: ExactLike, filter_: Filter | None, account: Odometer | None = 
         limit = positive(cap, at_most=LARGEST_EPSILON)
         if limit < _LEAST:
             raise InvalidInput(f"must be at least {decimal_text(_LEAST)}")
+        if filter_ is not None and (filter_.is_at_level or len(filter_.members) > 1):
+            raise InvalidInput(SATURATING_AT_LEVEL)
         if filter_ is not None and Nats(limit) > filter_.budget:
             above = f"{decimal_text(limit)} is above the budget of {filter_.limit}"
             raise InvalidInput(f"{above}; {_fits(filter_, account)}")

@@ -159,7 +159,7 @@ class Session:
         expect(effort, Effort | None, "an Effort", "effort")
         self._filter = filter
         # Exchanges from before the session may have been released without any filter.
-        self._obeyed = filter.pure and not len(transcript)
+        self._obeyed = not len(transcript)
         self._odometer = Odometer(transcript, effort=effort)
         self._lock = threading.Lock()
         self._process = os.getpid()
@@ -298,6 +298,9 @@ class Session:
         }
         if self._odometer.loss_is_known:
             facts["realized loss"] = self.loss.shown()
+            for one in self._filter.members:
+                if one.is_at_level:
+                    facts[f"about {one.level.about}"] = one.loss(self._odometer).shown()
             facts["remaining"] = self._filter.remaining_text(self._odometer)
         if self._odometer.peak_is_known:
             facts["at its peak"] = self._peak()
@@ -305,11 +308,11 @@ class Session:
 
     def _peak(self) -> str:
         """Format the peak: not above the budget if the filter accepted everything."""
-        peak, limit = self._odometer.peak, self._filter.budget.enclosure
+        peak, limit = self._odometer.peak, self._filter.loss_limit
         if self._obeyed:
             peak = self._filter.capped(peak)
         lower, upper = format_nats(peak.lower), peak.shown()
-        straddles = self._filter.pure and peak.lower <= limit.upper < peak.upper
+        straddles = limit is not None and peak.lower <= limit.enclosure.upper < peak.upper
         return f"{lower} to {upper}" if straddles and lower != upper else upper
 
     def __reduce__(self) -> str | tuple[Any, ...]:

@@ -74,6 +74,7 @@ def _compute_totals(study: Ledger, status: Status) -> tuple[dict[str, Any], list
         ("study", policy.study or "(no name)"),
         ("policy id", policy.content_id),
         ("budget", budget_text(filter_)),
+        *(("not covered", one.level.gap) for one in filter_.members if one.is_at_level),
         ("ended", "yes" if status.ended else "no"),
         ("subjects", f"{len(status):,}"),
         ("kinds", ", ".join(f"{kinds[kind]:,} {kind}" for kind in kinds) or "none"),

@@ -1,0 +1,127 @@
+"""The account of a transcript at a level of protection."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from expost.domains import Attributes
+from expost.filters._account import Account, WorstCase
+from expost.filters._levels import Level
+from expost.filters.rules import Rule, Total
+from expost.loss._levels import LevelLikelihood
+from expost.numbers import INFINITE, Enclosure, Nats, RunningSum
+from expost.queries import Query
+from expost.solver import Effort
+
+if TYPE_CHECKING:
+    from expost.loss._odometer import Odometer
+
+__all__ = ["LevelAccount"]
+
+_INFINITE = WorstCase(Enclosure(math.inf, math.inf), exact=lambda: INFINITE)
+
+
+class LevelAccount(Account):
+    """The responses so far, as far as they tell the protected pairs of values apart.
+
+    Units cover all variables, so if a response is impossible for one record and not for another,
+    it is for some protected pair. Then the loss is infinite at every level.
+    """
+
+    __slots__ = ("_level", "_likelihood", "_whole")
+
+    def __init__(self, whole: Odometer, level: Level, likelihood: LevelLikelihood) -> None:
+        self._whole = whole
+        self._level = level
+        self._likelihood = likelihood
+
+    @property
+    def domain(self) -> Attributes:
+        domain = self._whole.domain
+        assert isinstance(domain, Attributes), "levels are for records"
+        return domain
+
+    def __len__(self) -> int:
+        return len(self._whole)
+
+    @property
+    def effort(self) -> Effort:
+        return self._whole.effort
+
+    @property
+    def searched(self) -> bool:
+        return False
+
+    @property
+    def _is_infinite(self) -> bool:
+        return self._whole.is_infinite
+
+    @property
+    def _held(self) -> WorstCase:
+        return _INFINITE if self._is_infinite else self._likelihood.loss
+
+    @property
+    def loss(self) -> Enclosure:
+        return self._held.loss
+
+    @property
+    def exact_loss(self) -> Nats:
+        exact = self._held.exact
+        assert exact is not None, "on records everything is exact"
+        return exact()
+
+    @property
+    def charged(self) -> RunningSum:
+        return RunningSum(enclosed=self._likelihood.spent.loss)
+
+    @property
+    def spent(self) -> Enclosure:
+        return self._likelihood.spent.loss
+
+    @property
+    def exact_spent(self) -> Nats:
+        exact = self._likelihood.spent.exact
+        assert exact is not None, "on records everything is exact"
+        return exact()
+
+    def spent_after(self, query: Query, times: int) -> WorstCase:
+        return self._likelihood.spent_after(query, times)
+
+    def at_level(self, level: Level) -> Account:
+        return self if level == self._level else self._whole.at_level(level)
+
+    @property
+    def distinct_exchanges(self) -> int:
+        return self._whole.distinct_exchanges
+
+    def total(self, rule: Rule) -> Total:
+        return self._whole.total(rule)
+
+    def exact_total(self, rule: Rule) -> Nats:
+        return self._whole.exact_total(rule)
+
+    def loss_against(self, limit: float) -> Enclosure:
+        return self.loss
+
+    def _is_impossible(self, query: Query) -> bool:
+        """Return whether some record has, or can have, given an impossible response."""
+        return self._is_infinite or query.on(self.domain).on_part.epsilon.is_infinite
+
+    def worst_after(self, query: Query, times: int, budget: Nats) -> WorstCase:
+        if self._is_impossible(query):
+            return _INFINITE
+        return replace(self._likelihood.worst_after(query, times), limit=budget)
+
+    def plus_epsilon(self, query: Query, times: int, budget: Nats) -> WorstCase:
+        if self._is_impossible(query):
+            return _INFINITE
+        return replace(self._likelihood.plus_epsilon(query, times), limit=budget)
+
+    def without_last(self) -> tuple[LevelAccount, Query]:
+        before, query = self._whole.without_last()
+        return before.level_account(self._level), query
+
+    def with_effort(self, effort: Effort) -> LevelAccount:
+        return self._whole.with_effort(effort).level_account(self._level)
