@@ -117,7 +117,7 @@ class AllOf(Filter):
 
     def binding(self, account: Account) -> Filter:
         """Return the filter with the least remaining."""
-        return min(self.filters, key=lambda one: one.remaining(account))
+        return min(self.filters, key=lambda filter_: filter_.remaining(account))
 
     def current_case(self, account: Account) -> WorstCase:
         return self.binding(account).current_case(account)
@@ -149,7 +149,7 @@ class AllOf(Filter):
 
     def count_repeats(self, history: object, query: Query) -> Repeats:
         repeats = [filter_.count_repeats(history, query) for filter_ in self.filters]
-        return min(repeats, key=lambda one: one.count)
+        return min(repeats, key=lambda repeated: repeated.count)
 
     def decide(self, history: object, query: Query) -> Decision:
         return conjunction([filter_.decide(history, query) for filter_ in self.filters])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
@@ -109,7 +109,7 @@ class Decision:
         at 0. None if no epsilon fits, or if the query is a fixed channel. Computed on first use.
         """
         if self.by_filter:
-            largest = [decision.largest_epsilon for decision in self._each]
+            largest = [decision.largest_epsilon for decision in self.by_filter]
             found = [epsilon for epsilon in largest if epsilon is not None]
             return min(found) if len(found) == len(largest) else None
         return self._filter.largest_epsilon(self._account, self._query)
@@ -190,11 +190,6 @@ class Decision:
     @property
     def _filter_tree(self) -> Any:
         return readable_tree({"kind": self._filter.kind, **self._filter.tree()})
-
-    @property
-    def _each(self) -> list[Decision]:
-        """The decisions of the filters of an :class:`AllOf`, without their connection."""
-        return [replace(decision, by_filter=()) for decision in self.by_filter]
 
     @property
     def _largest_epsilon_text(self) -> str | None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from expost._format import format_list
-from expost.domains import Attributes, Box, Domain, FiniteSet, Variable
+from expost.domains import Attributes, Box, Domain, Variable
 from expost.errors import InvalidInput, at, expect, read_at
 from expost.files.reading import array, members, read_integer
 
@@ -36,7 +36,6 @@ __all__ = [
     "attributes",
     "groups",
     "level_from_json",
-    "require_everything",
     "steps",
     "units_of",
 ]
@@ -161,7 +160,7 @@ class OneAttribute(Level):
         return {"attributes": 1}
 
     def check(self, domain: Domain) -> None:
-        _require_attributes(self, domain)
+        _require_attributes(domain)
 
     @property
     def about(self) -> str:
@@ -186,7 +185,7 @@ class Groups(Level):
         return {"groups": [list(group) for group in self.names]}
 
     def check(self, domain: Domain) -> None:
-        _require_attributes(self, domain)
+        _require_attributes(domain)
         assert isinstance(domain, Attributes)
         grouped = {name for group in self.names for name in group}
         for name in grouped:
@@ -226,7 +225,7 @@ class Steps(Level):
         return {"steps": self.width}
 
     def check(self, domain: Domain) -> None:
-        _require_attributes(self, domain)
+        _require_attributes(domain)
         assert isinstance(domain, Attributes)
         if not domain.changes:
             raise InvalidInput(
@@ -348,17 +347,13 @@ def _steps(width: int) -> Steps:
     return Steps(width)
 
 
-def require_everything(level: Level, what: str) -> None:
-    """Refuse a level where only the person as a whole can be protected."""
-    if level != EVERYTHING:
-        raise InvalidInput(f"{what}; leave it out to protect the person as a whole", "protects")
-
-
-def _require_attributes(level: Level, domain: Domain) -> None:
-    if isinstance(domain, FiniteSet):
-        require_everything(level, "a finite set has no attributes and no steps")
+def _require_attributes(domain: Domain) -> None:
+    if isinstance(domain, Attributes):
+        return
+    reason = "a finite set has no attributes and no steps"
     if isinstance(domain, Box):
-        require_everything(level, "levels need Attributes; on a box they are not supported")
+        reason = "levels need Attributes; on a box they are not supported"
+    raise InvalidInput(f"{reason}; leave it out to protect the person as a whole", "protects")
 
 
 def units_of(level: Level, domain: Attributes) -> tuple[Group, ...]:

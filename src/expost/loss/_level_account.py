@@ -30,25 +30,25 @@ class LevelAccount(Account):
     it is for some protected pair. Then the loss is infinite at every level.
     """
 
-    __slots__ = ("_level", "_likelihood", "_whole")
+    __slots__ = ("_level", "_likelihood", "_odometer")
 
-    def __init__(self, whole: Odometer, level: Level, likelihood: LevelLikelihood) -> None:
-        self._whole = whole
+    def __init__(self, odometer: Odometer, level: Level, likelihood: LevelLikelihood) -> None:
+        self._odometer = odometer
         self._level = level
         self._likelihood = likelihood
 
     @property
     def domain(self) -> Attributes:
-        domain = self._whole.domain
+        domain = self._odometer.domain
         assert isinstance(domain, Attributes), "levels are for records"
         return domain
 
     def __len__(self) -> int:
-        return len(self._whole)
+        return len(self._odometer)
 
     @property
     def effort(self) -> Effort:
-        return self._whole.effort
+        return self._odometer.effort
 
     @property
     def searched(self) -> bool:
@@ -56,7 +56,7 @@ class LevelAccount(Account):
 
     @property
     def _is_infinite(self) -> bool:
-        return self._whole.is_infinite
+        return self._odometer.is_infinite
 
     @property
     def _held(self) -> WorstCase:
@@ -90,17 +90,17 @@ class LevelAccount(Account):
         return self._likelihood.spent_after(query, times)
 
     def at_level(self, level: Level) -> Account:
-        return self if level == self._level else self._whole.at_level(level)
+        return self if level == self._level else self._odometer.at_level(level)
 
     @property
     def distinct_exchanges(self) -> int:
-        return self._whole.distinct_exchanges
+        return self._odometer.distinct_exchanges
 
     def total(self, rule: Rule) -> Total:
-        return self._whole.total(rule)
+        return self._odometer.total(rule)
 
     def exact_total(self, rule: Rule) -> Nats:
-        return self._whole.exact_total(rule)
+        return self._odometer.exact_total(rule)
 
     def loss_against(self, limit: float) -> Enclosure:
         return self.loss
@@ -120,8 +120,8 @@ class LevelAccount(Account):
         return replace(self._likelihood.plus_epsilon(query, times), limit=budget)
 
     def without_last(self) -> tuple[LevelAccount, Query]:
-        before, query = self._whole.without_last()
+        before, query = self._odometer.without_last()
         return before.level_account(self._level), query
 
     def with_effort(self, effort: Effort) -> LevelAccount:
-        return self._whole.with_effort(effort).level_account(self._level)
+        return self._odometer.with_effort(effort).level_account(self._level)

@@ -272,7 +272,7 @@ class StepsLikelihood(LevelLikelihood):
     constants: UnitLikelihood
     #: The responses about each step, and these steps in order.
     at: dict[int, UnitLikelihood] = field(default_factory=dict)
-    asked: list[int] = field(default_factory=list)
+    steps_asked: list[int] = field(default_factory=list)
     #: The step of the last response about one.
     latest: int | None = None
     #: The amounts of windows by their first step, as far as they are computed.
@@ -293,17 +293,19 @@ class StepsLikelihood(LevelLikelihood):
             constants = constants.add(query, position, counted=counted)
         if step is None:
             return replace(self, constants=constants)
-        at, asked = self.at.copy(), self.asked
+        at, steps_asked = self.at.copy(), self.steps_asked
         if step not in at:
-            asked = asked.copy()
-            insort(asked, step)
+            steps_asked = steps_asked.copy()
+            insort(steps_asked, step)
         at[step] = self._at(step).add(query, position, counted=counted)
         changed = self.level.windows_at(step)
         losses, sums = (
             {first: case for first, case in cases.items() if first not in changed}
             for cases in (self.losses, self.sums)
         )
-        return StepsLikelihood(self.domain, self.level, constants, at, asked, step, losses, sums)
+        return StepsLikelihood(
+            self.domain, self.level, constants, at, steps_asked, step, losses, sums
+        )
 
     def _touches_constants(self, query: Query) -> bool:
         return self.constants.unit.touches(query.on(self.domain).variables)
@@ -357,20 +359,20 @@ class StepsLikelihood(LevelLikelihood):
         if self.latest is not None and self.latest not in cases:
             ties = self.at[self.latest].alone is None
             cases.update(self._windows_around(self.latest, amount, amount, ties=ties))
-        for first in self.asked:
+        for first in self.steps_asked:
             if first not in cases:
                 ties = self.at[first].alone is None
                 cases.update(self._windows_around(first, amount, amount, ties=ties))
         return largest_case([constants, *cases.values()])
 
     def _windows_around(
-        self, step: int, others: _Amount, here: _Amount, *, ties: bool
+        self, step: int, elsewhere: _Amount, here: _Amount, *, ties: bool
     ) -> dict[int, WorstCase]:
         """Return the amounts of all windows that contain a step, by their first steps.
 
         Args:
             step: The step.
-            others: The amount that counts at all other steps.
+            elsewhere: The amount that counts at all other steps.
             here: The amount that counts at the step, and in a window that is tied.
             ties: Whether the amount at the step ties it to constants.
         """
@@ -380,7 +382,7 @@ class StepsLikelihood(LevelLikelihood):
 
         def sums(steps: Iterable[int]) -> list[_Steps]:
             each = (
-                _Steps(others.of_step(self.at[other]).loss, self.at[other].alone is None)
+                _Steps(elsewhere.of_step(self.at[other]).loss, self.at[other].alone is None)
                 for other in steps
             )
             return list(accumulate(each, _Steps.plus, initial=_NO_STEPS))
@@ -398,13 +400,15 @@ class StepsLikelihood(LevelLikelihood):
                 result[first] = here.of_twins(self._together(first, [*rest_steps, step]))
                 continue
             assert at_step is not None
-            cases = [at_step, *(others.of_step(self.at[other]) for other in rest_steps)]
+            cases = [at_step, *(elsewhere.of_step(self.at[other]) for other in rest_steps)]
             result[first] = sum_of_cases(cases, at_step.loss + rest.amount)
         return result
 
     def _within(self, first: int, last: int) -> list[int]:
         """Return the steps from the first to the last that a query was about."""
-        return self.asked[bisect_left(self.asked, first) : bisect_right(self.asked, last)]
+        return self.steps_asked[
+            bisect_left(self.steps_asked, first) : bisect_right(self.steps_asked, last)
+        ]
 
     def _together(self, first: int, steps: Sequence[int]) -> TwinLikelihood:
         """Return the difference of ℓ of two histories, from all responses of a window."""

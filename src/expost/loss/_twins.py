@@ -2,7 +2,7 @@ r"""ℓ of two records that are equal except within one unit: how much they can 
 
 .. math:: \max \ell(x) - \ell(x') \quad \text{over } x, x' \text{ that differ within the unit}
 
-The variables of the unit are there twice, as twins, and all others once. Every table that touches
+The variables of the unit appear twice, as twins, and all others once. Every table that touches
 the unit is added for the first record and subtracted, with twins in place of its variables, for
 the second. All other tables cancel. The largest sum is found by the same elimination as the
 extremes of ℓ. Proof: docs/theory/levels.md.
@@ -99,11 +99,11 @@ class _Pairs:
         sizes = tuple(size[variable] for variable in target)
         axes = tuple(target.index(variable) for variable in variables)
         other_axes = tuple(target.index(variable) for variable in others)
-        return cls(target, sizes, _seen(sizes, axes), _seen(sizes, other_axes))
+        return cls(target, sizes, _part_indices(sizes, axes), _part_indices(sizes, other_axes))
 
 
 @lru_cache(maxsize=64)
-def _seen(sizes: tuple[int, ...], axes: tuple[int, ...]) -> Indices:
+def _part_indices(sizes: tuple[int, ...], axes: tuple[int, ...]) -> Indices:
     """Return the index in the part that a query sees, for every combination of a target."""
     coordinates = np.unravel_index(np.arange(math.prod(sizes)), sizes)
     part_sizes = [sizes[axis] for axis in axes]
@@ -170,7 +170,7 @@ class TwinLikelihood:
         tied, other_components = self._split(likelihood.variables)
         pairs = _Pairs.of(self.twins, likelihood)
         marginals = tied.marginals(pairs.target, pairs.sizes)
-        rest = _Rest(_total(other_components), _powers(other_components), tied.error)
+        rest = _OtherComponents(_total(other_components), _powers(other_components), tied.error)
         on_part = likelihood.on_part
         if isinstance(on_part, Pairwise):
             return rest.worst_pair(marginals, pairs, on_part, times)
@@ -179,7 +179,7 @@ class TwinLikelihood:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rest:
+class _OtherComponents:
     """What other components add to every difference, and the error of the tied one."""
 
     loss: Enclosure

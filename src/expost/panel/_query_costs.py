@@ -263,8 +263,8 @@ class _LevelQueries(QueryOnlyAccount):
 
     __slots__ = ("_sums",)
 
-    def __init__(self, whole: QueryOnlyAccount, sums: LevelLikelihood) -> None:
-        super().__init__(whole._domain, whole._before, whole._last)
+    def __init__(self, account: QueryOnlyAccount, sums: LevelLikelihood) -> None:
+        super().__init__(account._domain, account._before, account._last)
         self._sums = sums
 
     @property
