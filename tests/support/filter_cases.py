@@ -12,6 +12,7 @@ import expost as xp
 from expost.filters import (
     OVER_ANY_BUDGET,
     Account,
+    AllOf,
     ApproximateFilter,
     BasicFilter,
     BayesianFilter,
@@ -87,6 +88,11 @@ def _composed(kind: type[CompositionFilter], rule: Rule) -> MadeFilter:
     return make
 
 
+def _both(epsilon: object = None, *, ratio: object = None) -> Filter:
+    first = SimplifiedFilter(epsilon, ratio=ratio)  # type: ignore[arg-type]  # bad budgets too
+    return AllOf(first, BayesianFilter.of(first.budget))
+
+
 USER_FILTERS: dict[str, type[Filter]] = {kind.kind: kind for kind in (Few, Half, HalfAfter)}
 
 CASES: dict[str, MadeFilter] = {
@@ -95,6 +101,7 @@ CASES: dict[str, MadeFilter] = {
     "bayesian": BayesianFilter,
     **{f"composition {name}": _composed(CompositionFilter, r) for name, r in RULE_CASES.items()},
     **{f"approximate {name}": _composed(ApproximateFilter, r) for name, r in RULE_CASES.items()},
+    "all": _both,
     **USER_FILTERS,
 }
 

@@ -113,7 +113,8 @@ class AllOf(Filter):
                 filter_.check_domain(domain)
 
     def worst_case(self, account: Account, query: Query, times: int = 1) -> WorstCase:
-        raise InvalidInput("each filter of an AllOf has a worst case of its own")
+        cases = [(one.budget, one.worst_case(account, query, times)) for one in self.filters]
+        return min(cases, key=lambda case: case[0].enclosure.lower - case[1].loss.upper)[1]
 
     def binding(self, account: Account) -> Filter:
         """Return the filter with the least remaining."""
