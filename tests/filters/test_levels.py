@@ -7,7 +7,6 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from support.protected_pairs import play
 
 import expost as xp
 from expost.filters import filter_from_json
@@ -19,6 +18,7 @@ from support.level_cases import (
     random_question,
     random_study,
 )
+from support.protected_pairs import play
 
 WEEKLY = xp.Attributes(region=["north", "south"], smokes=xp.changing(["no", "yes"]))
 COIN = xp.randomized_response(epsilon="0.25")
