@@ -138,8 +138,7 @@ def import_answers(
     if not columns or (query is not None and len(columns) != 1):
         reason = "expected one column, because there is a column of queries"
         raise InvalidInput(reason if columns else "expected at least one column", "response")
-    with at("path"):
-        expect(path, (str, os.PathLike), "the name of a file")
+    expect(path, (str, os.PathLike), "the name of a file", "path")
     with at(os.fspath(path), ": "):
         public = read_list(list(covariates), text)
         others = [name for name in (query, order_by) if name is not None]
@@ -160,6 +159,11 @@ class _Row:
     query: str
     response: str
     order: str
+    outcome: str = ANSWERED
+
+    @property
+    def is_exchange(self) -> bool:
+        return self.outcome in (ANSWERED, MISSING)
 
 
 def _outcome_words(
@@ -216,10 +220,10 @@ class _Import:
             raise InvalidInput("there are no rows with a subject and a query")
         self._unify_subjects(rows)
         keys = self._unify_queries(rows)
-        outcomes = [self._outcome(row.response) for row in rows]
         answered: dict[str, list[_Row]] = {key: [] for key in keys}
-        for row, outcome in zip(rows, outcomes, strict=True):
-            if outcome == ANSWERED:
+        for row in rows:
+            row.outcome = self._outcome(row.response)
+            if row.outcome == ANSWERED:
                 answered[row.query].append(row)
         bits = {key: n for key, of_key in answered.items() if (n := _count_bits(of_key))}
         labels = {
@@ -232,9 +236,9 @@ class _Import:
         if empty:
             self._remarks.append(f"{format_count(empty, 'empty cell')} counted as missing")
         self._remark_on_repeats(rows)
-        pairs = self._sort_rows(list(zip(rows, outcomes, strict=True)), ordered=ordered)
+        table = _columns(_sort_rows(rows, ordered=ordered))
         people = self._covariates(rows, covariates)
-        return ImportedAnswers(_columns(pairs), people, keys, labels, bits, tuple(self._remarks))
+        return ImportedAnswers(table, people, keys, labels, bits, tuple(self._remarks))
 
     def _outcome(self, response: str) -> str:
         if not response:
@@ -408,27 +412,25 @@ class _Import:
                 "delete them if they are copies"
             )
 
-    def _sort_rows(self, pairs: list[tuple[_Row, str]], *, ordered: bool) -> list[tuple[_Row, str]]:
-        """Bring the rows of each subject together, in the order of its exchanges."""
-        first_rows: dict[str, int] = {}
-        for row, _ in pairs:
-            first_rows.setdefault(row.subject, len(first_rows))
-        if not ordered:
-            return sorted(pairs, key=lambda pair: first_rows[pair[0].subject])
-        exchanges = [row for row, outcome in pairs if outcome in (ANSWERED, MISSING) or row.order]
-        for row in exchanges:
-            if not row.order:
-                raise InvalidInput("has no order", f"row {row.row_number} below the header")
-        keys = _order_keys(exchanges)
-        # A query that was not asked has no number; it comes last if nothing says when.
-        last = (1, 0)
-        return sorted(
-            pairs,
-            key=lambda pair: (
-                first_rows[pair[0].subject],
-                (0, keys[pair[0].order]) if pair[0].order else last,
-            ),
-        )
+
+def _sort_rows(rows: list[_Row], *, ordered: bool) -> list[_Row]:
+    """Bring the rows of each subject together, in the order of its exchanges."""
+    first_rows: dict[str, int] = {}
+    for row in rows:
+        first_rows.setdefault(row.subject, len(first_rows))
+    if not ordered:
+        return sorted(rows, key=lambda row: first_rows[row.subject])
+    exchanges = [row for row in rows if row.is_exchange or row.order]
+    for row in exchanges:
+        if not row.order:
+            raise InvalidInput("has no order", f"row {row.row_number} below the header")
+    keys = _order_keys(exchanges)
+    # A query that was not asked has no number; it comes last if nothing says when.
+    last = (1, 0)
+    return sorted(
+        rows,
+        key=lambda row: (first_rows[row.subject], (0, keys[row.order]) if row.order else last),
+    )
 
 
 def _count_bits(rows: list[_Row]) -> int:
@@ -440,22 +442,21 @@ def _count_bits(rows: list[_Row]) -> int:
     return lengths.pop() if is_bits and zero_first else 0
 
 
-def _columns(pairs: list[tuple[_Row, str]]) -> dict[str, list[Any]]:
+def _columns(rows: list[_Row]) -> dict[str, list[Any]]:
     """Return the columns of a table of answers; queries that were not asked have no number."""
     numbers: Counter[str] = Counter()
     order: list[Any] = []
-    for row, outcome in pairs:
-        is_exchange = outcome in (ANSWERED, MISSING)
-        numbers[row.subject] += is_exchange
-        order.append(numbers[row.subject] if is_exchange else "")
+    for row in rows:
+        numbers[row.subject] += row.is_exchange
+        order.append(numbers[row.subject] if row.is_exchange else "")
     table = {
-        "subject": [row.subject for row, _ in pairs],
+        "subject": [row.subject for row in rows],
         "order": order,
-        "query": [row.query for row, _ in pairs],
-        "response": [row.response if outcome == ANSWERED else "" for row, outcome in pairs],
+        "query": [row.query for row in rows],
+        "response": [row.response if row.outcome == ANSWERED else "" for row in rows],
     }
-    if any(outcome in UNANSWERED for _, outcome in pairs):
-        table[OUTCOME] = [outcome for _, outcome in pairs]
+    if any(row.outcome in UNANSWERED for row in rows):
+        table[OUTCOME] = [row.outcome for row in rows]
     return table
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -17,9 +18,9 @@ from expost.answers import (
     import_answers,
 )
 from expost.cli._inputs import option_names
-from expost.cli._options import file_option, out_option, path
+from expost.cli._options import file_option, flag_option, out_option, path, value_option
 from expost.cli._outputs import Result, check_output, prints_result
-from expost.errors import InvalidInput, at
+from expost.errors import InvalidInput, at, read_at
 from expost.files.durable import create
 from expost.files.kinds import ANSWERS
 from expost.files.reading import parse
@@ -34,48 +35,45 @@ _OPTIONS = {name: f"--{name}" for name in ("response", "refused", "declined", "m
 
 @click.command("import")
 @click.argument("file", type=path, metavar="FILE")
-@click.option("--subject", metavar="COLUMN", required=True, help="Column of subject names.")
-@click.option("--query", metavar="COLUMN", help="Column of queries, if each row is one response.")
-@click.option(
+@value_option("--subject", "COLUMN", "Column of subject names.", required=True)
+@value_option("--query", "COLUMN", "Column of queries, if each row is one response.")
+@value_option(
     "--response",
-    metavar="COLUMN",
+    "COLUMN",
+    "Column of responses. Without --query, one option for each query, named by its column.",
     multiple=True,
     required=True,
-    help="Column of responses. Without --query, one option for each query, named by its column.",
 )
-@click.option(
+@value_option(
     "--order-by",
-    metavar="COLUMN",
-    help="Column that orders the responses of a subject: numbers, dates, or labels such as Week 3. "
+    "COLUMN",
+    "Column that orders the responses of a subject: numbers, dates, or labels such as Week 3. "
     "Default: the order of the rows.",
 )
-@click.option(
-    "--refused",
-    metavar="WORD",
-    multiple=True,
-    help="Word that marks a query that the privacy filter refused.",
+@value_option(
+    "--refused", "WORD", "Word that marks a query that the privacy filter refused.", multiple=True
 )
-@click.option(
+@value_option(
     "--declined",
-    metavar="WORD",
+    "WORD",
+    "Word that marks a query that the subject declined to answer.",
     multiple=True,
-    help="Word that marks a query that the subject declined to answer.",
 )
-@click.option(
+@value_option(
     "--missing",
-    metavar="WORD",
+    "WORD",
+    "Word that marks a missing response. Empty cells are missing anyway.",
     multiple=True,
-    help="Word that marks a missing response. Empty cells are missing anyway.",
 )
-@click.option(
+@value_option(
     "--covariate",
-    metavar="COLUMN",
+    "COLUMN",
+    "Column with a public fact about the subjects, such as their region or a survey weight.",
     multiple=True,
-    help="Column with a public fact about the subjects, such as their region or a survey weight.",
 )
-@click.option("--ignore-case", is_flag=True, help="Join subjects whose names differ only in case.")
-@click.option("--sheet", metavar="NAME", help="Sheet of a spreadsheet. Default: the first.")
-@click.option("--epsilon", metavar="E", help="Epsilon of every query in a new file of queries.")
+@flag_option("--ignore-case", "Join subjects whose names differ only in case.")
+@value_option("--sheet", "NAME", "Sheet of a spreadsheet. Default: the first.")
+@value_option("--epsilon", "E", "Epsilon of every query in a new file of queries.")
 @out_option("TABLE", "Table of answers (.csv, .jsonl or .parquet).", default="answers.csv")
 @file_option(
     "--queries",
@@ -92,20 +90,12 @@ _OPTIONS = {name: f"--{name}" for name in ("response", "refused", "declined", "m
 @prints_result
 def command(
     file: Path,
-    subject: str,
-    query: str | None,
-    response: tuple[str, ...],
-    order_by: str | None,
-    refused: tuple[str, ...],
-    declined: tuple[str, ...],
-    missing: tuple[str, ...],
     covariate: tuple[str, ...],
-    ignore_case: bool,
-    sheet: str | None,
     epsilon: str | None,
     out: Path,
     queries: Path,
     covariates: Path,
+    **columns: Any,
 ) -> Result:
     """Make a clean table of answers from an exported survey.
 
@@ -121,22 +111,9 @@ def command(
             if covariates.exists():
                 raise InvalidInput("already exists; not overwritten")
     if epsilon is not None:
-        with at("--epsilon"):
-            exact(epsilon)
+        read_at("--epsilon", exact, epsilon)
     with option_names(_OPTIONS):
-        imported = import_answers(
-            file,
-            subject=subject,
-            query=query,
-            response=response,
-            order_by=order_by,
-            refused=refused,
-            declined=declined,
-            missing=missing,
-            covariates=covariate,
-            ignore_case=ignore_case,
-            sheet=sheet,
-        )
+        imported = import_answers(file, covariates=covariate, **columns)
     document = imported.queries_document(epsilon or UNKNOWN)
     new_queries = not queries.exists()
     if new_queries:
