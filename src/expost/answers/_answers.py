@@ -28,6 +28,7 @@ from expost.domains import Attributes, Box, Domain, FiniteSet, Part, join_names
 from expost.errors import InvalidInput, at, expect, read_at, unknown_name
 from expost.files.reading import as_list
 from expost.filters import Filter
+from expost.numbers import read_only
 from expost.queries import About, Likelihood, Query, check_query, read_about
 from expost.tally import TallyIndex
 from expost.transcript import Transcript
@@ -258,8 +259,7 @@ class Answers:
         pairs = [(rank[key], position, key) for key, position in responses]
         order = sorted(range(len(pairs)), key=pairs.__getitem__)
         codes = np.argsort(order)[codes]
-        for array in (codes, starts):
-            array.setflags(write=False)
+        read_only(codes, starts)
         answers = object.__new__(cls)
         vars(answers).update(
             domain=domain, queries=MappingProxyType(dict(queries)), subjects=tuple(subjects),

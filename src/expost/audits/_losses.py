@@ -21,7 +21,7 @@ from expost.files.tables import ResultTable, as_lists
 from expost.filters import Filter
 from expost.loss import Odometer, realized_loss
 from expost.loss._realized import basic_loss
-from expost.numbers import Enclosure
+from expost.numbers import Enclosure, read_only
 from expost.panel import Search
 from expost.panel._compiled_query import QueryRegistry, position_column
 from expost.panel._kernel import start_state
@@ -171,8 +171,7 @@ def losses_within(answers: Answers, effort: Effort, progress: Progress | None = 
             progress(subjects.stop, len(answers))
     lower, upper = ends[0], np.maximum(ends[0], np.minimum(ends[1], basic))
     exchanges = answers.exchanges
-    for array in (lower, upper, exchanges, basic):
-        array.setflags(write=False)
+    read_only(lower, upper, exchanges, basic)
     return Losses(answers.subjects, lower, upper, exchanges, basic)
 
 

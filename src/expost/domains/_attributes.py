@@ -241,11 +241,11 @@ class Attributes:
         """
         try:
             record = coordinates_of(value, self.names)
-            positions = [kind.values.locate(x) for kind, x in zip(self.kinds, record, strict=True)]
+            pairs = zip(self.kinds, record, strict=True)
+            positions: list[Any] = [kind.values.locate(x) for kind, x in pairs]
         except Exception:  # whatever is wrong with a value, an error could show it
             return None
-        inside = [position for position in positions if position is not None]
-        return tuple(inside) if len(inside) == len(positions) else None
+        return None if None in positions else tuple(positions)
 
     def value(self, positions: Sequence[int]) -> tuple[Scalar, ...]:
         """Return the values of a record, from their positions; undoes :meth:`locate`."""

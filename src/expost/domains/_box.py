@@ -25,7 +25,7 @@ from expost.domains._finite_set import (
 )
 from expost.errors import InvalidInput, read_at, unknown_name
 from expost.files.reading import as_list
-from expost.numbers import up
+from expost.numbers import read_only, up
 
 if TYPE_CHECKING:
     from expost.domains._attributes import Attribute
@@ -131,8 +131,7 @@ class Box:
             np.array([column.upper for column in self.columns], dtype=np.float64),
             np.array([isinstance(column, Integers) for column in self.columns], dtype=np.int64),
         )
-        for part in result:
-            part.setflags(write=False)
+        read_only(*result)
         return result
 
     @cached_property

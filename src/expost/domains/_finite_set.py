@@ -16,6 +16,7 @@ from expost.errors import InvalidInput, did_you_mean
 from expost.files.canonical import value_tree
 from expost.files.reading import as_list, number, read_list, scalar, text
 from expost.files.tables import as_array, column_names, is_frame
+from expost.numbers import read_only
 
 if TYPE_CHECKING:
     from expost.domains._attributes import Attribute
@@ -132,9 +133,7 @@ class FiniteSet:
                 names = join_names(self.called(""))
                 raise InvalidInput(f"a score needs numbers, and there are labels among {names}")
         rows = np.array(self.values, dtype=np.float64).reshape(len(self), -1)
-        columns = np.ascontiguousarray(rows.T)
-        columns.setflags(write=False)
-        return columns
+        return read_only(np.ascontiguousarray(rows.T))
 
     @cached_property
     def reach(self) -> tuple[float, ...]:

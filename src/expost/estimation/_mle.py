@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from expost._types import Floats
 from expost.estimation._observations import Observations
 from expost.estimation._support import ResponseLikelihoods
-from expost.numbers import blocks
+from expost.numbers import blocks, read_only
 
 __all__ = [
     "STEPS",
@@ -368,6 +368,5 @@ def estimate_mixture(
         observations.table, observations.counts, gap=gap, steps=steps, progress=progress
     )
     basis = identifiable_basis(observations, fit.weights, query_likelihoods)
-    for array in (observations.table, observations.counts, observations.groups, fit.weights, basis):
-        array.setflags(write=False)
+    read_only(observations.table, observations.counts, observations.groups, fit.weights, basis)
     return EstimatedMixture(observations, fit, basis)

@@ -45,7 +45,7 @@ from expost.files.canonical import plain_tree
 from expost.files.reading import double, read_integer, read_list
 from expost.files.tables import ResultTable
 from expost.knowledge import Samples
-from expost.numbers import ExactLike, read_confidence
+from expost.numbers import ExactLike, read_confidence, read_only
 
 __all__ = ["BeyondSupport", "Distribution", "beyond_support", "estimate_distribution"]
 
@@ -303,8 +303,7 @@ def _distribution(
     np.add.at(probabilities, estimand.value_index, mixture.probabilities)
     identified = ~mixture.unidentified(np.eye(value_count)[estimand.value_index])
     groups = estimand.value_groups(mixture.observations.groups)
-    for array in (probabilities, identified, groups, estimand.value_index):
-        array.setflags(write=False)
+    read_only(probabilities, identified, groups, estimand.value_index)
     return Distribution(
         estimand.domain, probabilities, mixture.fit.gap, mixture.fit.steps, provenance, identified,
         groups, estimand.model, weighted, mixture, estimand.value_index,

@@ -35,7 +35,7 @@ from expost.estimation._support import LARGEST_TABLE, response_probabilities
 from expost.estimation._validity import Provenance, finite_domain, read_answers
 from expost.files.canonical import plain_tree
 from expost.files.tables import ResultTable, as_lists
-from expost.numbers import ExactLike, read_confidence
+from expost.numbers import ExactLike, read_confidence, read_only
 from expost.queries import FiniteLikelihood, LiftedLikelihood, Pairwise
 
 __all__ = [
@@ -270,8 +270,7 @@ def _frequencies(
     inner_share = np.clip(share, 1 / (subjects + 1), 1 - 1 / (subjects + 1))
     standard_error = np.sqrt((noise + inner_share * (1 - inner_share)) / subjects)
     noise_error = np.sqrt(noise / subjects)
-    for array in (frequency, standard_error, noise_error, lower, upper, consistent):
-        array.setflags(write=False)
+    read_only(frequency, standard_error, noise_error, lower, upper, consistent)
     return Frequencies(
         domain, frequency, standard_error, noise_error, lower, upper, consistent, confidence,
         provenance,

@@ -21,7 +21,7 @@ from expost.domains import FiniteSet, Value, require_finite
 from expost.errors import InvalidInput, at, expect, read_at, unknown_name
 from expost.files.reading import as_list, read_list
 from expost.knowledge._statement import Statement, locate_all, read_probability
-from expost.numbers import exact
+from expost.numbers import exact, read_only
 from expost.tally import Summand
 from expost.transcript import Transcript
 
@@ -120,9 +120,7 @@ class Belief:
     @cached_property
     def probabilities(self) -> NDArray[np.float64]:
         """The probabilities in the order of the domain, each rounded to the nearest double."""
-        result = np.array([weight / self.total for weight in self.weights])
-        result.setflags(write=False)
-        return result
+        return read_only(np.array([weight / self.total for weight in self.weights]))
 
     def updated(self, transcript: Transcript) -> Belief:
         r"""Return the belief after the responses of a transcript, by Bayes' rule.

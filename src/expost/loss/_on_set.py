@@ -30,7 +30,7 @@ from expost.loss._query_marginal import (
     rounded_sum_error,
     signed,
 )
-from expost.numbers import INFINITE, Enclosure, ExactSum, Nats, RunningSum, down
+from expost.numbers import INFINITE, Enclosure, ExactSum, Nats, RunningSum, down, read_only
 from expost.queries import FiniteLikelihood, Query
 from expost.solver import Effort
 from expost.tally import Summand, Tally
@@ -169,8 +169,7 @@ class SetLogLikelihood(FiniteLogLikelihood):
     @classmethod
     def flat(cls, domain: FiniteSet) -> SetLogLikelihood:
         """Return ℓ of no responses: all values are equally likely."""
-        values = np.zeros(len(domain))
-        values.setflags(write=False)
+        values = read_only(np.zeros(len(domain)))
         return cls(domain, Tally(), None, values, 0.0, 0.0, 0.0)
 
     @classmethod

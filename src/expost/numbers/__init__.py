@@ -14,7 +14,7 @@ from expost.numbers._decimals import DECIMAL_ERROR, enclose_decimal, fifty_digit
 from expost.numbers._doubles import double_above, double_below, scaled_exp
 from expost.numbers._enclosure import NEGLIGIBLE, UNIT, Enclosure, down, up
 from expost.numbers._exact_sum import ExactSum, above, below, decimal_context, over_one
-from expost.numbers._loops import bisect, blocks
+from expost.numbers._loops import bisect, blocks, read_only
 from expost.numbers._nats import INFINITE, LARGEST_BUDGET, Nats, RunningSum
 from expost.numbers._parsing import (
     ExactLike,
@@ -52,6 +52,7 @@ __all__ = [
     "positive",
     "quotient",
     "read_confidence",
+    "read_only",
     "scaled_exp",
     "up",
 ]

@@ -1,14 +1,18 @@
-"""Bisection, and blocks of rows."""
+"""Bisection, blocks of rows, and arrays that cannot be written to."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from fractions import Fraction
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-__all__ = ["bisect", "blocks"]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["bisect", "blocks", "read_only"]
 
 Bound = TypeVar("Bound", float, Fraction)
+Array = TypeVar("Array", bound="NDArray[Any]")
 
 
 def bisect(
@@ -32,3 +36,11 @@ def blocks(count: int, size: int) -> Iterator[slice]:
     """Split rows into slices of this size; the last one may be smaller."""
     for start in range(0, count, size):
         yield slice(start, min(start + size, count))
+
+
+def read_only(array: Array, *further: NDArray[Any]) -> Array:
+    """Return an array, after nobody can write to it and to further ones any more."""
+    columns: tuple[NDArray[Any], ...] = (array, *further)
+    for column in columns:
+        column.setflags(write=False)
+    return array

@@ -23,7 +23,7 @@ from expost._types import Indices
 from expost.domains import MOST_COMBINATIONS, Attributes, Box, Domain, FiniteSet, Part, Variable
 from expost.errors import InvalidInput
 from expost.loss._on_attributes import AttributesLogLikelihood
-from expost.numbers import decimal_context
+from expost.numbers import decimal_context, read_only
 from expost.queries import FiniteLikelihood, LiftedLikelihood, Query
 from expost.saturation._question import AnswerPartition
 from expost.tally import Summand
@@ -173,8 +173,7 @@ def likelihoods_of_set(members: NDArray[np.bool_], ratio: Fraction) -> ValueLike
     Values inside a set are ``ratio`` times as likely as those outside.
     """
     first = bool(members[0])
-    class_of = (members != first).astype(np.intp)
-    class_of.setflags(write=False)
+    class_of = read_only((members != first).astype(np.intp))
     likelihoods = (Fraction(1), 1 / ratio if first else ratio)[: int(class_of.max()) + 1]
     return ValueLikelihoods((), (), ListedLikelihoods(class_of, likelihoods, True))
 
@@ -246,9 +245,7 @@ def _list_likelihoods(domain: FiniteSet, summands: Sequence[Summand]) -> ListedL
     exact, products = multiply_out(_powers(domain, summands, first.tolist()))
     class_ids: dict[Fraction, int] = {}
     merged = np.array([class_ids.setdefault(product, len(class_ids)) for product in products])
-    classes = merged[class_of]
-    classes.setflags(write=False)
-    return ListedLikelihoods(classes, tuple(class_ids), exact)
+    return ListedLikelihoods(read_only(merged[class_of]), tuple(class_ids), exact)
 
 
 def _number_classes(code: Indices) -> tuple[Indices, Indices]:
@@ -259,9 +256,7 @@ def _number_classes(code: Indices) -> tuple[Indices, Indices]:
     """
     _, first, class_of = np.unique(code, return_index=True, return_inverse=True)
     order = np.argsort(first)
-    classes = np.argsort(order)[class_of].astype(np.intp)
-    classes.setflags(write=False)
-    return first[order], classes
+    return first[order], read_only(np.argsort(order)[class_of].astype(np.intp))
 
 
 def _equal_weight_codes(likelihood: FiniteLikelihood, position: int) -> Indices:
@@ -393,10 +388,9 @@ def _by_extremes(
     class_of = np.array([kinds.setdefault(row, len(kinds)) for row in rows], dtype=np.intp)
     if len(kinds) > MOST_CLASSES:
         raise _TooMany(len(kinds))
-    class_of.setflags(write=False)
     class_answers, lows, highs = zip(*kinds, strict=True)
     sizes = tuple(np.bincount(class_of).tolist())
-    return ValueClasses(variables, class_of, class_answers, sizes, lows, highs, exact)
+    return ValueClasses(variables, read_only(class_of), class_answers, sizes, lows, highs, exact)
 
 
 class _TooMany(InvalidInput):

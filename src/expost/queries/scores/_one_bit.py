@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from expost.domains import Box, Domain, FiniteSet, Point
 from expost.errors import InvalidInput
 from expost.files.reading import members, number, read_list
-from expost.numbers import decimal_text, double_above, double_below, down, up
+from expost.numbers import decimal_text, double_above, double_below, down, read_only, up
 from expost.queries._likelihood import BoxLikelihood, FiniteLikelihood, two_weights
 from expost.queries._query import QueryWithEpsilon, UnbiasedScore
 from expost.queries.scores._aligned import BoxScore, Ends, SetScore
@@ -123,8 +123,7 @@ class OneBitOnSet(TableLikelihood):
     @cached_property
     def _columns(self) -> Sequence[Weights]:  # type: ignore[override]
         columns = one_bit_weights(self._curve(self._score.values, *self._parameters), self._epsilon)
-        for column in columns:
-            column.setflags(write=False)
+        read_only(*columns)
         return columns
 
 

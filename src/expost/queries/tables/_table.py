@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from expost.domains import FiniteSet, Scalar, Value
 from expost.errors import InvalidInput
 from expost.files.reading import NumberText, as_list, read_list, scalar
-from expost.numbers import Nats, exact
+from expost.numbers import Nats, exact, read_only
 from expost.queries._likelihood import BySufficientTerms
 from expost.sampling import Categorical, Pmf
 from expost.terms import Term, Weights, as_weights
@@ -47,9 +47,7 @@ class TableLikelihood(BySufficientTerms):
         # Responses that no value can give are not in the range of the query.
         possible = [i for i, most in enumerate(largest) if most]
         self.responses = tuple([responses[i] for i in possible])
-        self._columns = [columns[i] for i in possible]
-        for column in self._columns:
-            column.setflags(write=False)
+        self._columns = [read_only(columns[i]) for i in possible]
         self._words_per_weight = 1 + max(largest).bit_length() // 64
         self._positions = {response: i for i, response in enumerate(self.responses)}
 
@@ -132,8 +130,7 @@ def in_lowest_terms(weights: Weights, denominator: int) -> tuple[Weights, int]:
     """Reduce weights and choose their type, so that equal channels have equal arrays."""
     common = math.gcd(denominator, int(np.gcd.reduce(weights, axis=None)))
     weights = as_weights(weights // common, denominator // common)
-    weights.setflags(write=False)
-    return weights, denominator // common
+    return read_only(weights), denominator // common
 
 
 def _short_decimals(table: Any) -> NDArray[np.int64] | None:

@@ -16,7 +16,7 @@ from expost.domains import Domain, FiniteSet, Scalar
 from expost.errors import InvalidInput, at, make_printable, read_at
 from expost.files.reading import array, array_at, members, read_integer, read_list, text
 from expost.files.tables import as_array, column_names, is_frame
-from expost.numbers import INFINITE, ExactLike, Nats, decimal_text, positive
+from expost.numbers import INFINITE, ExactLike, Nats, decimal_text, positive, read_only
 from expost.queries._about import lift_to_classes
 from expost.queries._divergences import least_ratio
 from expost.queries._likelihood import FiniteLikelihood
@@ -193,6 +193,4 @@ def _classes(of: Any, rows: int) -> NDArray[np.intp]:
         empty = np.flatnonzero(np.bincount(class_of, minlength=rows) == 0)
         if empty.size:
             raise InvalidInput(f"no value is in class {empty[0]}")
-    classes = class_of.astype(np.intp)
-    classes.setflags(write=False)
-    return classes
+    return read_only(class_of.astype(np.intp))

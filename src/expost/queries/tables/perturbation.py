@@ -14,7 +14,7 @@ from expost._format import format_list
 from expost.domains import Domain, FiniteSet, Value, format_coordinates
 from expost.errors import InvalidInput
 from expost.files.reading import array_at, double, members, read_list
-from expost.numbers import ExactLike, decimal_text
+from expost.numbers import ExactLike, decimal_text, read_only
 from expost.queries._likelihood import FiniteLikelihood
 from expost.queries._query import QueryWithEpsilon, UnbiasedScore, read_epsilon
 from expost.queries.scores._aligned import Ends
@@ -125,5 +125,4 @@ def perturbation(
         raise InvalidInput(f"is outside the range [{low}, {high}]", f"scores[{outside[0]}]")
     if not values.size:
         raise InvalidInput("must not be empty", "scores")
-    values.setflags(write=False)
-    return Perturbation(values, (low, high), read_epsilon(epsilon))
+    return Perturbation(read_only(values), (low, high), read_epsilon(epsilon))

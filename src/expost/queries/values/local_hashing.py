@@ -16,7 +16,7 @@ from expost.domains import Domain, FiniteSet
 from expost.errors import InvalidInput, at, read_at
 from expost.files.canonical import canonical_bytes, value_tree
 from expost.files.reading import members, read_integer, text
-from expost.numbers import ExactLike, Nats, decimal_text
+from expost.numbers import ExactLike, Nats, decimal_text, read_only
 from expost.queries._identity_cache import IdentityCache
 from expost.queries._likelihood import FiniteLikelihood, Pairwise, two_weights
 from expost.queries._query import QueryWithEpsilon, read_epsilon
@@ -48,9 +48,7 @@ class BucketHash:
         texts = _texts_by_domain.get(domain, domain, lambda: _canonical_values(domain))
         digests = b"".join([hashlib.sha256(seed + text).digest() for text in texts])
         first = np.frombuffer(digests, dtype=">u8").reshape(len(texts), -1)[:, 0]
-        buckets = (first % self.buckets).astype(np.int64)
-        buckets.setflags(write=False)
-        return buckets
+        return read_only((first % self.buckets).astype(np.int64))
 
 
 def _canonical_values(domain: FiniteSet) -> list[bytes]:
