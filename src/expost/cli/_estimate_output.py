@@ -59,8 +59,7 @@ def describe_estimates(result: EstimateReport) -> Lines:
     """Yield the estimates in columns, and below them the data, the assumptions and the advice."""
     if result.warning is not None:  # before the numbers that it is about
         yield from (("warning", result.warning), "")
-    estimates = [row for row in result.estimates if not row.minus]
-    yield from _format_rows(result, estimates)
+    yield from _format_rows(result, [row for row in result.estimates if not row.minus])
     differences = [row for row in result.estimates if row.minus]
     if differences:
         yield ""

@@ -52,8 +52,7 @@ def command(file: Path, query: Path, effort: Effort) -> Result:
     """
     transcript, filter_, next_query_ = read_dry_run(file, query)
     with with_progress(effort) as (watched_effort, _):
-        odometer = Odometer(transcript, effort=watched_effort)
-        decision = filter_.decide(odometer, next_query_)
+        decision = filter_.decide(Odometer(transcript, effort=watched_effort), next_query_)
         tree = decision.tree()  # runs all searches, while the progress line is shown
     outcome = outcome_text(accepted=decision.accepted, undecided=False)
     if decision.undecided:

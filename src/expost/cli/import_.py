@@ -129,11 +129,10 @@ def command(
         *([f"The covariates are in {covariates}."] if covariate else []),
         *_describe_next_step(imported, queries, document, new=new_queries, epsilon=epsilon),
     ]
-    counts = {outcome: imported.count(outcome) for outcome in _OUTCOMES}
     tree = {
         "subjects": len(set(imported.table["subject"])),
         "queries": imported.queries,
-        **counts,
+        **{outcome: imported.count(outcome) for outcome in _OUTCOMES},
         "remarks": imported.remarks,
     }
     return Result(tree, lines)

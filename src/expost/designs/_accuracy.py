@@ -362,8 +362,7 @@ class _PseudoInverse:
     @classmethod
     def of(cls, scores: Floats) -> _PseudoInverse:
         is_wide = scores.shape[0] < scores.shape[1]
-        gram = scores @ scores.T if is_wide else scores.T @ scores
-        sizes, directions = np.linalg.eigh(gram)
+        sizes, directions = np.linalg.eigh(scores @ scores.T if is_wide else scores.T @ scores)
         positive = sizes > _FLAT * sizes[-1]
         sizes, directions = sizes[positive], directions[:, positive]
         return cls(sizes, scores.T @ directions / np.sqrt(sizes) if is_wide else directions)

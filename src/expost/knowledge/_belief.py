@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expost.domains import FiniteSet, Value, require_finite
+from expost.domains import Domain, FiniteSet, Value, require_finite
 from expost.errors import InvalidInput, at, expect, read_at, unknown_name
 from expost.files.reading import as_list, read_list
 from expost.knowledge._statement import Statement, locate_all, read_probability
@@ -25,7 +25,15 @@ from expost.numbers import exact, read_only
 from expost.tally import Summand
 from expost.transcript import Transcript
 
-__all__ = ["MISS", "Belief", "Composite", "exact_likelihoods", "likelihoods_on", "read_amount"]
+__all__ = [
+    "MISS",
+    "Belief",
+    "Composite",
+    "check_same_domain",
+    "exact_likelihoods",
+    "likelihoods_on",
+    "read_amount",
+]
 
 #: The largest distance from one of the sum of probabilities, if some of them are floats.
 MISS = Fraction(1, 10**9)
@@ -129,9 +137,7 @@ class Belief:
 
         It is exact, because the likelihoods are integers. (Paper, section 2.1.)
         """
-        expect(transcript, Transcript, "a transcript")
-        if transcript.domain != self.domain:
-            raise InvalidInput("the transcript and the belief have different domains")
+        check_same_domain(transcript, Transcript, "a transcript", self.domain, "belief")
         return self.posterior(exact_likelihoods(transcript))
 
     def posterior(self, likelihoods: Sequence[int]) -> Belief:
@@ -143,9 +149,7 @@ class Belief:
 
     def confidence(self, statement: Statement) -> Fraction:
         """Return the probability of a statement, exactly."""
-        expect(statement, Statement, "a Statement")
-        if statement.domain != self.domain:
-            raise InvalidInput("the statement and the belief have different domains")
+        check_same_domain(statement, Statement, "a Statement", self.domain, "belief")
         pairs = zip(self.weights, statement.probabilities, strict=True)
         return sum((weight * p for weight, p in pairs if p), start=Fraction(0)) / self.total
 
@@ -172,6 +176,16 @@ class Belief:
         if actual != expected:
             shown = f"{_shown(actual, 6)} here, not {_shown(expected, 6)}"
             raise InvalidInput(f"the belief has {shown}")
+
+
+def check_same_domain(
+    known: Any, kind: type[Transcript | Statement], expected: str, domain: Domain, prior: str
+) -> None:
+    """Refuse what is no transcript or statement, or one on another domain than that of a prior."""
+    expect(known, kind, expected)
+    if known.domain != domain:
+        name = kind.__name__.lower()
+        raise InvalidInput(f"the {name} and the {prior} have different domains")
 
 
 def exact_likelihoods(transcript: Transcript) -> tuple[int, ...]:

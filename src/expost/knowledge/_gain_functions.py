@@ -367,5 +367,4 @@ class _GuessTable(Guesses):
         """An upper bound on profit·p over G·p <= 1: the sum of any y >= 0 with G'y >= profit."""
         rows = self._doubles
         missing = np.maximum(0.0, profit * (1 + 1e-12) + 1e-15 - duals @ rows * (1 - 1e-12))
-        most = rows.max(axis=0)
-        return math.fsum(duals) + math.fsum(missing / most * (1 + 1e-12))
+        return math.fsum(duals) + math.fsum(missing / rows.max(axis=0) * (1 + 1e-12))

@@ -24,7 +24,7 @@ from expost._types import Indices
 from expost.domains import Attribute, Attributes, Variable, join_names
 from expost.errors import InvalidInput, at, expect
 from expost.files.reading import read_integer, read_list, text
-from expost.knowledge._belief import Belief, likelihoods_on
+from expost.knowledge._belief import Belief, check_same_domain, likelihoods_on
 from expost.knowledge._statement import Statement
 from expost.loss._elimination import plan_elimination, rank
 from expost.tally import Summand
@@ -114,9 +114,7 @@ class RecordBelief:
 
     def updated(self, transcript: Transcript) -> RecordBelief:
         """Return the belief after the responses of a transcript, by Bayes' rule, exactly."""
-        expect(transcript, Transcript, "a transcript")
-        if transcript.domain != self.domain:
-            raise InvalidInput("the transcript and the belief have different domains")
+        check_same_domain(transcript, Transcript, "a transcript", self.domain, "belief")
         tally_by_variables: dict[tuple[Variable, ...], list[Summand]] = {}
         for summand in transcript.tally:
             variables = summand.query.on(self.domain).variables
@@ -129,9 +127,7 @@ class RecordBelief:
 
     def confidence(self, statement: Statement) -> Fraction:
         """Return the probability of a statement, exactly."""
-        expect(statement, Statement, "a Statement")
-        if statement.domain != self.domain:
-            raise InvalidInput("the statement and the belief have different domains")
+        check_same_domain(statement, Statement, "a Statement", self.domain, "belief")
         weights = self._weights(statement.variables)
         pairs = zip(weights, statement.probabilities, strict=True)
         return sum((weight * p for weight, p in pairs), start=Fraction(0)) / sum(weights)

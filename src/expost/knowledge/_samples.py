@@ -17,6 +17,7 @@ from expost.errors import InvalidInput, at, expect, read_at
 from expost.files.canonical import plain_tree
 from expost.files.reading import as_list, read_integer
 from expost.files.tables import as_array, column_names, is_frame
+from expost.knowledge._belief import check_same_domain
 from expost.knowledge._grammar import named_rows, parse_predicate
 from expost.transcript import Transcript
 
@@ -77,9 +78,7 @@ class Samples:
 
     def likelihoods(self, transcript: Transcript) -> Floats:
         """Return Pr(responses | point) for every point, relative to the largest of them."""
-        expect(transcript, Transcript, "a transcript")
-        if transcript.domain != self.box:
-            raise InvalidInput("the transcript and the samples have different domains")
+        check_same_domain(transcript, Transcript, "a transcript", self.box, "samples")
         total = np.zeros(len(self))
         for part in transcript.tally.summands:
             total += part.times * part.query.on(self.box).logs(part.position, list(self.columns))

@@ -294,9 +294,7 @@ def _roots(engine: CommitEngine) -> list[str]:
             root = next_root(root, lines)
         if root != commit.root:
             return [f"commit {commit_number:,} has another root"]
-    if waiting is not None:
-        return [f"commit {waiting[0]:,} is missing"]
-    return []
+    return [f"commit {waiting[0]:,} is missing"] if waiting is not None else []
 
 
 def _lines(engine: CommitEngine, row: type[Any]) -> Iterator[tuple[int, bytes]]:

@@ -58,9 +58,7 @@ class Nats:
         """Return the sum of these amounts, each multiplied by its integer."""
         counted = list(parts)
         sums = [(part._sum, times) for part, times in counted if part._sum is not None]
-        if len(sums) < len(counted):
-            return INFINITE
-        return cls.of(ExactSum.total(sums))
+        return INFINITE if len(sums) < len(counted) else cls.of(ExactSum.total(sums))
 
     @classmethod
     def budget(cls, epsilon: ExactLike | None = None, ratio: ExactLike | None = None) -> Nats:

@@ -304,8 +304,7 @@ class _ScaledTerm:
     def of(cls, checker_term: verify.Term, times: int, term: ScoreTerm, box: Box) -> _ScaledTerm:
         weights = [float(a) for a in checker_term.a]
         largest = max(range(len(weights)), key=lambda j: abs(weights[j]))
-        solver_weight = term.weights[box.order[largest]]
-        scale = solver_weight / weights[largest] if weights[largest] else 0.0
+        scale = term.weights[box.order[largest]] / weights[largest] if weights[largest] else 0.0
         return cls(checker_term, times, scale, term.offset - scale * float(checker_term.c), weights)
 
     @property

@@ -250,8 +250,7 @@ def _make_line_style(mark: Polyline | FullLine) -> dict[str, Any]:
     width = _POINTS * mark.width
     # Matplotlib multiplies dashes by the width.
     dashes = [_POINTS * float(length) / width for length in mark.dashes.split()]
-    style = (0, dashes) if dashes else "-"
-    return {"linewidth": width, "linestyle": style, "clip_on": False}
+    return {"linewidth": width, "linestyle": (0, dashes) if dashes else "-", "clip_on": False}
 
 
 def _split_points(points: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:

@@ -133,6 +133,4 @@ def _attribute(domain: Attributes, question: str) -> Variable | None:
     """Return the attribute that a text names, with its step if it changes; None for statements."""
     match = _STEP.fullmatch(question)
     name, step = (match[1], int(match[2])) if match else (question, None)
-    if name not in domain.names:
-        return None
-    return domain.variables([name], step)[0]
+    return domain.variables([name], step)[0] if name in domain.names else None

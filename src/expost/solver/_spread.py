@@ -173,9 +173,7 @@ class BoxSpread:
 
     def _tick(self, effort: Effort) -> Tick | None:
         report = effort.progress
-        if report is None:
-            return None
-        return lambda: report(Progress(self.nodes, self.enclosure))
+        return None if report is None else lambda: report(Progress(self.nodes, self.enclosure))
 
 
 def independent_blocks(
