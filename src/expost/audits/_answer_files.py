@@ -23,6 +23,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from expost._grouping import group_pairs
 from expost._types import PathLike, Progress
 from expost.answers import (
     ANSWERED,
@@ -175,9 +176,7 @@ _MARK = re.compile(r"^copy of |[ ._-]*\(\d+\)$|[ ._-]+\(?(copy|backup|bak)\)?([ 
 
 def group_identical(transcripts: Mapping[str, Transcript]) -> tuple[tuple[str, ...], ...]:
     """Group the subjects whose transcripts are equal; no group has only one."""
-    groups: dict[str, list[str]] = {}
-    for name, transcript in transcripts.items():
-        groups.setdefault(transcript.content_id, []).append(name)
+    groups = group_pairs((transcript.content_id, name) for name, transcript in transcripts.items())
     return tuple(tuple(names) for names in groups.values() if len(names) > 1)
 
 

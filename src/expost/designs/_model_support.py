@@ -15,6 +15,7 @@ from typing import Any, Protocol, assert_never
 
 import numpy as np
 
+from expost._grouping import group_pairs
 from expost._types import Floats, Indices
 from expost.domains import (
     Attributes,
@@ -324,9 +325,7 @@ def model_support(
 def _record_support(
     domain: Attributes, population: Population, variables: tuple[Variable, ...]
 ) -> ModelSupport:
-    by_name: dict[str, list[int | None]] = {}
-    for name, step in variables:
-        by_name.setdefault(name, []).append(step)
+    by_name = group_pairs(variables)
     steps = {
         name: tuple(sorted(s for s in variable_steps if s is not None))
         for name, variable_steps in by_name.items()

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost._format import format_list
+from expost._grouping import group_pairs
 from expost._types import Floats, Indices
 from expost.answers import Answers
 from expost.domains import Attributes, Box, FiniteSet, Part, Variable, join_names
@@ -167,9 +168,7 @@ def record_support(domain: Attributes, variables: Iterable[Variable]) -> RecordS
     Raises:
         InvalidInput: If there are more than ``MOST_VALUES`` combinations.
     """
-    by_name: dict[str, list[Variable]] = {}
-    for variable in variables:
-        by_name.setdefault(variable[0], []).append(variable)
+    by_name = group_pairs((variable[0], variable) for variable in variables)
     positions: dict[Variable, Indices] = {}
     size = 1
     for name, attribute_variables in by_name.items():

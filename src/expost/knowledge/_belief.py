@@ -179,11 +179,11 @@ class Belief:
 
 
 def check_same_domain(
-    known: Any, kind: type[Transcript | Statement], expected: str, domain: Domain, prior: str
+    candidate: Any, kind: type[Transcript | Statement], expected: str, domain: Domain, prior: str
 ) -> None:
     """Refuse what is no transcript or statement, or one on another domain than that of a prior."""
-    expect(known, kind, expected)
-    if known.domain != domain:
+    expect(candidate, kind, expected)
+    if candidate.domain != domain:
         name = kind.__name__.lower()
         raise InvalidInput(f"the {name} and the {prior} have different domains")
 

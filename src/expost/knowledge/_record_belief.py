@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost._format import format_list
+from expost._grouping import group_pairs
 from expost._types import Indices
 from expost.domains import Attribute, Attributes, Variable, join_names
 from expost.errors import InvalidInput, at, expect
@@ -115,10 +116,9 @@ class RecordBelief:
     def updated(self, transcript: Transcript) -> RecordBelief:
         """Return the belief after the responses of a transcript, by Bayes' rule, exactly."""
         check_same_domain(transcript, Transcript, "a transcript", self.domain, "belief")
-        tally_by_variables: dict[tuple[Variable, ...], list[Summand]] = {}
-        for summand in transcript.tally:
-            variables = summand.query.on(self.domain).variables
-            tally_by_variables.setdefault(variables, []).append(summand)
+        tally_by_variables = group_pairs(
+            (summand.query.on(self.domain).variables, summand) for summand in transcript.tally
+        )
         answered = itertools.starmap(self._factor, tally_by_variables.items())
         after = self._with(_answered=(*self._answered, *answered))
         if not after._sums(after._factors([]), ()):

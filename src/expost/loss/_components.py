@@ -21,6 +21,7 @@ from typing import ClassVar
 import numpy as np
 
 from expost._format import format_list
+from expost._grouping import group_pairs
 from expost._types import Floats, Indices
 from expost.domains import Attributes, Variable
 from expost.errors import InvalidInput
@@ -439,10 +440,7 @@ class TemporalComponent(Component):
 
     @cached_property
     def _by_step(self) -> dict[int | None, list[ResponseTable]]:
-        tables_by_step: dict[int | None, list[ResponseTable]] = {}
-        for table in self.tables:
-            tables_by_step.setdefault(table.step, []).append(table)
-        return tables_by_step
+        return group_pairs((table.step, table) for table in self.tables)
 
     def _eliminate(
         self,

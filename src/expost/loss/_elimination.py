@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from expost._format import format_list
+from expost._grouping import group_pairs
 from expost._types import Floats, Indices
 from expost.domains import Variable
 from expost.errors import InvalidInput
@@ -474,10 +475,7 @@ def _least(kinds: DistinctLikelihoods) -> tuple[Counter[int], dict[int, int]]:
     first, *larger = kinds.likelihoods
     if not larger:
         return first, {}
-    exponents_by_base: dict[int, list[int]] = {}
-    for powers in kinds.likelihoods:
-        for base, power in powers.items():
-            exponents_by_base.setdefault(base, []).append(power)
+    exponents_by_base = group_pairs(pair for powers in kinds.likelihoods for pair in powers.items())
     least, widths = Counter[int](), dict[int, int]()
     for base, exponents in exponents_by_base.items():
         if len(exponents) < len(kinds.likelihoods):

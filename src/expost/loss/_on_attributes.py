@@ -21,6 +21,7 @@ from operator import attrgetter
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._grouping import group_pairs
 from expost.domains import Attributes, Part, Record, Variable
 from expost.filters import WorstCase
 from expost.loss._components import (
@@ -95,10 +96,7 @@ def _move_closer(
     domain: Attributes, part: Component, combination: Combination, target: Combination
 ) -> Combination:
     """Return a combination as likely as this one, and as similar as possible to a target."""
-    about: dict[Variable, list[ResponseTable]] = {}
-    for table in part.tables:
-        for variable in table.variables:
-            about.setdefault(variable, []).append(table)
+    about = group_pairs((variable, table) for table in part.tables for variable in table.variables)
     for group in _groups(part):
         closer = combination | {variable: target[variable] for variable in group}
         if closer == combination:
@@ -149,10 +147,11 @@ def _ruled_out(
 
 def _respects_limits(domain: Attributes, combination: Combination) -> bool:
     """Return whether the values at the steps, in order, respect the limits of changes."""
-    histories: dict[str, list[tuple[int, int]]] = {}
-    for (name, step), value_index in combination.items():
-        if step is not None:
-            histories.setdefault(name, []).append((step, value_index))
+    histories = group_pairs(
+        (name, (step, value_index))
+        for (name, step), value_index in combination.items()
+        if step is not None
+    )
     for name, history in histories.items():
         attribute, moves = domain[name], list(pairwise(history))
         change = attribute.change

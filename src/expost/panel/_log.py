@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._grouping import group_pairs
 from expost._types import Bools, Codes, Indices, Ints
 from expost.panel._compiled_query import CompiledQuery
 from expost.panel._selection import Selection, groups
@@ -180,11 +181,10 @@ class ResponseLog:
 
     def tallies(self, indices: Indices) -> dict[CompiledQuery, NDArray[np.int64]]:
         """Count the responses of some subjects to each query: a row for each code."""
-        by_query: dict[tuple[CompiledQuery, int], list[NDArray[np.unsignedinteger]]] = {}
-        for response_round in self._rounds_of(indices):
-            by_query.setdefault((response_round.compiled, response_round.none), []).append(
-                response_round.at(indices)
-            )
+        by_query = group_pairs(
+            ((response_round.compiled, response_round.none), response_round.at(indices))
+            for response_round in self._rounds_of(indices)
+        )
         counts_by_query: dict[CompiledQuery, NDArray[np.int64]] = {}
         for column, subject_index in enumerate(indices.tolist() if self.counted else ()):
             assert self.counted is not None

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._grouping import group_pairs
 from expost._types import Indices
 from expost.answers import (
     REFUSED,
@@ -190,12 +191,9 @@ class NameTable:
         codes = [first_codes[compiled] + rows for compiled, _, rows in rounds]
         order = np.argsort(subject_indices, kind="stable")
         answering, starts = np.unique(subject_indices[order], return_index=True)
-        refused_by_query: dict[int, list[Indices]] = {}
-        for query_index, rows in refusals:
-            refused_by_query.setdefault(query_index, []).append(rows)
         refused = frozenset(
             (self.subjects[subject_index], self._ids[query_index])
-            for query_index, indices_refused in refused_by_query.items()
+            for query_index, indices_refused in group_pairs(refusals).items()
             for subject_index in np.unique(np.concatenate(indices_refused)).tolist()
         )
         return Answers.of_codes(

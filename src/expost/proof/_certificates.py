@@ -13,6 +13,7 @@ from decimal import ROUND_CEILING, Context, Decimal, localcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from expost._grouping import group_pairs
 from expost._types import PathLike
 from expost.domains import Box
 from expost.errors import InvalidInput
@@ -246,9 +247,10 @@ class _Blocks:
         from expost.proof._search_tree import prove
 
         transcript, statement = draft.transcript, draft.statement
-        alike: dict[tuple[str, int], list[int]] = {}
-        for index, exchange in enumerate(transcript.exchanges):
-            alike.setdefault((exchange.query.content_id, exchange.position), []).append(index)
+        alike = group_pairs(
+            ((exchange.query.content_id, exchange.position), index)
+            for index, exchange in enumerate(transcript.exchanges)
+        )
         indices = list(alike.values())
         firsts = [transcript.exchanges[repeats[0]] for repeats in indices]
         terms = [

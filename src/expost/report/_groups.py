@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
+from expost._grouping import group_pairs
 from expost.answers import Answers, Covariates
 from expost.errors import InvalidInput, at
 from expost.estimation import estimate_difference
@@ -111,9 +112,7 @@ def _merge(reports: Mapping[str, EstimateReport], by: tuple[str, ...]) -> Estima
 
 def _warn_of_spellings(groups: Iterable[str]) -> list[str]:
     """Warn of groups that may be one group, because their names differ only in case."""
-    spellings: dict[str, list[str]] = {}
-    for name in groups:
-        spellings.setdefault(name.casefold(), []).append(name)
+    spellings = group_pairs((name.casefold(), name) for name in groups)
     return [
         f"The groups {' and '.join(names)} differ only in case; if they are one group, give them "
         "one name."

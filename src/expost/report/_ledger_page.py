@@ -10,8 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from expost._format import format_count, shorten
+from expost._grouping import group_pairs
 from expost.audits._audit import Audit
-from expost.ledger import Round, StudyAudit
+from expost.ledger import StudyAudit
 from expost.numbers import Enclosure
 from expost.report._audit_page import (
     NOT_COVERED,
@@ -160,9 +161,7 @@ def _query_tables(study: StudySummary) -> Iterator[str]:
         yield paragraph("Nothing has been asked yet.")
         return
     yield rounds_figure(study.rounds)
-    by_query: dict[str, list[Round]] = {}
-    for round_ in study.rounds:
-        by_query.setdefault(round_.query, []).append(round_)
+    by_query = group_pairs((round_.query, round_) for round_ in study.rounds)
     rows = [
         (
             query_name(query),

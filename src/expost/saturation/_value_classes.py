@@ -19,6 +19,7 @@ from typing import assert_never
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._grouping import group_pairs
 from expost._types import Indices
 from expost.domains import MOST_COMBINATIONS, Attributes, Box, Domain, FiniteSet, Part, Variable
 from expost.errors import InvalidInput
@@ -314,9 +315,7 @@ class ValueClasses:
         class_kinds = list(zip(self.lows, self.highs, self.sizes, strict=True))
         answers = self.answers
         if max(answers) > 1:
-            kinds_by_answer: dict[int, list[tuple[Fraction, Fraction, int]]] = {}
-            for answer, kind in zip(answers, class_kinds, strict=True):
-                kinds_by_answer.setdefault(answer, []).append(kind)
+            kinds_by_answer = group_pairs(zip(answers, class_kinds, strict=True))
             ranked = sorted(
                 sorted(kinds_by_answer), key=lambda answer: sorted(kinds_by_answer[answer])
             )

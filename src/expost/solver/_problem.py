@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from expost._grouping import group_pairs
 from expost.domains import Box
 from expost.numbers import bisect
 from expost.solver.kernels import entries
@@ -288,18 +289,15 @@ def merge_windows(terms: Counter[ScoreTerm]) -> tuple[Counter[ScoreTerm], Fracti
         WINDOW(a, b) + WINDOW(b, c) = WINDOW(a, c) - ε/2.
     """
     # Merge only terms that are equal except for their windows; equal forms are not enough.
-    by_score: dict[ScoreTerm, list[ScoreTerm]] = {}
-    for term in terms:
-        if term.link is Link.WINDOW:
-            by_score.setdefault(replace(term, window=EVERYWHERE), []).append(term)
+    by_score = group_pairs(
+        (replace(term, window=EVERYWHERE), term) for term in terms if term.link is Link.WINDOW
+    )
     if not by_score:
         return terms, Fraction(0)
     result, constant = Counter(terms), Fraction(0)
     for windows in by_score.values():
         half = Fraction(windows[0].epsilon) / 2
-        starting: dict[float, list[ScoreTerm]] = {}
-        for term in windows:
-            starting.setdefault(term.window[0], []).append(term)
+        starting = group_pairs((term.window[0], term) for term in windows)
         while windows:
             left = windows.pop()
             right = next((term for term in starting.get(left.window[1], []) if result[term]), None)
