@@ -21,7 +21,6 @@ from typing import ClassVar
 import numpy as np
 
 from expost._format import format_list
-from expost._grouping import group_pairs
 from expost._types import Floats, Indices
 from expost.domains import Attributes, Variable
 from expost.errors import InvalidInput
@@ -440,7 +439,10 @@ class TemporalComponent(Component):
 
     @cached_property
     def _by_step(self) -> dict[int | None, list[ResponseTable]]:
-        return group_pairs((table.step, table) for table in self.tables)
+        tables_by_step: dict[int | None, list[ResponseTable]] = {}
+        for table in self.tables:
+            tables_by_step.setdefault(table.step, []).append(table)
+        return tables_by_step
 
     def _eliminate(
         self,
