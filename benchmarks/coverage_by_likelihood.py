@@ -119,6 +119,7 @@ def _chances(query: xp.queries.Query, domain: xp.FiniteSet) -> Floats:
 FAMILIES: dict[str, tuple[int, Callable[[], Draw]]] = {
     "randomized response, epsilon 1": (4, lambda: once(xp.randomized_response(epsilon=1), 4)),
     "randomized response, epsilon 3": (4, lambda: once(xp.randomized_response(epsilon=3), 4)),
+    "randomized response, epsilon 8": (4, lambda: once(xp.randomized_response(epsilon=8), 4)),
     "unary encoding, epsilon 1": (4, lambda: once(xp.unary_encoding(epsilon=1), 4)),
     "randomized response, epsilon 2": (10, lambda: once(xp.randomized_response(epsilon=2), 10)),
     "hadamard response, epsilon 2": (

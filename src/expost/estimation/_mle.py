@@ -109,6 +109,8 @@ def fit_mixture(
     best = MixtureFit(weights, -math.inf, math.inf, 0)
     for step in range(steps + 1):
         mixed = table @ weights
+        if step and not mixed.min() > 0:
+            break  # rounding: a row of negligible weight is at zero
         gradient = likelihood_gradient(table, shares / mixed)
         weight_sum = float(weights.sum())
         current_gap = total * log_upper_bound(float(gradient.max()) * weight_sum, table.shape)
