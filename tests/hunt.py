@@ -9,6 +9,8 @@ Runs until it is stopped, and says what to run again where something is found.
 
 ``make hunt MODE=devices`` fuzzes devices instead (tests/support/device_fuzz.py).
 ``make hunt MODE=streams`` attacks filters on boxes (tests/support/query_streams.py).
+``make hunt MODE=levels`` compares decisions by levels with all protected pairs of records
+(tests/support/level_decisions.py); 100,000 take about half an hour.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from typing import Any
 import expost as xp
 from expost.numbers import double_above
 from expost.proof.verify import Failed, verify
-from support import device_fuzz, panel_cases, query_streams
+from support import device_fuzz, level_decisions, panel_cases, query_streams
 from support.box_cases import (
     CELLS,
     EPSILONS,
@@ -215,6 +217,7 @@ MODES: dict[str, Callable[[int], None]] = {
     "losses": hunt,
     "devices": device_fuzz.hunt,
     "streams": query_streams.hunt,
+    "levels": level_decisions.hunt,
 }
 
 if __name__ == "__main__":

@@ -110,6 +110,8 @@ class Study:
             for name, attribute in self.attributes.items()
             for step in (range(1, steps + 1) if attribute.changing else [0])
         ]
+        self._read: dict[tuple[Cell, ...], list[int]] = {}
+        self._groups_of: dict[Part, list[list[int]]] = {}
 
     @classmethod
     def read(cls, attributes: Mapping[str, Any], steps: int) -> Study:
@@ -180,17 +182,22 @@ class Study:
 
     # -- likelihoods
 
-    def column(self, question: Question, response: int) -> list[Fraction]:
-        """Return Pr(response | record) for every record."""
-        sizes = [self.attributes[name].size for name in question.about]
-        cells = self.scope(question)
-        result = []
-        for record in self.records:
-            position = 0
-            for size, cell in zip(sizes, cells, strict=True):
-                position = position * size + record[cell]
-            result.append(question.columns[response][position])
-        return result
+    def column(self, question: Question, response: int) -> list[int]:
+        """Return Pr(response | record) for every record, up to a common factor."""
+        weights = integers(question.columns[response])
+        return [weights[position] for position in self._combinations(question)]
+
+    def _combinations(self, question: Question) -> list[int]:
+        """Return the combination that a query reads, for every record."""
+        scope = self.scope(question)
+        if (key := tuple(scope)) not in self._read:
+            sizes = [self.attributes[name].size for name in question.about]
+            positions = [0] * len(self.records)
+            for size, cell in zip(sizes, scope, strict=True):
+                pairs = zip(positions, self.records, strict=True)
+                positions = [position * size + record[cell] for position, record in pairs]
+            self._read[key] = positions
+        return self._read[key]
 
     def scope(self, question: Question) -> list[Cell]:
         """Return the cells that a query reads."""
@@ -199,38 +206,46 @@ class Study:
         steps = [question.at if changes else 0 for changes in changing]
         return [(name, step or 0) for name, step in zip(question.about, steps, strict=True)]
 
-    def likelihoods(self, exchanges: Iterable[tuple[Question, int]]) -> list[Fraction]:
+    def likelihoods(self, exchanges: Iterable[tuple[Question, int]]) -> list[int]:
         """Return the likelihood of responses for every record, up to a common factor."""
-        result = [Fraction(1)] * len(self.records)
+        result = [1] * len(self.records)
         for question, response in exchanges:
-            result = multiply(result, self.column(question, response))
+            result = list(map(mul, result, self.column(question, response)))
         return result
 
-    def spread(self, part: Part, weights: Sequence[Fraction]) -> Ratio:
+    def spread(self, part: Part, weights: Sequence[int]) -> Ratio:
         """Return the largest quotient over pairs that differ inside of a part; 1 without a pair."""
-        outside = [cell for cell in self.cells if cell not in part]
-        groups: dict[tuple[int, ...], list[Fraction]] = {}
-        for record, weight in zip(self.records, weights, strict=True):
-            groups.setdefault(tuple([record[cell] for cell in outside]), []).append(weight)
-        largest: Ratio = Fraction(1)
-        for group in groups.values():
-            if any(group):
-                largest = larger(largest, max(group) / min(group) if min(group) else None)
-        return largest
+        top, bottom = 1, 1
+        for positions in self._alike(part):
+            group = [weights[position] for position in positions]
+            high, low = max(group), min(group)
+            if high * bottom > top * low:
+                top, bottom = high, low
+        return Fraction(top, bottom) if bottom else None
 
-    def ratio(self, level: Level, weights: Sequence[Fraction]) -> Ratio:
+    def _alike(self, part: Part) -> list[list[int]]:
+        """Return the positions of records that are equal outside of a part, together."""
+        if part not in self._groups_of:
+            outside = [cell for cell in self.cells if cell not in part]
+            groups: dict[tuple[int, ...], list[int]] = {}
+            for position, record in enumerate(self.records):
+                groups.setdefault(tuple([record[cell] for cell in outside]), []).append(position)
+            self._groups_of[part] = list(groups.values())
+        return self._groups_of[part]
+
+    def ratio(self, level: Level, weights: Sequence[int]) -> Ratio:
         """Return e^loss at a level; None for an infinite loss."""
         largest: Ratio = Fraction(1)
         for part in self.parts(level):
             largest = larger(largest, self.spread(part, weights))
         return largest
 
-    def ratio_by_pairs(self, level: Level, weights: Sequence[Fraction]) -> Ratio:
+    def ratio_by_pairs(self, level: Level, weights: Sequence[int]) -> Ratio:
         """Return e^loss at a level from its definition: all pairs, one after the other."""
         largest: Ratio = Fraction(1)
         for j, k in self.pairs(level):
             if weights[j]:
-                largest = larger(largest, weights[j] / weights[k] if weights[k] else None)
+                largest = larger(largest, Fraction(weights[j], weights[k]) if weights[k] else None)
         return largest
 
     # -- filters
@@ -244,7 +259,7 @@ class Study:
         columns = [self.column(query, y) for y in range(len(query.columns))]
         match guard["kind"]:
             case "bayesian":
-                after = [multiply(weights, column) for column in columns]
+                after = [list(map(mul, weights, column)) for column in columns]
                 possible = [column for column in after if any(column)]
                 return [Charge(Fraction(0), self._widest(part, possible)) for part in parts]
             case "simplified":
@@ -260,7 +275,7 @@ class Study:
                 return [self._sum(part, questions) for part in parts]
         raise AssertionError(guard)
 
-    def _widest(self, part: Part, columns: Iterable[Sequence[Fraction]]) -> Ratio:
+    def _widest(self, part: Part, columns: Iterable[Sequence[int]]) -> Ratio:
         largest: Ratio = Fraction(1)
         for column in columns:
             largest = larger(largest, self.spread(part, column))
@@ -307,10 +322,6 @@ def whole_ratio(question: Question) -> Ratio:
     return largest
 
 
-def multiply(weights: Sequence[Fraction], column: Sequence[Fraction]) -> list[Fraction]:
-    return [weight * chance for weight, chance in zip(weights, column, strict=True)]
-
-
 # -- whole games -----------------------------------------------------------------------------------
 
 History = tuple[tuple[int, int], ...]
@@ -344,7 +355,7 @@ def play(
     """
     guards = guard["filters"] if guard["kind"] == "all" else [guard]
     promised = [(one, list(study.pairs(one.get("protects")))) for one in guards]
-    columns = [[integers(study.column(q, y)) for y in range(len(q.columns))] for q in menu]
+    columns = [[study.column(q, y) for y in range(len(q.columns))] for q in menu]
     broken: list[History] = []
     needless: list[tuple[History, int]] = []
     seen: dict[History, bool] = {}
