@@ -94,9 +94,23 @@ DOMAINS: list[Any] = [
 ]
 
 
+BUDGET: dict[str, Any] = {"kind": "bayesian", "epsilon": "1"}
+LEVELS: list[Any] = [
+    {"attributes": 1},
+    {"groups": [["region", "age"], ["smokes"], ["weight"]]},
+    {"steps": 4},
+]
+FILTERS: list[Any] = [
+    BUDGET,
+    {"kind": "all", "filters": [{**BUDGET, "protects": LEVELS[1]}, BUDGET]},
+]
+FILTERS += [{**BUDGET, "protects": level} for level in LEVELS]
+
+
+@pytest.mark.parametrize("guard", FILTERS, ids=lambda guard: str(guard.get("protects", "")))
 @pytest.mark.parametrize("domain", DOMAINS, ids=lambda domain: next(iter(domain)))
-def test_every_wrong_type_in_a_policy_is_refused_or_read(tmp_path: Path, domain: Any) -> None:
-    policy = {**POLICY, "domain": domain, "filter": {"kind": "bayesian", "epsilon": "1"}}
+def test_every_wrong_type_in_a_policy_is_refused_or_read(domain: Any, guard: Any) -> None:
+    policy = {**POLICY, "domain": domain, "filter": guard}
     for number in range(len(places(policy))):
         for wrong in HOSTILE:
             changed = json.loads(json.dumps(policy))
@@ -104,6 +118,64 @@ def test_every_wrong_type_in_a_policy_is_refused_or_read(tmp_path: Path, domain:
             within[name] = wrong
             with suppress(device.Refused):
                 device.Policy(device.parse(json.dumps(changed)))
+
+
+RECORD = {"region": ["n", "s"], "smokes": {"changing": ["no", "yes"]}}
+
+
+@pytest.mark.parametrize(
+    ("level", "reason"),
+    [
+        ({"attributes": 2}, "a level is about one attribute"),
+        ({"attributes": 0}, "a level is about one attribute"),
+        ({"groups": []}, "the groups must have every attribute, and no other"),
+        ({"groups": [["region"]]}, "the groups must have every attribute, and no other"),
+        ({"groups": [["region", "smokes", "x"]]}, "the groups must have every attribute"),
+        ({"groups": [["region", "smokes"], []]}, "there must be attributes"),
+        ({"groups": [["region", "smokes", "region"]]}, "a attribute is listed twice"),
+        ({"steps": 0}, "must be at least 1"),
+        ({"steps": 10**6 + 1}, "steps are at most"),
+        ({"weeks": 1}, "has a field that is not known here"),
+        ({"steps": 1, "attributes": 1}, "protects has one of attributes, groups, steps"),
+        ({}, "protects has one of attributes, groups, steps"),
+        (None, "protects is empty"),
+    ],
+)
+def test_a_level_that_protects_no_pairs_or_too_few_is_refused(level: Any, reason: str) -> None:
+    domain = device.Domain(device.parse(json.dumps({"attributes": RECORD})))
+    with pytest.raises(device.Refused, match=reason):
+        device.Filter.read(device.parse(json.dumps({**BUDGET, "protects": level})), domain)
+
+
+@pytest.mark.parametrize(
+    ("tree", "level", "reason"),
+    [
+        ({"values": [0, 1]}, {"attributes": 1}, "a level is for attributes"),
+        ({"attributes": {"region": ["n", "s"]}}, {"steps": 1}, "needs an attribute that changes"),
+        (DOMAINS[2], {"steps": 1}, "does not go with times or max_step"),
+    ],
+)
+def test_a_level_that_does_not_suit_a_domain_is_refused(tree: Any, level: Any, reason: str) -> None:
+    domain = device.Domain(device.parse(json.dumps(tree)))
+    with pytest.raises(device.Refused, match=reason):
+        device.Filter.read(device.parse(json.dumps({**BUDGET, "protects": level})), domain)
+
+
+@pytest.mark.parametrize(
+    "guard",
+    [
+        {"kind": "all", "filters": []},
+        {"kind": "all", "filters": [BUDGET] * 17},
+        {"kind": "all", "filters": [{"kind": "all", "filters": [BUDGET]}]},
+        {"kind": "all", "filters": [{"kind": "approximate", "epsilon": "1", "delta": "1e-6"}]},
+        {"kind": "all", "filters": [BUDGET], "epsilon": "1"},
+        {"kind": "all"},
+    ],
+)
+def test_a_conjunction_of_other_filters_is_refused(guard: Any) -> None:
+    domain = device.Domain(device.parse(json.dumps({"attributes": RECORD})))
+    with pytest.raises(device.Refused):
+        device.Filter.read(device.parse(json.dumps(guard)), domain)
 
 
 @pytest.mark.parametrize("subject", ['"', '""', '"a"b"', "007", "-", "-0012", "9" * 5000, "\u0661"])

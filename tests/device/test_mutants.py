@@ -6,7 +6,6 @@ import json
 import os
 import threading
 import traceback
-import types
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import pytest
 
 from conformance.make import VECTORS
 from expost.device import checks, device
+from support.device_mutants import mutated
 from support.killed_devices import killed
 from support.single_device import (
     POLICY,
@@ -25,22 +25,21 @@ from support.single_device import (
     reserving,
 )
 
-SOURCE = Path(device.__file__).read_text("utf-8")
-
 BY_VECTORS = [
     # weights and comparisons
     ("            return low\n        digits", "            return low + 1\n        digits"),
     ("bits = 40 + (math.ceil(1 / epsilon) - 1)", "bits = 39 + (math.ceil(1 / epsilon) - 1)"),
     ("        return top <= bottom\n", "        return top < bottom\n"),
     ("        if high <= least or low > most:\n", "        if True:\n"),
-    ("low * numerator, limit - added)", "low * numerator, limit)"),
-    ("low * numerator, limit - added)", "low, limit - added)"),
-    ("if 7 * (top.bit_length()", "if 6 * (top.bit_length()"),
-    ("bottom.bit_length() + 1) <= 10 * limit", "bottom.bit_length()) <= 10 * limit"),
+    ("rule.epsilon - added", "rule.epsilon"),
+    ("low * rule.ratio.numerator", "low"),
+    ("if 7 * max(0, bits)", "if 6 * max(0, bits)"),
+    ("- bottom.bit_length() + 1  # top", "- bottom.bit_length()  # top"),
     # families
-    ("if classes[high] != classes[low]:", "if True:"),
-    ("highest, lowest = max(highs[x] for x in other_class)", "highest, lowest = max(highs)"),
-    ("return [(highs[high], lows[low]), *across_classes]", "return [*across_classes]"),
+    ("if classes[tops[high]] != classes[bottoms[low]]:", "if True:"),
+    ("other_highs = [x for x, k in zip(highs, tops, strict=True) if classes[k] != alike]",
+     "other_highs = highs"),
+    ("pairs = classes[tops[high]], [(highs[high], lows[low])]", "pairs = classes[tops[high]], []"),
     ("% len(buckets) for x in firsts", "% 7 % len(buckets) for x in firsts"),
     ("two_weights(query[\"epsilon\"] / parts)", "two_weights(query[\"epsilon\"])"),
     ("start = count - index - 1", "start = count - index"),
@@ -60,8 +59,7 @@ BY_VECTORS = [
     ("attribute.max_step or 0) * (later - earlier)", "attribute.max_step or 0)"),
     ("n + (a != b)) for (a, b), n", "n + 1) for (a, b), n"),
     ("if not attribute.limited or len(steps) < 2:", "if True:"),
-    ("if kind == \"simplified\" or not min(lows):", "if not min(lows):"),
-    ("self.spent += compiled.query[\"epsilon\"]", "self.spent = compiled.query[\"epsilon\"]"),
+    ("total([self._charges.get(scope, NO_CHARGE), compiled.charge])", "compiled.charge"),
     # freezing and drawing
     ("used >= self.times", "used > self.times"),
     ("key=lambda k: (self.distance(k, wanted), self.values[k])", "key=lambda k: self.values[k]"),
@@ -146,18 +144,6 @@ BY_USE: list[list[tuple[str, str]]] = [
     # An error shows the frames of the draw.
     [("    error.__traceback__ = error.__context__ = None\n", "")],
 ]  # fmt: skip
-
-
-def mutated(*replaced: tuple[str, str]) -> Any:
-    """The device with some lines replaced."""
-    source = SOURCE
-    for old, new in replaced:
-        assert source.count(old) == 1, (source.count(old), old)
-        source = source.replace(old, new)
-    module = types.ModuleType("a_mutant")
-    module.__file__ = device.__file__
-    exec(compile(source, "a_mutant.py", "exec"), module.__dict__)
-    return module
 
 
 @pytest.mark.parametrize(("old", "new"), BY_VECTORS)

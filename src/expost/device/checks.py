@@ -181,18 +181,31 @@ def _draw(node: Any, domain: Any, compiled: Any) -> dict[str, Any]:
 
 
 def _decision(node: Any, account: Any, compiled: Any) -> dict[str, Any]:
-    filter_ = device.Filter.read(node["filter"])
+    filter_ = device.Filter.read(node["filter"], account.domain)
     for exchange in node["exchanges"]:
         before = account.compiled(device.Query.read(exchange["query"]))
         account.add(before, before.likelihood.read(exchange["response"]))
-    accepted = device.decide(filter_, account, compiled)
-    rational, pairs = device.worst_case(filter_.kind, account, compiled)
-    top, bottom = device.largest_quotient(pairs)
+    refusing = device.refusing(filter_, account, compiled)
+    answers = [
+        {"accepted": number not in refusing, **_worst_case(rule.worst_cases(account, compiled))}
+        for number, rule in enumerate(filter_.rules)
+    ]
+    alone = node["filter"]["kind"] != "all"
+    return answers[0] if alone else {"accepted": not refusing, "filters": answers}
+
+
+def _worst_case(cases: dict[Any, Any]) -> dict[str, Any]:
+    """Return the largest of some rationals, each plus the logarithm of a quotient."""
+    rational, (top, bottom) = cases.popitem()
+    for other, (high, low) in cases.items():
+        if low == 0 or (
+            bottom and not device.is_within(high * bottom, low * top, rational - other)
+        ):
+            rational, top, bottom = other, high, low
     if not bottom:
-        return {"accepted": accepted, "rational": None, "ratio": None}
+        return {"rational": None, "ratio": None}
     common = math.gcd(top, bottom)
-    ratio = f"{top // common:x}/{bottom // common:x}"
-    return {"accepted": accepted, "rational": str(rational), "ratio": ratio}
+    return {"rational": str(rational), "ratio": f"{top // common:x}/{bottom // common:x}"}
 
 
 def conformance(path: str) -> int:
@@ -335,10 +348,13 @@ def _generic_policy_id(policy: Any) -> str:
 
     def exactly(node: Any, field: str = "") -> Any:
         if isinstance(node, dict):
-            return {name: exactly(entry, name) for name, entry in node.items()}
+            level = field == "protects"
+            return {name: exactly(x, field if level else name) for name, x in node.items()}
         if isinstance(node, list):
             return [exactly(entry, field) for entry in node]
-        return node if field == "kind" else device.exact(node)
+        if field == "protects" and isinstance(node, device.NumberText):
+            return device.integer(node)
+        return node if field in ("kind", "protects") else device.exact(node)
 
     fixed = {"version": 1, "study": policy["study"], "nonce": policy["nonce"]}
     domain, filter_ = doubles(policy["domain"]), exactly(policy["filter"])

@@ -7,8 +7,8 @@
 
 This file is a complete program. It needs Python 3.11 or later and nothing else, so it can be copied
 to a device and read there. It supports finite sets and attributes, some of which may change, and
-pure filters: docs/reference/conformance.md specifies the arithmetic, docs/reference/ledger.md the
-messages.
+pure filters at every level of protection: docs/reference/conformance.md specifies the arithmetic,
+docs/reference/ledger.md the messages.
 
 ``Device.create`` makes a store with a policy and a value. ``Device(path).sync()`` returns a request
 for the ledger. ``take(answer)`` reads the answer and returns the next request, or "" if there is
@@ -48,7 +48,7 @@ from contextlib import suppress
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from itertools import accumulate, pairwise, product
+from itertools import accumulate, groupby, pairwise, product
 from operator import mul
 from typing import Any, NamedTuple
 
@@ -469,7 +469,9 @@ class Domain:
 
 #: Two likelihoods, a larger and a smaller one; if the second is zero nothing bounds the loss.
 Pair = tuple[int, int]
-Worst = Callable[[list[int], list[int]], list[Pair]]
+#: The largest likelihoods of some combinations, and which; the smallest ones of some, and which.
+Row = tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[int]]
+Worst = Callable[[Sequence[int], Sequence[int], Sequence[int], Sequence[int]], list[Pair]]
 
 
 def largest_quotient(pairs: Iterable[Pair]) -> Pair:
@@ -512,19 +514,21 @@ def class_likelihoods(
     """Return ``column`` and ``worst`` of responses that favour some values equally."""
     heavy, light = weights
 
-    def worst(highs: list[int], lows: list[int]) -> list[Pair]:
+    def worst(
+        highs: Sequence[int], tops: Sequence[int], lows: Sequence[int], bottoms: Sequence[int]
+    ) -> list[Pair]:
         # The extremes; and if these are of one class, which no response tells apart, each of them
         # with the best of other classes.
-        indices = range(len(highs))
-        high, low = max(indices, key=highs.__getitem__), min(indices, key=lows.__getitem__)
-        if classes[high] != classes[low]:
+        high = max(range(len(highs)), key=highs.__getitem__)
+        low = min(range(len(lows)), key=lows.__getitem__)
+        if classes[tops[high]] != classes[bottoms[low]]:
             return [(highs[high] * heavy, lows[low] * light)]
-        other_class = [index for index in indices if classes[index] != classes[high]]
-        if not other_class:
-            return [(highs[high], lows[low])]
-        highest, lowest = max(highs[x] for x in other_class), min(lows[x] for x in other_class)
-        across_classes = (highs[high] * heavy, lowest * light), (highest * heavy, lows[low] * light)
-        return [(highs[high], lows[low]), *across_classes]
+        alike, pairs = classes[tops[high]], [(highs[high], lows[low])]
+        other_highs = [x for x, k in zip(highs, tops, strict=True) if classes[k] != alike]
+        other_lows = [x for x, k in zip(lows, bottoms, strict=True) if classes[k] != alike]
+        pairs += [(highs[high] * heavy, min(other_lows) * light)] if other_lows else []
+        pairs += [(max(other_highs) * heavy, lows[low] * light)] if other_highs else []
+        return pairs
 
     return lambda response: [heavy if good else light for good in speaks(response)], worst
 
@@ -650,7 +654,19 @@ def hadamard_response(query: Query, values: Values) -> Likelihood:
 def worst_over_columns(columns: Iterable[list[int]]) -> Worst:
     """Return ``worst`` for responses that must all be compared."""
     every = list(columns)
-    return lambda highs, lows: [(max(map(mul, highs, c)), min(map(mul, lows, c))) for c in every]
+
+    def worst(
+        highs: Sequence[int], tops: Sequence[int], lows: Sequence[int], bottoms: Sequence[int]
+    ) -> list[Pair]:
+        return [
+            (
+                max(map(mul, highs, map(column.__getitem__, tops))),
+                min(map(mul, lows, map(column.__getitem__, bottoms))),
+            )
+            for column in every
+        ]
+
+    return worst
 
 
 def table_likelihood(labels: Sequence[Scalar], columns: Sequence[list[int]]) -> Likelihood:
@@ -943,6 +959,35 @@ class Query(dict[str, Any]):
 Factor = tuple[Scope, dict[tuple[int, ...], int]]
 
 
+class Part(NamedTuple):
+    """Attributes, or some of their steps, in which two records may differ."""
+
+    names: frozenset[str]
+    steps: range | None = None
+
+    def has(self, variable: Variable) -> bool:
+        return variable[0] in self.names and (self.steps is None or variable[1] in self.steps)
+
+    def touches(self, scope: Scope) -> bool:
+        return any(map(self.has, scope))
+
+
+class Charge(NamedTuple):
+    """A rational plus the logarithm of a quotient."""
+
+    rational: Fraction
+    pair: Pair
+
+
+NO_CHARGE = Charge(Fraction(0), (1, 1))
+
+
+def total(charges: Iterable[Charge]) -> Charge:
+    rationals, pairs = zip(NO_CHARGE, *charges, strict=True)
+    highs, lows = zip(*pairs, strict=True)
+    return Charge(sum(rationals, Fraction(0)), (math.prod(highs), math.prod(lows)))
+
+
 class CompiledQuery(NamedTuple):
     """A query on the domain: its scope, and the likelihood of its responses."""
 
@@ -951,6 +996,13 @@ class CompiledQuery(NamedTuple):
     likelihood: Likelihood
     alone: Pair  # how far apart it takes two values that nothing was said about
 
+    @property
+    def charge(self) -> Charge:
+        """Return what basic composition counts for it."""
+        if "epsilon" in self.query:
+            return Charge(self.query["epsilon"], (1, 1))
+        return Charge(Fraction(0), self.alone)
+
 
 class Account:
     """The likelihoods of all responses so far, as integers, up to common factors."""
@@ -958,8 +1010,10 @@ class Account:
     def __init__(self, domain: Domain, compiled: dict[str, CompiledQuery] | None = None) -> None:
         self.domain = domain
         self.tables: dict[Scope, list[int]] = {}  # products of weights, by what was asked about
-        self.spent = Fraction(0)  # the sum of the epsilons, but for questions that name none
-        self.unnamed: Pair = (1, 1)  # the product of what those can do alone
+        self._charges: dict[Scope, Charge] = {}  # what basic composition counts for these
+        # Of parts that no response has touched since.
+        self._losses: dict[Part, Pair] = {}
+        self._sums: dict[Part, Charge] = {}
         # May be shared with other accounts on this domain.
         self._compiled = {} if compiled is None else compiled
 
@@ -968,40 +1022,121 @@ class Account:
         if query.id not in self._compiled:
             scope = self.domain.scope(query)
             values = self.domain.combinations(scope)
-            likelihood, ones = FAMILIES[query["kind"]][0](query, values), [1] * len(values)
-            alone = largest_quotient(likelihood.worst(ones, ones))
+            likelihood = FAMILIES[query["kind"]][0](query, values)
+            ones, every = [1] * len(values), range(len(values))
+            alone = largest_quotient(likelihood.worst(ones, every, ones, every))
             self._compiled[query.id] = CompiledQuery(query, scope, likelihood, alone)
         return self._compiled[query.id]
 
     def add(self, compiled: CompiledQuery, response: Value) -> None:
         """Add a response."""
-        column = compiled.likelihood.column(response)
-        before = self.tables.get(compiled.scope) or [1] * len(column)
+        column, scope = compiled.likelihood.column(response), compiled.scope
+        before = self.tables.get(scope) or [1] * len(column)
         after = list(map(mul, before, column))
         # Powers of two that all have in common say nothing, and would make them long.
         zeros = min(((x & -x).bit_length() for x in after if x), default=1) - 1
-        self.tables[compiled.scope] = [x >> zeros for x in after]
-        if "epsilon" in compiled.query:
-            self.spent += compiled.query["epsilon"]
-        else:
-            high, low = self.unnamed
-            self.unnamed = high * compiled.alone[0], low * compiled.alone[1]
+        self.tables[scope] = [x >> zeros for x in after]
+        self._charges[scope] = total([self._charges.get(scope, NO_CHARGE), compiled.charge])
+        for part in {part for part in {*self._losses, *self._sums} if part.touches(scope)}:
+            self._losses.pop(part, None)
+            self._sums.pop(part, None)
 
-    def extreme_likelihoods(self, target: Scope) -> tuple[list[int], list[int]]:
-        """Return the largest and smallest likelihood for every combination of a scope."""
+    def charge(self, part: Part) -> Charge:
+        """Return what basic composition counts for a part: all queries that touch it."""
+        if part not in self._sums:
+            charges = [x for scope, x in self._charges.items() if part.touches(scope)]
+            self._sums[part] = total(charges)
+        return self._sums[part]
+
+    def loss(self, part: Part) -> Pair:
+        """Return the likelihoods that are furthest apart of records that differ within a part."""
+        if part not in self._losses:
+            rows = self.rows(part, ())
+            self._losses[part] = largest_quotient((max(x), min(y)) for x, _, y, _ in rows)
+        return self._losses[part]
+
+    def rows(self, part: Part, scope: Scope) -> Iterator[Row]:
+        """Yield rows that together have all pairs of records that differ within a part.
+
+        Such a pair has two combinations of a scope. Every pair of combinations that agree outside
+        of the part is in a row, with the largest quotient of likelihoods of two such records.
+        """
         if self.domain.values is not None:
-            table = self.tables.get(SET_SCOPE) or [1] * len(self.domain.values)
-            return table, table
+            table, every = self.tables.get(SET_SCOPE), range(len(self.domain.values))
+            likelihoods = table or [1] * len(every)
+            yield likelihoods, every, likelihoods, every
+            return
+        # All other tables have the same likelihood for both records.
+        tables = {x: table for x, table in self.tables.items() if part.touches(x)}
+        variables = dict.fromkeys(v for x in [scope, *tables] for v in x)
+        inside = tuple(v for v in scope if part.has(v))
+        outside = tuple(v for v in variables if not part.has(v))
         sizes = self.domain.sizes
+        few = self._can_list(outside + inside)
+        rows = self._separate_rows if few else self._paired_rows
+        shared = outside if few else tuple(v for v in outside if v in scope)
         factors = [
-            (scope, dict(zip(product(*map(range, sizes(scope))), table, strict=True)))
-            for scope, table in self.tables.items()
+            (x, dict(zip(product(*map(range, sizes(x))), table, strict=True)))
+            for x, table in tables.items()
         ]
-        factors += self._links({v for scope in [*self.tables, target] for v in scope})
-        free: Factor = (target, dict.fromkeys(product(*map(range, sizes(target))), 1))
-        sides = [join([free, eliminate([free, *factors], choose)]) for choose in (max, min)]
-        highs, lows = (list(likelihoods.values()) for _, likelihoods in sides)
-        return highs, lows
+        factors += self._links(set(variables))
+        place_of = dict(zip(shared + inside, range(len(shared + inside)), strict=True))
+        steps = [math.prod(sizes(scope[k + 1 :])) for k in range(len(scope))]
+
+        def locate(key: Sequence[int]) -> int:
+            return sum(key[place_of[v]] * step for v, step in zip(scope, steps, strict=True))
+
+        yield from rows(part, shared, inside, factors, locate)
+
+    def _can_list(self, scope: Scope) -> bool:
+        return math.prod(self.domain.sizes(scope)) <= MAX_COMBINATIONS
+
+    def _separate_rows(
+        self, part: Part, shared: Scope, inside: Scope, factors: list[Factor], locate: Any
+    ) -> Iterator[Row]:
+        """Yield a row for all values of what the records share; then either is for itself."""
+        ranges = map(range, self.domain.sizes(shared + inside))
+        free: Factor = (shared + inside, dict.fromkeys(product(*ranges), 1))
+        sides = [join([free, eliminate([free, *factors], choose)])[1] for choose in (max, min)]
+        for _, group in groupby(sides[0], key=lambda key: key[: len(shared)]):
+            keys = list(group)
+            positions = list(map(locate, keys)) if shared else range(len(keys))
+            highs, lows = ([side[key] for key in keys] for side in sides)
+            yield highs, positions, lows, positions
+
+    def _paired_rows(
+        self, part: Part, shared: Scope, inside: Scope, factors: list[Factor], locate: Any
+    ) -> Iterator[Row]:
+        """Yield a row for each combination of the unlikely record.
+
+        Variables of the part have a twin for the other record; the records share all others.
+        """
+
+        def twin(scope: Scope) -> Scope:
+            return tuple(("twin", *v) if part.has(v) else v for v in scope)
+
+        pairs: list[Factor] = []
+        for scope, weights in factors:
+            likely: Any = {key: Fraction(x) for key, x in weights.items()}
+            if not all(weights.values()):
+                yield [1], [0], [0], [0]  # an infinite loss
+                return
+            if not part.touches(scope):
+                pairs.append((scope, likely))
+                continue
+            pairs += [(scope, likely), (twin(scope), {key: 1 / x for key, x in likely.items()})]
+        scope = shared + inside + twin(inside)
+        ranges = map(range, self.domain.sizes(shared + inside + inside))
+        free: Factor = (scope, dict.fromkeys(product(*ranges), 1))
+        quotients = join([free, eliminate([free, *pairs], max)])[1]
+        rows: dict[tuple[int, ...], list[tuple[int, Any]]] = {}
+        for key, quotient in quotients.items():
+            first, second = key[: len(shared + inside)], key[: len(shared)] + key[-len(inside) :]
+            rows.setdefault(second if inside else first, []).append((locate(first), quotient))
+        for second, row in rows.items():
+            common = math.lcm(*(quotient.denominator for _, quotient in row))
+            highs = [int(quotient * common) for _, quotient in row]
+            yield highs, [k for k, _ in row], [common], [locate(second)]
 
     def _links(self, variables: set[Variable]) -> Iterator[Factor]:
         """Yield the limits on changes as factors between consecutive steps of an attribute.
@@ -1086,48 +1221,139 @@ def join(factors: list[Factor]) -> Factor:
 # -- decisions -------------------------------------------------------------------------------------
 
 
-class Filter(NamedTuple):
-    """A rule and a budget: either epsilon or log(ratio)."""
+class Level(NamedTuple):
+    """The pairs of records that a filter protects: those that differ within one part."""
+
+    groups: tuple[frozenset[str], ...]  # of attributes
+    width: int = 0  # of windows of steps, one of which is a part too; 0 for no windows
+    changing: frozenset[str] = frozenset()  # attributes that windows are about
+    tree: Any = None
+
+    @classmethod
+    def read(cls, node: Any, domain: Domain) -> Level:
+        if node is None:
+            return cls((frozenset(domain.attributes or [""]),))
+        fields, attributes = (
+            read_object(node, [], ["attributes", "groups", "steps"]),
+            domain.attributes,
+        )
+        require(len(fields) == 1, "protects has one of attributes, groups, steps")
+        require(attributes != {}, "a level is for attributes; a finite set is one value")
+        if "attributes" in fields:
+            require(integer(fields["attributes"]) == 1, "a level is about one attribute")
+            groups = tuple(frozenset([name]) for name in attributes)
+            return cls(groups, tree={"attributes": 1})
+        if "groups" in fields:
+            names = [[text(x) for x in read_list(group)] for group in read_list(fields["groups"])]
+            require(len(names) <= 1000, "at most 1,000 groups")
+            for group in names:
+                distinct(group, "attribute")
+            covered = {name for group in names for name in group} == attributes.keys()
+            require(covered, "the groups must have every attribute, and no other")
+            return cls(tuple(map(frozenset, names)), tree={"groups": names})
+        width = integer(fields["steps"], 1)
+        require(width <= 10**6, "steps are at most 10^6")
+        changing = frozenset(name for name, x in attributes.items() if x.changes)
+        require(changing != set(), "a level of steps needs an attribute that changes")
+        limited = any(x.limited for x in attributes.values())
+        require(not limited, "a level of steps does not go with times or max_step")
+        # All constants together count as one more step, which is in no window.
+        constants = frozenset(attributes) - changing
+        tree = {"steps": width}
+        return cls((constants,) if constants else (), width, changing, tree)
+
+    def parts(self, scopes: Iterable[Scope]) -> list[Part]:
+        """Return parts with all protected pairs that queries about these scopes tell apart."""
+        starts = {step for scope in scopes for _, step in scope if self.width and step is not None}
+        windows = [Part(self.changing, range(k, k + self.width)) for k in sorted(starts)]
+        return [Part(names) for names in self.groups] + windows
+
+
+class Rule(NamedTuple):
+    """A kind of filter, a budget, either epsilon or log(ratio), and a level."""
 
     kind: str
     epsilon: Fraction
     ratio: Fraction
+    level: Level
 
     @classmethod
-    def read(cls, node: Any) -> Filter:
-        fields = read_object(node, ["kind"], ["epsilon", "ratio"])
+    def read(cls, node: Any, domain: Domain) -> Rule:
+        fields = read_object(node, ["kind"], ["epsilon", "ratio", "protects"])
         pure = fields["kind"] in ("basic", "simplified", "bayesian")
         require(pure, "a device knows pure filters")
-        require(len(fields) == 2, "a filter has either an epsilon or a ratio")
+        require(("epsilon" in fields) != ("ratio" in fields), "a filter has an epsilon or a ratio")
         nats, ratio = exact(fields.get("epsilon", "0")), exact(fields.get("ratio", "1"))
         good = 0 <= nats <= 10**6 and ratio >= 1 and (nats > 0 or ratio > 1)
         require(good, "a budget must be above 0, and an epsilon at most 10^6")
-        return cls(text(fields["kind"]), nats, ratio)
+        require("protects" not in fields or fields["protects"] is not None, "protects is empty")
+        return cls(fields["kind"], nats, ratio, Level.read(fields.get("protects"), domain))
 
     @property
     def tree(self) -> dict[str, Any]:
         budget = {"epsilon": self.epsilon} if self.epsilon else {"ratio": self.ratio}
-        return {"kind": self.kind, **budget}
+        protects = {"protects": self.level.tree} if self.level.tree else {}
+        return {"kind": self.kind, **budget, **protects}
+
+    def worst_cases(self, account: Account, compiled: CompiledQuery) -> dict[Fraction, Pair]:
+        """Return the losses at worst after a query: rationals, each plus the largest log(p/q)."""
+        pairs: dict[Fraction, Pair] = {}
+        for part in self.level.parts([*account.tables, compiled.scope]):
+            for rational, pair in self._charges(account, compiled, part):
+                pairs[rational] = largest_quotient([pairs.get(rational, (1, 1)), pair])
+        return pairs
+
+    def _charges(self, account: Account, compiled: CompiledQuery, part: Part) -> Iterator[Charge]:
+        """Yield charges for a part; one of them is the largest."""
+        touched, worst = part.touches(compiled.scope), compiled.likelihood.worst
+        if self.kind == "basic":
+            yield total([account.charge(part), *[compiled.charge] * touched])
+        elif not touched:
+            yield Charge(Fraction(0), account.loss(part))
+        elif self.kind == "simplified":
+            alone = Account(account.domain).rows(part, compiled.scope)
+            high, low = largest_quotient(pair for row in alone for pair in worst(*row))
+            loss = account.loss(part)
+            yield Charge(Fraction(0), (loss[0] * high, loss[1] * low))
+        else:
+            for row in account.rows(part, compiled.scope):
+                yield Charge(Fraction(0), largest_quotient(worst(*row)))
 
 
-def worst_case(kind: str, account: Account, compiled: CompiledQuery) -> tuple[Fraction, list[Pair]]:
-    """Return the loss at worst after a query: a rational, plus the largest log(p/q)."""
-    if kind == "basic" and "epsilon" in compiled.query:
-        return account.spent + compiled.query["epsilon"], [account.unnamed]
-    high, low = compiled.alone
-    if kind == "basic":
-        return account.spent, [(account.unnamed[0] * high, account.unnamed[1] * low)]
-    highs, lows = account.extreme_likelihoods(compiled.scope)
-    if kind == "simplified" or not min(lows):
-        return Fraction(0), [(max(highs) * high, min(lows) * low)]
-    return Fraction(0), compiled.likelihood.worst(highs, lows)
+class Filter(NamedTuple):
+    """Rules that must all accept a query."""
+
+    rules: tuple[Rule, ...]
+    tree: dict[str, Any]
+
+    @classmethod
+    def read(cls, node: Any, domain: Domain) -> Filter:
+        if not (isinstance(node, dict) and node.get("kind") == "all"):
+            rule = Rule.read(node, domain)
+            return cls((rule,), rule.tree)
+        nodes = read_list(read_object(node, ["kind", "filters"])["filters"])
+        require(1 <= len(nodes) <= 16, "all is about 1 to 16 filters")
+        rules = tuple(Rule.read(entry, domain) for entry in nodes)
+        return cls(rules, {"kind": "all", "filters": [rule.tree for rule in rules]})
+
+
+def refusing(filter: Filter, account: Account, compiled: CompiledQuery) -> list[int]:
+    """Return the numbers of the rules that refuse: a function of earlier responses alone."""
+    return [
+        number
+        for number, rule in enumerate(filter.rules)
+        if not all(
+            is_within(
+                high * rule.ratio.denominator, low * rule.ratio.numerator, rule.epsilon - added
+            )
+            for added, (high, low) in rule.worst_cases(account, compiled).items()
+        )
+    ]
 
 
 def decide(filter: Filter, account: Account, compiled: CompiledQuery) -> bool:
-    """Return whether a query is accepted: a function of earlier responses alone."""
-    (added, pairs), limit = worst_case(filter.kind, account, compiled), filter.epsilon
-    numerator, denominator = filter.ratio.as_integer_ratio()
-    return all(is_within(high * denominator, low * numerator, limit - added) for high, low in pairs)
+    """Return whether a query is accepted."""
+    return not refusing(filter, account, compiled)
 
 
 # -- the value and the draw ------------------------------------------------------------------------
@@ -1218,7 +1444,8 @@ class Policy:
         require(fields["version"] == "1", "this device knows version 1 only")
         nonce = text(fields["nonce"])
         require(bool(re.fullmatch("[0-9a-f]{32}", nonce)), "nonce must be 16 bytes in hexadecimal")
-        self.domain, self.filter = Domain(fields["domain"]), Filter.read(fields["filter"])
+        self.domain = Domain(fields["domain"])
+        self.filter = Filter.read(fields["filter"], self.domain)
         self.tree = {"version": 1, "study": text(fields["study"]), "nonce": nonce}
         self.tree |= {"domain": self.domain.tree, "filter": self.filter.tree}
         self.id = digest(self.tree)
