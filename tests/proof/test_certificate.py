@@ -26,10 +26,12 @@ from expost.proof.verify import (
     WITH_DELTA,
     Failed,
     Kind,
+    Limit,
     Verdict,
     Work,
     is_within,
     read,
+    read_domain,
     read_filter,
     verify,
 )  # fmt: skip
@@ -244,8 +246,9 @@ def test_an_epsilon_that_is_only_said_to_be_one_decides_nothing() -> None:
     query |= {"responses": [0, 1], "utility": [[0, 20], [20, 0]]}
     tree = {"domain": {"values": [0, 1]}, "exchanges": [{"query": query, "response": 0}]}
     statement = read(json.dumps(tree), "transcript")
-    assert not is_within(statement, "epsilon", Fraction(1), Work())
-    assert not is_within(statement, "ratio", Fraction(2), Work())
+    domain = read_domain(statement["domain"])
+    assert not is_within(statement, domain, Limit("epsilon", Fraction(1)), Work())
+    assert not is_within(statement, domain, Limit("ratio", Fraction(2)), Work())
 
 
 def test_an_epsilon_counts_only_for_the_kinds_that_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -259,7 +262,8 @@ def test_an_epsilon_counts_only_for_the_kinds_that_say_so(monkeypatch: pytest.Mo
         asked = {"query": {"kind": "new", **fields}, "response": 0}
         tree = {"domain": {"values": [0, 1]}, "exchanges": [asked]}
         statement = read(json.dumps(tree), "transcript")
-        assert not is_within(statement, "epsilon", Fraction(1, 2), Work())
+        domain = read_domain(statement["domain"])
+        assert not is_within(statement, domain, Limit("epsilon", Fraction(1, 2)), Work())
 
 
 def test_the_checker_knows_the_filters_and_which_of_them_bound_the_loss() -> None:

@@ -86,41 +86,91 @@ class Work:
         need(self.room >= 0, "its length: to check it is too much work for files of this size")
 
 
-class Verdict(NamedTuple):
-    """The proved statement: at the end of the transcript the realized loss is at most ``loss``.
+class Limit(NamedTuple):
+    """The budget of a filter without a delta: an epsilon or a ratio, and what it protects."""
 
-    ``budget`` is that of the filter, rounded down. It is None if there is no filter, or one with a
-    delta, which does not limit the loss. ``exactly`` says that an exact comparison showed the loss
-    to be within the budget.
+    name: str
+    limit: Fraction
+    protects: Any = None
+
+    @property
+    def budget(self) -> Decimal:
+        """The budget in nats, rounded down."""
+        with localcontext(DOWN):
+            budget = rounded(self.limit)
+            return budget if self.name == "epsilon" else budget.ln() - TINY
+
+
+class Comparison(NamedTuple):
+    """A budget, and the loss at the end about the pairs of values that it protects.
+
+    ``exactly`` says that an exact comparison showed the loss to be within the budget.
     """
 
+    limit: Limit
     loss: Decimal
-    budget: Decimal | None
-    leaves: int
     exactly: bool = False
 
     @property
+    def shows_end_within_budget(self) -> bool:
+        return self.exactly or self.loss <= self.limit.budget
+
+    def tree(self) -> dict[str, Any]:
+        protects = {} if self.limit.protects is None else {"protects": self.limit.protects}
+        shown = {"shows_end_within_budget": self.shows_end_within_budget}
+        return {**protects, "loss": as_json(self.loss), **shown}
+
+    @property
+    def words(self) -> str:
+        budget, about = f"{self.limit.budget:.9g}", about_level(self.limit.protects)
+        if self.shows_end_within_budget:
+            return f"at its end the loss{about} is within the budget of {budget}"
+        return f"this proof does not show that the loss{about} is within the budget of {budget}"
+
+
+class Verdict(NamedTuple):
+    """The proved statement: at the end of the transcript the realized loss is at most ``loss``.
+
+    That loss is about the person as a whole. ``comparisons`` has an entry for every budget of the
+    filter; one with a delta does not limit the loss, and has none.
+    """
+
+    loss: Decimal
+    leaves: int
+    comparisons: tuple[Comparison, ...] = ()
+
+    @property
+    def budget(self) -> Decimal | None:
+        """The smallest budget about the person as a whole; None if there is none."""
+        budgets = [x.limit.budget for x in self.comparisons if x.limit.protects is None]
+        return min(budgets, default=None)
+
+    @property
     def shows_end_within_budget(self) -> bool | None:
-        """Whether this proof shows it; None if there is no such budget."""
-        return None if self.budget is None else self.exactly or self.loss <= self.budget
+        """Whether this proof shows it for every budget; None if there is no such budget."""
+        shown = [comparison.shows_end_within_budget for comparison in self.comparisons]
+        return all(shown) if shown else None
 
     def tree(self) -> dict[str, Any]:
         """The proved statement as JSON; infinity is ``"inf"``."""
-        loss = float(rounded_up(self.loss))
+        budgets = [comparison.tree() for comparison in self.comparisons]
+        alone = all(x.limit.protects is None for x in self.comparisons) and len(budgets) < 2
         return {
-            "loss": loss if math.isfinite(loss) else str(loss),
+            "loss": as_json(self.loss),
             "leaves": self.leaves,
             "shows_end_within_budget": self.shows_end_within_budget,
+            **({} if alone else {"budgets": budgets}),
         }
 
     @property
     def about_budget(self) -> str:
-        """Words about the budget; empty if there is no such budget."""
-        if self.budget is None:
-            return ""
-        if self.shows_end_within_budget:
-            return f"at its end the loss is within the budget of {self.budget:.9g}"
-        return f"this proof does not show that the loss is within the budget of {self.budget:.9g}"
+        """Words about every budget; empty if there is none."""
+        return "; ".join(comparison.words for comparison in self.comparisons)
+
+
+def as_json(loss: Decimal) -> float | str:
+    double = float(rounded_up(loss))
+    return double if math.isfinite(double) else str(double)
 
 
 def verify(transcript: str, proof: str, tell: Callable[[int], None] = lambda _: None) -> Verdict:
@@ -161,39 +211,59 @@ def agree(computed: Decimal, stated: str, path: str) -> None:
 
 
 def judged(loss: Decimal, transcript: Any, leaves: int, work: Work) -> Verdict:
-    """Compare a loss with the budget; exactly, if it is above by no more than a rounding."""
-    named, budget = read_filter(transcript.get("filter"))
-    if budget is None or not budget < loss <= budget + AGREE:
-        return Verdict(loss, budget, leaves)
-    _, name, limit = named
-    return Verdict(loss, budget, leaves, is_within(transcript, name, limit, work))
+    """Compare losses with all budgets; exactly, if one is above by no more than a rounding."""
+    comparisons = []
+    for limit in limits_of(read_filter(transcript.get("filter"))):
+        domain = read_domain(transcript["domain"])
+        at_level = loss if limit.protects is None else loss_at(transcript, limit.protects, work)
+        near = limit.budget < at_level <= limit.budget + AGREE
+        exactly = near and is_within(transcript, domain, limit, work)
+        comparisons.append(Comparison(limit, at_level, exactly))
+    return Verdict(loss, leaves, tuple(comparisons))
 
 
-def is_within(transcript: Any, name: str, limit: Fraction, work: Work) -> bool:
+def is_within(transcript: Any, domain: Records | list[Column], limit: Limit, work: Work) -> bool:
     """Whether the loss is certainly at most a budget, which it may equal to the last digit.
 
     An epsilon is rational. A positive loss over a finite domain is not, being the logarithm of a
     rational (Lindemann), but the sum of the epsilons is, and no loss exceeds that. A ratio is
     compared with that of the largest and the smallest likelihood, in integers.
     """
-    domain, exchanges = read_domain(transcript["domain"]), transcript["exchanges"]
-    asked = [exchange["query"] for exchange in exchanges]
-    kinds = {query["kind"] for query in asked}
-    if name == "epsilon":
+    exchanges = transcript["exchanges"]
+    kinds = {exchange["query"]["kind"] for exchange in exchanges}
+    if limit.name == "epsilon":
         if not all(KINDS[kind].nominal for kind in kinds):
             return False
-        return sum_of([exact(query["epsilon"]) for query in asked]) <= limit
-    if isinstance(domain, list) or not all(KINDS[kind].weights for kind in kinds) or not asked:
+        if limit.protects is None:
+            return sum_of([exact(each["query"]["epsilon"]) for each in exchanges]) <= limit.limit
+        assert isinstance(domain, Records), "a box has no levels"
+        scopes = [seen_by(each["query"], domain)[0] for each in exchanges]
+        asked = [
+            [
+                exact(exchange["query"]["epsilon"])
+                for scope, exchange in zip(scopes, exchanges, strict=True)
+                if part.touches(scope)
+            ]
+            for part in parts_of(limit.protects, domain, scopes, work)
+        ]
+        return all(sum_of(epsilons) <= limit.limit for epsilons in asked)
+    if isinstance(domain, list) or not all(KINDS[kind].weights for kind in kinds) or not exchanges:
         return False
     try:
-        high, low = likelihoods(exchanges, domain, work)
+        tables, bits = likelihoods(exchanges, domain, work)
+        if limit.protects is None:
+            high, low = extremes(tables, domain, mul, work, bits)
+            return bool(high * limit.limit.denominator <= low * limit.limit.numerator)
+        return all(
+            spread_in_part(part, tables, domain, mul, Fraction, work, 2 * bits) <= limit.limit
+            for part in parts_of(limit.protects, domain, list(tables), work)
+        )
     except Failed:  # for lack of room
         return False
-    return high * limit.denominator <= low * limit.numerator
 
 
-def likelihoods(exchanges: Any, domain: Records, work: Work) -> tuple[int, int]:
-    """The largest and the smallest likelihood, up to a common factor, if there is room for them."""
+def likelihoods(exchanges: Any, domain: Records, work: Work) -> tuple[dict[Scope, Table], int]:
+    """All likelihoods, up to a common factor, and their bits, if there is room for them."""
     times = Counter(names := names_of(exchanges))
     different = dict(zip(names, exchanges, strict=True)).items()
     work.begin(sum(work_on_query(each["query"], domain) for _, each in different))
@@ -213,7 +283,7 @@ def likelihoods(exchanges: Any, domain: Records, work: Work) -> tuple[int, int]:
         work.begin(len(set(rows)) * (len(several) + longest / 100))
         found = {row: math.prod(x**m for x, m in row) for row in set(rows)}
         tables[scope] = [found[row] for row in rows]
-    return extremes(tables, domain, mul, work, bits)
+    return tables, bits
 
 
 def in_integers(weights: Weights) -> list[tuple[int, int]]:
@@ -407,19 +477,46 @@ def need(condition: bool, reason: str = "no such query here, or no such response
         raise Failed(reason)
 
 
-def read_filter(fields: Any) -> tuple[Any, Decimal | None]:
-    """What it is, and its budget, rounded down; None with a delta, which limits no loss."""
+def read_filter(fields: Any) -> Any:
+    """What a filter is; equal for equal filters."""
     if fields is None:
-        return None, None
-    kind, (name,) = fields["kind"], [name for name in ("epsilon", "ratio") if name in fields]
+        return None
+    kind = fields["kind"]
+    if kind == "all":
+        need(1 <= len(fields["filters"]) <= 16, "filter: all is about 1 to 16 filters")
+        inner = tuple(map(read_filter, fields["filters"]))
+        need(not any(each[0] == "all" for each in inner), "filter: all inside of all")
+        return kind, inner
+    (name,) = [name for name in ("epsilon", "ratio") if name in fields]
     limit = exact(fields[name])
     if kind in WITH_DELTA:
-        return (kind, name, limit, exact(fields["delta"])), None
+        need("protects" not in fields, "filter: no level goes with a delta")
+        return kind, name, limit, exact(fields["delta"])
     need(kind in PURE, f"filter: unknown here: {str(kind)[:64]!a}")
     need("delta" not in fields, "filter: has a delta that it cannot have")
-    with localcontext(DOWN):
-        budget = rounded(limit)
-        return (kind, name, limit), budget if name == "epsilon" else budget.ln() - TINY
+    return kind, Limit(
+        name, limit, read_level(fields["protects"]) if "protects" in fields else None
+    )
+
+
+def limits_of(filter_: Any) -> list[Limit]:
+    """The budgets of a filter, of which one with a delta has none."""
+    if filter_ is None or filter_[0] in WITH_DELTA:
+        return []
+    kind, content = filter_
+    return [x for each in content for x in limits_of(each)] if kind == "all" else [content]
+
+
+def read_level(fields: Any) -> Any:
+    """What a filter protects: {"attributes": 1}, {"groups": names} or {"steps": a number}."""
+    ((name, given),) = fields.items()
+    if name == "groups":
+        need(given != [] and all(group != [] for group in given), "protects: an empty group")
+        return {name: [[str(attribute) for attribute in group] for group in given]}
+    need(name in ("attributes", "steps"), "protects: unknown here")
+    count = integer(given)
+    need(count >= 1 and (name == "steps" or count == 1), "protects: a number that it cannot have")
+    return {name: count}
 
 
 class Values(NamedTuple):
@@ -534,6 +631,17 @@ def aligned(weights: Any, columns: list[Column]) -> list[Decimal]:
     zeros = {(column.name, None) for column in columns if given.get((column.name, None)) == 0}
     need(set(given) <= {column[:2] for column in columns} | zeros)
     return [double(given.get(column[:2], NO)) for column in columns]
+
+
+def about_level(protects: Any) -> str:
+    """What a loss is about; empty for the person as a whole."""
+    if protects is None:
+        return ""
+    ((kind, given),) = protects.items()
+    if kind == "groups":
+        return f" about any one of {len(given)} groups of attributes"
+    count = f"any {given} steps in a row" if given > 1 else f"any one {kind.removesuffix('s')}"
+    return f" about {count}"
 
 
 # -- finite domains --------------------------------------------------------------------------------
@@ -831,23 +939,127 @@ class Grid(NamedTuple):
 Table = list[Any]
 
 
-def loss_on_records(
-    domain: Records, said: list[tuple[int, Scope, list[Decimal], Decimal, Decimal]], work: Work
-) -> Decimal:
+def loss_on_records(domain: Records, said: Said, work: Work) -> Decimal:
     """The largest sum of tables minus the smallest one; sums are exact, only logarithms are not.
 
     Every combination that a query sees is that of some record, so none may be ruled out.
     """
+    tables = sums_of(said)
+    if any(-ENDLESS in table for table in tables.values()):
+        return ENDLESS
+    high, low = extremes(tables, domain, add, work, 0) if tables else (NO, NO)
+    return raised(high - low, said)
+
+
+class Part(NamedTuple):
+    """Variables in which two records of a protected pair may differ: attributes, or their steps."""
+
+    names: frozenset[str]
+    first: int | None = None
+    last: int | None = None
+
+    def has(self, variable: Variable) -> bool:
+        name, step = variable
+        if self.first is None or self.last is None:
+            return name in self.names
+        return name in self.names and step is not None and self.first <= step <= self.last
+
+    def touches(self, scope: Scope) -> bool:
+        return any(map(self.has, scope))
+
+
+def parts_of(level: Any, domain: Records, scopes: Sequence[Scope], work: Work) -> list[Part]:
+    """Parts that have all protected pairs which queries about these scopes tell apart.
+
+    All attributes must be in a part. Those that do not change are together one more step, and that
+    is in no window.
+    """
+    need(domain.plain_set is None, "protects: a finite set has no attributes")
+    attributes, ((kind, given),) = domain.attributes, level.items()
+    if kind == "steps":
+        changing = frozenset(name for name, each in attributes.items() if each.changes)
+        free = all(each.times is None and each.max_step is None for each in attributes.values())
+        need(bool(changing) and free, "protects: steps need changes, without limits on them")
+        steps = {step for scope in scopes for _, step in scope if step is not None}
+        windows = [Part(changing, step, step + given - 1) for step in sorted(steps)]
+        constants = frozenset(attributes) - changing
+        parts = [Part(constants), *windows] if constants else windows
+    else:
+        groups = [[name] for name in attributes] if kind == "attributes" else given
+        covered = {name for group in groups for name in group} == attributes.keys()
+        need(covered, "protects: the groups must have every attribute, and no other")
+        parts = [Part(frozenset(group)) for group in groups]
+    work.begin(len(parts) * (1 + len(scopes)) / 10)
+    return parts
+
+
+def loss_at(transcript: Any, level: Any, work: Work) -> Decimal:
+    """The largest difference of log-likelihoods of two records of a protected pair."""
+    domain, exchanges = read_domain(transcript["domain"]), transcript["exchanges"]
+    need(isinstance(domain, Records), "protects: levels are for attributes")
+    assert isinstance(domain, Records)
+    names = names_of(exchanges)
+    different = dict(zip(names, exchanges, strict=True))
+    work.begin(sum(work_on_query(each["query"], domain) for each in different.values()))
+    said = [
+        (times, *logs_about(different[name]["query"], plain(different[name]["response"]), domain))
+        for name, times in Counter(names).items()
+    ]
+    tables = sums_of(said)
+    if any(-ENDLESS in table for table in tables.values()):
+        return ENDLESS
+    largest = NO
+    for part in parts_of(level, domain, list(tables), work):
+        touched = [each for each in said if part.touches(each[1])]
+        work.begin(len(said) / 10)
+        spread = spread_in_part(part, tables, domain, add, Decimal, work, 0)
+        largest = max(largest, raised(spread, touched))
+    return largest
+
+
+def spread_in_part(
+    part: Part, tables: dict[Scope, Table], domain: Records, combine: Any, exactly: Any, work: Work,
+    bits: int,
+) -> Any:  # fmt: skip
+    """The largest difference of sums, or quotient of products, of records that differ in a part.
+
+    Every variable of the part has a twin for the other record; the records share all others. Tables
+    that the part does not touch are equal for both.
+    """
+
+    def likely(scope: Scope) -> Any:
+        return tuple((("", name), step) for name, step in scope)
+
+    def unlikely(scope: Scope) -> Any:
+        return tuple((("'" if part.has((name, x)) else "", name), x) for name, x in scope)
+
+    pairs: dict[Any, Table] = {}
+    for scope, table in tables.items():
+        if part.touches(scope):
+            pairs[likely(scope)] = list(map(exactly, table))
+            pairs[unlikely(scope)] = [-x if combine is add else 1 / exactly(x) for x in table]
+    both: Any = {(mark, name): x for mark in ("", "'") for name, x in domain.attributes.items()}
+    start = NO if combine is add else Fraction(1)
+    return Elimination(pairs, Records(both), combine, max, work, bits).result() if pairs else start
+
+
+Said = list[tuple[int, Scope, list[Decimal], Decimal, Decimal]]
+
+
+def sums_of(said: Said) -> dict[Scope, Table]:
+    """The log-likelihood of all responses about each scope."""
     tables: dict[Scope, Table] = {}
     for m, scope, logs, _, _ in said:
         before = tables.get(scope) or [NO] * len(logs)
         tables[scope] = [x + m * log for x, log in zip(before, logs, strict=True)]
-    if any(-ENDLESS in table for table in tables.values()):
-        return ENDLESS
-    high, low = extremes(tables, domain, add, work, 0) if tables else (NO, NO)
+    return tables
+
+
+def raised(spread: Decimal, said: Said) -> Decimal:
+    """A difference of log-likelihoods with all errors, or a sum of what queries can do alone."""
     error = 2 * sum((m * error for m, _, _, error, _ in said), NO)
     each = [m * min(most, max(logs) - min(logs) + 2 * off) for m, _, logs, off, most in said]
-    return min(high - low + error, sum(each, NO))
+    return min(spread + error, sum(each, NO))
 
 
 def extremes(
@@ -1138,7 +1350,7 @@ class Term(NamedTuple):
 
 def read_term(query: Any, response: Any, box: list[Column], points: Any = None) -> Term:
     """The term of an exchange; its score ranges over the points, if given, or over the box."""
-    if "about" in query:
+    if "about" in query and points is None:
         return term_of_category(query, response, box)
     w, c = tuple(aligned(query["weights"], box)), double(query.get("intercept", NO))
     ends = score_range(w, c, everywhere(box))
