@@ -14,8 +14,8 @@ from conformance.sync_model import Bytes, policy_id, read, requests
 from expost.domains import domain_from_json, freeze
 from expost.errors import ExpostError
 from expost.files.canonical import canonical_bytes, readable_tree, value_tree
-from expost.filters import filter_from_json
-from expost.queries import FiniteLikelihood, query_from_json
+from expost.filters import Filter, filter_from_json
+from expost.queries import FiniteLikelihood, Query, query_from_json
 from expost.sampling import draw
 from support.random_documents import Tree
 
@@ -86,15 +86,24 @@ def drawn(given: Tree) -> Tree:
 
 def decision(given: Tree) -> Tree:
     transcript, asked = transcript_of(given), query_from_json(read(given["query"]))
-    odometer = xp.Odometer(transcript)
-    decided = transcript.required_filter.decide(odometer, asked)
-    worst = transcript.required_filter.worst_case(odometer, asked)
+    odometer, guard = xp.Odometer(transcript), transcript.required_filter
+    if not guard.kind == "all":
+        return decided_by(guard, odometer, asked)
+    accepted = guard.decide(odometer, asked).accepted
+    return {
+        "accepted": accepted,
+        "filters": [decided_by(inner, odometer, asked) for inner in guard.filters],
+    }
+
+
+def decided_by(guard: Filter, odometer: xp.Odometer, asked: Query) -> Tree:
+    worst = guard.worst_case(odometer, asked)
     assert worst.exact is not None
     found = worst.exact()
-    told: Tree = {"accepted": decided.accepted, "rational": None, "ratio": None}
-    if found.ratio is not None:
-        told |= {"rational": str(found.rational), "ratio": quotient(found.ratio)}
-    return told
+    told: Tree = {"accepted": guard.decide(odometer, asked).accepted}
+    if found.ratio is None:
+        return {**told, "rational": None, "ratio": None}
+    return {**told, "rational": str(found.rational), "ratio": quotient(found.ratio)}
 
 
 def quotient(ratio: Fraction) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from random import Random
@@ -13,6 +14,7 @@ from expost.domains import domain_from_json
 from expost.files.canonical import readable_tree, value_tree
 from expost.queries import query_from_json
 from expost.sampling import InsecureSource, draw
+from support.level_decisions import draw_level, draw_level_decision
 from support.random_documents import (
     DEVICE_FAMILIES,
     Domain,
@@ -32,6 +34,8 @@ __all__ = [
     "decisions",
     "decisions_about_changes",
     "decisions_about_distances",
+    "decisions_by_levels",
+    "decisions_by_several_filters",
     "decisions_in_one_place",
     "decisions_with_noise",
     "draws",
@@ -40,6 +44,7 @@ __all__ = [
     "ids_beyond_the_basic_plane",
     "policies",
     "policies_beyond_the_basic_plane",
+    "policies_with_levels",
     "weights",
     "weights_of_scores",
     "with_answers",
@@ -111,6 +116,30 @@ def decisions_about_distances(rng: Random) -> Tree:
         exchange for query in queries for exchange in draw_exchanges(rng, domain, 1, query)
     ]
     return _with_budget(rng, domain, "bayesian", exchanges, rng.choice(queries))
+
+
+def decisions_by_levels(rng: Random) -> Tree:
+    """Draw a decision by a filter that protects some pairs of records."""
+    return _given_with_level(rng, lambda guard: "protects" in guard, conjunction=0)
+
+
+def decisions_by_several_filters(rng: Random) -> Tree:
+    """Draw a decision by filters that must all accept."""
+    return _given_with_level(rng, lambda guard: guard["kind"] == "all", conjunction=0.7)
+
+
+def _given_with_level(rng: Random, suits: Callable[[Tree], bool], *, conjunction: float) -> Tree:
+    while True:
+        case = draw_level_decision(Random(rng.getrandbits(64)), conjunction=conjunction)
+        if suits(case.filter) and 1 < len(case.exchanges) < 6:
+            break
+    exchanges = list(case.exchanges)
+    return {
+        "domain": case.domain,
+        "filter": case.filter,
+        "exchanges": exchanges,
+        "query": case.query,
+    }
 
 
 def decisions_with_noise(rng: Random) -> Tree:
@@ -268,6 +297,18 @@ def policies(rng: Random) -> Tree:
             "filter": {"kind": rng.choice(FILTERS), **budget},
         }
     }
+
+
+def policies_with_levels(rng: Random) -> Tree:
+    """Draw a policy whose filter protects some pairs of records, or consists of two filters."""
+    given, labels = policies(rng), rng.sample(["region", "größe", "0x1", "b"], 2)
+    attributes = {labels[0]: ["no", "yes"], labels[1]: {"changing": ["no", "yes"]}}
+    level = draw_level(rng, attributes, rng.choice(["attributes", "groups", "steps"]))
+    guard = {**given["policy"]["filter"], "protects": level}
+    if rng.random() < 0.5:
+        guard = {"kind": "all", "filters": [guard, given["policy"]["filter"]]}
+    domain = {"attributes": attributes}
+    return {"policy": {**given["policy"], "domain": domain, "filter": guard}}
 
 
 def _names_beyond_the_basic_plane(rng: Random) -> list[str]:

@@ -41,6 +41,11 @@ FILES: dict[str, list[tuple[str, Callable[[Random], Tree], int]]] = {
         ("decision", cases.decisions_about_changes, 40),
         ("decision", cases.decisions_about_distances, 20),
     ],
+    "levels": [
+        ("policy", cases.policies_with_levels, 20),
+        ("decision", cases.decisions_by_levels, 80),
+        ("decision", cases.decisions_by_several_filters, 40),
+    ],
 }
 
 
