@@ -1,0 +1,240 @@
+"""A year of weekly questions, with a budget of 1 about any week and of 8 for life.
+
+Two thousand subjects have two habits, which change now and then. The share of each habit is
+estimated week by week from that week's responses. The same questions are asked by basic composition
+and as the Bayesian filter accepts. Subjects answer in weeks that are drawn in advance:
+
+    python -m benchmarks.simulated_year
+
+In randomized response, the probability that two responses agree is the same for both values. Here a
+refusal depends only on which responses agree, so the shares of those who answered are not biased.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+import expost as xp
+from expost.filters import Filter
+
+SUBJECTS, POPULATIONS, WEEKS = 2_000, 5, 52
+WEEK_BUDGET, LIFE_BUDGET = 1, 8
+SHARES = {"smokes": 0.3, "drinks": 0.5}
+CHANGE = 0.05
+"""The probability that a habit changes from one week to the next, at a share of one half."""
+DOMAIN = xp.Attributes({name: xp.changing([0, 1]) for name in SHARES})
+FOUR = (("smokes", "1/4"), ("drinks", "1/4")) * 2
+TWO = (("smokes", "1/2"), ("drinks", "1/2"))
+ONE = (("smokes", "1"), ("drinks", "1"))
+
+Bits = NDArray[np.int8]
+NONE = -1
+"""No response."""
+
+
+@dataclass(frozen=True)
+class Design:
+    """The questions of a week, the filter, and the number of weeks drawn for each subject."""
+
+    name: str
+    questions: Sequence[tuple[str, str]]
+    filter: Filter
+    weeks: int
+    in_turn: bool = False
+    """Whether a subject answers one of the questions in a week, in turn with the others."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a design achieved."""
+
+    design: Design
+    full_weeks: float
+    """Weeks in which a subject answered all questions, on average."""
+    answers: float
+    """Responses of a subject, on average."""
+    fewest: int
+    """Responses about one habit in the poorest week of all populations."""
+    error: float
+    """The root of the mean squared error of a week's share, in percentage points."""
+    week_loss: float
+    """The largest loss about any one week, over all subjects."""
+    life_losses: tuple[float, float]
+    """The average and the largest loss about a person as a whole."""
+
+    def __str__(self) -> str:
+        average, largest = self.life_losses
+        figures = [f"{self.full_weeks:.1f}", f"{self.answers:.1f}", f"{self.fewest:,}"]
+        figures += [f"{self.error:.1f}", f"{self.week_loss:.2f}", f"{average:.2f}"]
+        figures.append(f"{largest:.2f}")
+        name = f"{self.design.name}, {self.design.weeks} weeks"
+        return f"  {name:<46}" + "".join(f"{figure:>8}" for figure in figures)
+
+
+def promise(kind: type[xp.BayesianFilter] | type[xp.BasicFilter]) -> Filter:
+    """Return the filter of the study, with two budgets."""
+    return xp.AllOf(kind(WEEK_BUDGET, protects=xp.steps(1)), kind(LIFE_BUDGET))
+
+
+def list_designs() -> list[Design]:
+    basic, bayesian = promise(xp.BasicFilter), promise(xp.BayesianFilter)
+    return [
+        Design("four at 1/4, basic composition", FOUR, basic, WEEKS),
+        Design("four at 1/4, as the filter accepts", FOUR, bayesian, WEEKS),
+        Design("four at 1/4, basic composition", FOUR, basic, 8),
+        Design("four at 1/4, as the filter accepts", FOUR, bayesian, 15),
+        Design("two at 1/2, basic composition", TWO, basic, 8),
+        Design("one at 1, basic composition", ONE, basic, 8, in_turn=True),
+        Design("one at 1, as the filter accepts", ONE, bayesian, 8, in_turn=True),
+    ]
+
+
+def draw_habits(generator: np.random.Generator) -> dict[str, Bits]:
+    """Draw habits by week, populations side by side; their shares stay about the same."""
+    everybody = SUBJECTS * POPULATIONS
+    habits = {}
+    for name, share in SHARES.items():
+        rows = [generator.random(everybody) < share]
+        for _ in range(WEEKS - 1):
+            chance = np.where(rows[-1], 2 * CHANGE * (1 - share), 2 * CHANGE * share)
+            rows.append(rows[-1] ^ (generator.random(everybody) < chance))
+        habits[name] = np.array(rows, dtype=np.int8)
+    return habits
+
+
+def chance_of_truth(epsilon: str) -> float:
+    pmf = xp.randomized_response(epsilon=epsilon).on(xp.FiniteSet([0, 1])).pmf(1)
+    return float(pmf.probability(1))
+
+
+class Subjects:
+    """Subjects in groups whose decisions are the same, each with the transcript of one of them.
+
+    Steps are independent, so the losses of weeks add up. What a filter decides depends on the loss
+    and the sum of epsilons so far, and on this week's responses.
+    """
+
+    def __init__(self, filter_: Filter, count: int) -> None:
+        self._filter = filter_
+        self.odometers = [xp.Odometer(xp.Transcript(DOMAIN))]
+        self.group = np.zeros(count, dtype=np.intp)
+
+    def ask(self, name: str, epsilon: str, week: int, drawn: Bits) -> Bits:
+        """Return the drawn responses of those whose filter accepts."""
+        query = xp.randomized_response(epsilon=epsilon).about(name, at=week)
+        accepts = np.array([self._filter.accepts(each, query) for each in self.odometers])
+        responses = np.where(accepts[self.group], drawn, NONE)
+        keys, group = np.unique(3 * self.group + responses + 1, return_inverse=True)
+        odometers: list[xp.Odometer] = []
+        for key in keys.tolist():
+            odometer, response = self.odometers[key // 3], key % 3 - 1
+            odometers.append(odometer if response == NONE else odometer.add(query, response))
+        self._join(odometers, group, week)
+        return responses
+
+    def _join(self, odometers: list[xp.Odometer], group: NDArray[np.intp], week: int) -> None:
+        situations: dict[object, int] = {}
+        joined = [
+            situations.setdefault(situation(each, week), len(situations)) for each in odometers
+        ]
+        self.odometers = [odometers[joined.index(index)] for index in range(len(situations))]
+        self.group = np.array(joined)[group]
+
+
+def situation(odometer: xp.Odometer, week: int) -> object:
+    """Return what decisions depend on: sums in eighths, and this week's responses."""
+    sums = round(8 * odometer.loss.upper), round(8 * odometer.spent.upper)
+    exchanges = odometer.transcript.exchanges[-len(FOUR) :]
+    recent = [x for x in exchanges if x.query.step == week]
+    return sums, tuple(sorted((x.query.content_id, x.position) for x in recent))
+
+
+def measure(design: Design, habits: dict[str, Bits], generator: np.random.Generator) -> Outcome:
+    """Play a year, and estimate the share of each week and habit."""
+    everybody = SUBJECTS * POPULATIONS
+    asked = generator.permuted(np.tile(np.arange(WEEKS), (everybody, 1)), axis=1) < design.weeks
+    subjects, squares, fewest = Subjects(design.filter, everybody), [], everybody
+    full, answers, week_loss = 0, 0, 0.0
+    for week in range(WEEKS):
+        responses: dict[str, list[Bits]] = {}
+        for index, (name, epsilon) in enumerate(design.questions):
+            values, truth = habits[name][week], chance_of_truth(epsilon)
+            drawn = np.where(generator.random(everybody) < truth, values, 1 - values)
+            turn = (np.arange(everybody) + week) % len(design.questions) == index
+            drawn = np.where(asked[:, week] & (turn | (not design.in_turn)), drawn, NONE)
+            responses.setdefault(name, []).append(subjects.ask(name, epsilon, week + 1, drawn))
+        counts = sum((row != NONE).astype(int) for several in responses.values() for row in several)
+        most = 1 if design.in_turn else len(design.questions)
+        full, answers = full + int((counts == most).sum()), answers + int(counts.sum())
+        week_loss = max(week_loss, *(loss_about_a_week(each) for each in subjects.odometers))
+        for name, several in responses.items():
+            epsilon = dict(design.questions)[name]
+            for own, true in zip(split(np.array(several)), split(habits[name][week]), strict=True):
+                fewest = min(fewest, int((own != NONE).sum()))
+                squares.append((estimate(own, epsilon) - float(true.mean())) ** 2)
+    losses = np.array([each.loss.upper for each in subjects.odometers])[subjects.group]
+    return Outcome(
+        design,
+        full / everybody,
+        answers / everybody,
+        fewest,
+        100 * math.sqrt(np.mean(squares)),
+        week_loss,
+        (float(losses.mean()), float(losses.max())),
+    )
+
+
+def split(rows: Bits) -> list[Bits]:
+    return np.split(rows, POPULATIONS, axis=-1)
+
+
+def estimate(responses: Bits, epsilon: str) -> float:
+    """Return the share, clipped to [0, 1]; without responses it is one half."""
+    answered, truth = responses[responses != NONE], chance_of_truth(epsilon)
+    ones = float(answered.mean()) if len(answered) else 0.5
+    return min(1.0, max(0.0, (ones - (1 - truth)) / (2 * truth - 1)))
+
+
+def loss_about_a_week(odometer: xp.Odometer) -> float:
+    filter_ = xp.BayesianFilter(WEEK_BUDGET, protects=xp.steps(1))
+    return WEEK_BUDGET - filter_.remaining(odometer)
+
+
+def outcomes() -> list[Outcome]:
+    """Measure all designs on the same populations."""
+    generator = np.random.default_rng(52)
+    habits = draw_habits(generator)
+    return [measure(design, habits, generator) for design in list_designs()]
+
+
+def run() -> bool:
+    print(
+        f"weekly shares of two habits, {SUBJECTS:,} subjects, {WEEKS} weeks, budget {WEEK_BUDGET} "
+        f"about any week and {LIFE_BUDGET} for life:\n"
+        "  full weeks, answers per subject, answers in the poorest week, error in points,\n"
+        "  largest loss about a week, mean and largest loss about a person"
+    )
+    found = outcomes()
+    for outcome in found:
+        print(outcome)
+    print(
+        "  one question a week: the loss of its single response is always its epsilon, and losses\n"
+        "  of different weeks add up, so the filter accepts what basic composition accepts\n"
+        "  saturating queries: refused under several filters, which have no common cap"
+    )
+    basic, filtered, *_, one_basic, one_filtered = found
+    return (
+        basic.full_weeks < filtered.full_weeks
+        and one_basic.full_weeks == one_filtered.full_weeks
+        and all(outcome.week_loss <= WEEK_BUDGET for outcome in found)
+        and all(outcome.life_losses[1] <= LIFE_BUDGET for outcome in found)
+    )
+
+
+if __name__ == "__main__":
+    run()
