@@ -87,7 +87,7 @@ def drawn(given: Tree) -> Tree:
 def decision(given: Tree) -> Tree:
     transcript, asked = transcript_of(given), query_from_json(read(given["query"]))
     odometer, guard = xp.Odometer(transcript), transcript.required_filter
-    if not guard.kind == "all":
+    if not isinstance(guard, xp.AllOf):
         return decided_by(guard, odometer, asked)
     accepted = guard.decide(odometer, asked).accepted
     return {

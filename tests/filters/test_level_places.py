@@ -107,9 +107,10 @@ def in_replay(domain: str, guard: Filter, folder: Path) -> None:
 
 
 def in_audit(domain: str, guard: Filter, folder: Path) -> None:
-    log = {"subject": ["ann", "bob"], "order": [1, 1], "query": ["q", "q"]}
-    log["response"] = [1, 0] if domain == "box" else ["no", "yes"]
-    audit = xp.audit(log, DOMAINS[domain], {"q": query_on(domain)}, filter=guard)
+    table = {"subject": ["ann", "bob"], "order": [1, 1], "query": ["q", "q"]}
+    table["response"] = [1, 0] if domain == "box" else ["no", "yes"]
+    answers = xp.Answers(DOMAINS[domain], {"q": query_on(domain)}, table)
+    audit = xp.audit(answers, filter=guard)
     assert audit.respected == 2
 
 
@@ -153,7 +154,7 @@ def test_a_saturating_query_needs_one_budget_about_the_person(level: str, severa
     guard = promise(level, several)
     session = xp.Session(DOMAINS["attributes"], {"region": "n", "smokes": "no"}, filter=guard)
     if level == "everything" and not several:
-        session.ask(xp.saturating(session, "smokes = yes", cap=1))
+        session.ask(xp.saturating(session, "smokes == 'yes'", cap=1))
         return
     with pytest.raises(ExpostError, match="a saturating query spends one budget about the person"):
-        xp.saturating(session, "smokes = yes", cap=1)
+        xp.saturating(session, "smokes == 'yes'", cap=1)
