@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 import expost as xp
 from expost.filters import Filter
 
-SUBJECTS, POPULATIONS, WEEKS = 2_000, 5, 52
+SUBJECTS, POPULATIONS, WEEKS = 2_000, 20, 52
 WEEK_BUDGET, LIFE_BUDGET = 1, 8
 SHARES = {"smokes": 0.3, "drinks": 0.5}
 CHANGE = 0.05
@@ -140,18 +140,19 @@ class Subjects:
     def _join(self, odometers: list[xp.Odometer], group: NDArray[np.intp], week: int) -> None:
         situations: dict[object, int] = {}
         joined = [
-            situations.setdefault(situation(each, week), len(situations)) for each in odometers
+            situations.setdefault(self._situation(each, week), len(situations))
+            for each in odometers
         ]
         self.odometers = [odometers[joined.index(index)] for index in range(len(situations))]
         self.group = np.array(joined)[group]
 
-
-def situation(odometer: xp.Odometer, week: int) -> object:
-    """Return what decisions depend on: sums in eighths, and this week's responses."""
-    sums = round(8 * odometer.loss.upper), round(8 * odometer.spent.upper)
-    exchanges = odometer.transcript.exchanges[-len(FOUR) :]
-    recent = [x for x in exchanges if x.query.step == week]
-    return sums, tuple(sorted((x.query.content_id, x.position) for x in recent))
+    def _situation(self, odometer: xp.Odometer, week: int) -> object:
+        """Return what decisions and the loss depend on: sums in eighths, this week's responses."""
+        spent = 0 if self._filter.by_loss else round(8 * odometer.spent.upper)
+        exchanges = odometer.transcript.exchanges[-len(FOUR) :]
+        recent = [x for x in exchanges if x.query.step == week]
+        responses = tuple(sorted((x.query.content_id, x.position) for x in recent))
+        return round(8 * odometer.loss.upper), spent, responses
 
 
 def measure(design: Design, habits: dict[str, Bits], generator: np.random.Generator) -> Outcome:
