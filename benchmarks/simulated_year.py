@@ -68,12 +68,14 @@ class Outcome:
     """The average and the largest loss about a person as a whole."""
 
     def __str__(self) -> str:
-        average, largest = self.life_losses
-        figures = [f"{self.full_weeks:.1f}", f"{self.answers:.1f}", f"{self.fewest:,}"]
-        figures += [f"{self.error:.1f}", f"{self.week_loss:.2f}", f"{average:.2f}"]
-        figures.append(f"{largest:.2f}")
-        name = f"{self.design.name}, {self.design.weeks} weeks"
-        return f"  {name:<46}" + "".join(f"{figure:>8}" for figure in figures)
+        figures = [*self.figures, f"{self.week_loss:.2f}", f"{self.life_losses[1]:.2f}"]
+        return f"  {self.design.name:<36}" + "".join(f"{figure:>7}" for figure in figures)
+
+    @property
+    def figures(self) -> list[str]:
+        """As they are shown."""
+        figures = [f"{self.design.weeks}", f"{self.full_weeks:.1f}", f"{self.answers:.1f}"]
+        return [*figures, f"{self.fewest:,}", f"{self.error:.1f}", f"{self.life_losses[0]:.1f}"]
 
 
 def promise(kind: type[xp.BayesianFilter] | type[xp.BasicFilter]) -> Filter:
@@ -217,8 +219,8 @@ def run() -> bool:
     print(
         f"weekly shares of two habits, {SUBJECTS:,} subjects, {WEEKS} weeks, budget {WEEK_BUDGET} "
         f"about any week and {LIFE_BUDGET} for life:\n"
-        "  full weeks, answers per subject, answers in the poorest week, error in points,\n"
-        "  largest loss about a week, mean and largest loss about a person"
+        "  weeks drawn and answered, answers per subject, answers in the poorest week,\n"
+        "  error in points, loss about a person, largest losses about a week and a person"
     )
     found = outcomes()
     for outcome in found:
@@ -226,8 +228,9 @@ def run() -> bool:
     print(
         "  one question a week: the loss of its single response is always its epsilon, and losses\n"
         "  of different weeks add up, so the filter accepts what basic composition accepts\n"
-        "  saturating queries: refused under several filters, which have no common cap"
+        "  saturating queries: refused, because they spend one budget about the person as a whole"
     )
+    # What docs/how-to/long_studies.md says.
     basic, filtered, *_, one_basic, one_filtered = found
     return (
         basic.full_weeks < filtered.full_weeks

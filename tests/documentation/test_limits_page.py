@@ -55,6 +55,9 @@ ENFORCED = {
     ),
     "`Mixture`: lambdas": "filters.rules.mixture._MOST",
     "`Declared`: queries of a plan": "filters.rules.declared._MOST_QUERIES",
+    "filters in `AllOf`": "filters._all_of._MOST_FILTERS",
+    "groups of attributes that a filter protects": "filters._levels._MOST_GROUPS",
+    "consecutive steps that a filter protects": "filters._levels._MOST_STEPS",
     "`count_repeats`: where counting stops": "filters._acceptance_limits.MOST_REPEATS",
     "transcript: steps to set up its queries, for each megabyte": (
         "queries.query_table._PER_MEGABYTE"
