@@ -110,7 +110,7 @@ MUTANTS = [
      "return len(refusing(filter, account, compiled)) < len(filter.rules)"),
     # Records that differ in more than a part are compared.
     ("            yield highs, positions, lows, positions\n",
-     "            yield highs, places, [min(sides[1].values())] * len(lows), positions\n"),
+     "            yield highs, positions, [min(sides[1].values())] * len(lows), positions\n"),
     ("return tuple((\"twin\", *v) if part.has(v) else v for v in scope)",
      "return tuple((\"twin\", *v) for v in scope)"),
     # The query's own spread is that over all pairs.
