@@ -83,6 +83,12 @@ class Filter(ABC):
         return str(self.budget)
 
     @property
+    def budget_of_person(self) -> Nats | None:
+        """The smallest budget about the person as a whole, with a delta or without."""
+        budgets = [one.budget for one in self.members if not one.is_at_level]
+        return min(budgets, default=None)
+
+    @property
     def loss_limit(self) -> Nats | None:
         """The budget, if it bounds the realized loss about the person as a whole."""
         return self.budget if self.pure else None

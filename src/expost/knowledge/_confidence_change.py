@@ -108,7 +108,7 @@ def confidence_change(
             gain = change.upper if change.upper > 0 else change.lower
     guard, state = replay.filter, _state(replay)
     limit: Nats | Enclosure = replay.loss
-    if guard is not None and state == "respected" and guard.loss_limit is not None:
+    if guard is not None and guard.loss_limit is not None and state == "respected":
         limit = guard.loss_limit
     elif state == "not respected":
         limit = replay.peak
@@ -120,7 +120,7 @@ def confidence_change(
         standard_error=error,
         loss=replay.loss,
         peak=replay.peak,
-        budget=None if guard is None else guard.budget,
+        budget=None if guard is None else guard.budget_of_person,
         first_refused=replay.first_refused,
         state=state,
         allowed=allowed_confidence(before, limit),
@@ -135,10 +135,10 @@ def _queried_variables(transcript: Transcript) -> set[Variable]:
 
 
 def _state(replay: Replay) -> State:
-    if replay.filter is None:
+    if replay.filter is None or replay.filter.budget_of_person is None:
         return "none"
     if replay.respected is None:
         return "undecided"
     if not replay.respected:
         return "not respected"
-    return "respected" if replay.filter.pure else "respected with a delta"
+    return "respected" if replay.filter.loss_limit else "respected with a delta"

@@ -238,12 +238,15 @@ def histogram(
         caption: A line below the figure.
         colour: The name of the colour of the bars.
     """
-    limit = audit.filter.budget.enclosure.upper
+    budget = audit.filter.budget_of_person
     edges, counts = spread.edges, spread.counts
-    marks: list[Mark] = [
-        VerticalBars(edges, counts, colour),
-        FullLine(limit, "ink", f"budget {format_amount(limit)}", "6 4"),
-    ]
+    marks: list[Mark] = [VerticalBars(edges, counts, colour)]
+    # A budget at a level does not bound these amounts, which are about the person as a whole.
+    described = "no budget is about the person as a whole"
+    if budget is not None:
+        limit = budget.enclosure.upper
+        marks.append(FullLine(limit, "ink", f"budget {format_amount(limit)}", "6 4"))
+        described = f"the budget is {format_amount(limit)}"
     axis = Axis(label, 0.0, 1.02 * edges[-1])
     rows = [
         (f"{format_amount(low)} to {format_amount(high)}", f"{count:,}")
@@ -258,7 +261,7 @@ def histogram(
     return figure(
         Chart(axis, Axis.of_counts("subjects", max(counts)), marks),
         alt=f"Subjects by their {label}: all are at most {format_amount(largest)}, "
-        f"the budget is {format_amount(limit)}.{endless}",
+        f"{described}.{endless}",
         caption=caption + endless,
         data_table=table([label, "subjects"], rows),
     )

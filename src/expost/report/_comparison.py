@@ -266,11 +266,18 @@ def budget_and_delta(
     transcript: Transcript, epsilon: ExactLike | None, delta: ExactLike | None
 ) -> tuple[Nats, Fraction]:
     """Return a budget and a delta, by default those of the transcript's filter."""
-    budget = transcript.required_filter.budget if epsilon is None else Nats.budget(epsilon)
+    if epsilon is not None:
+        budget = Nats.budget(epsilon)
+    else:
+        filter_ = transcript.required_filter
+        if filter_.budget_of_person is None:
+            reason = f"the budget is {filter_.limit}, and composition rules are about the person"
+            raise InvalidInput(f"{reason} as a whole; give an epsilon")
+        budget = filter_.budget_of_person
     if delta is not None:
         return budget, read_delta(delta)
-    filter_ = transcript.filter
-    return budget, filter_.delta if isinstance(filter_, CompositionFilter) else _DELTA
+    named = transcript.filter
+    return budget, named.delta if isinstance(named, CompositionFilter) else _DELTA
 
 
 def composition_filters(

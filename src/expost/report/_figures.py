@@ -70,7 +70,7 @@ def odometer_chart(
         peak: The number of responses after which the loss is marked as the peak.
     """
     filter_, answered = odometer.transcript.filter, len(odometer)
-    budget = None if filter_ is None else filter_.budget
+    budget = None if filter_ is None else filter_.budget_of_person
     finite = [loss for loss in losses if loss.upper < math.inf]
     upper = [(float(count), loss.upper) for count, loss in enumerate(finite)]
     lower = [(float(count), loss.lower) for count, loss in enumerate(finite)]

@@ -124,7 +124,8 @@ def budget_shares(study: StudySummary) -> BudgetShares:
     """Count subjects by what remains; a budget with less than a thousandth remaining is used up."""
     suspended = set(map(str, study.audit.suspended))
     unconfirmed = set(map(str, study.audit.unconfirmed))
-    remaining, budget = np.zeros(0), study.filter.budget.nearest
+    remaining = np.zeros(0)
+    budget = min(filter_.budget for filter_ in study.filter.members).nearest
     answered: set[str] = set()
     if study.audit.audit is not None:
         frame = study.audit.audit.frame
