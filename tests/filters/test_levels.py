@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from fractions import Fraction
 from typing import Any
@@ -254,3 +255,22 @@ def test_a_query_about_two_groups_is_charged_to_both() -> None:
     after = xp.Transcript(CONSTANT, basic).add(both, ["no", "no"])
     assert not basic.decide(after, COIN.about("a"))
     assert not basic.decide(after, COIN.about("b"))
+
+
+@pytest.mark.parametrize("block", range(3))
+def test_what_remains_is_a_number_for_each_unit(block: int) -> None:
+    for seed in range(400_000 + 20 * block, 400_020 + 20 * block):
+        case = random_case(random.Random(seed))
+        weights = case.study.likelihoods(case.asked)
+        filter_ = xp.BayesianFilter(epsilon=9, protects=case.filter.protects)
+        remaining = filter_.remaining_by_unit(case.odometer)
+        assert filter_.remaining(case.odometer) == min(remaining.values(), default=9)
+        losses = [case.study.spread(part, weights) for part in case.study.parts(case.level)]
+        if not all(weights):
+            assert set(remaining.values()) <= {0}
+            continue
+        # Untouched units are not listed, and a window may go beyond the last step.
+        expected = {round(math.log(ratio), 9) for ratio in losses if ratio is not None}
+        found = {round(9 - amount, 9) for amount in remaining.values() if amount}
+        assert found <= expected | {0} or "steps" in case.level
+        assert max(expected) > 8 or max(found, default=0) == max(expected)

@@ -32,6 +32,11 @@ class LevelCase:
     families: Mapping[Question, Query]
 
     @property
+    def level(self) -> Any:
+        """The level of the filter, as a file has it."""
+        return self.guard["protects"]
+
+    @property
     def domain(self) -> xp.Attributes:
         kinds: dict[str, Any] = {}
         for name, attribute in self.study.attributes.items():

@@ -236,6 +236,8 @@ def audit_lines(result: Audit) -> Iterator[tuple[str, str]]:
             f"{_count_subjects(result.undecided)}; raise --nodes to decide them",
         )
     used = f"{_count_subjects(result.used_up)}, with less than a thousandth of it remaining"
+    if result.levels:
+        used += " where most was used"
     yield "used up", used if result.used_up else "none"
     lower, upper = result.frame["lower"], result.frame["upper"]
     mean, median, largest = (

@@ -157,6 +157,14 @@ class Account(ABC):
             raise InvalidInput(f"this account knows no loss about {level.about}", "protects")
         return self
 
+    def losses_by_unit(self) -> dict[str, Enclosure]:
+        """Return the losses about the units of a level that queries have touched, by name."""
+        return {}
+
+    def sums_by_unit(self) -> dict[str, Enclosure]:
+        """Return the sums of epsilons about the units of a level that queries have touched."""
+        return {}
+
     @property
     @abstractmethod
     def distinct_exchanges(self) -> int:

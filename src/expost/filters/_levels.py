@@ -64,6 +64,11 @@ class Unit(ABC):
     def has(self, variable: Variable) -> bool:
         """Return whether the records may differ in this variable."""
 
+    @property
+    @abstractmethod
+    def label(self) -> str:
+        """The name of the unit, for people."""
+
     def touches(self, variables: Iterable[Variable]) -> bool:
         """Return whether the records may differ in one of these variables."""
         return any(self.has(variable) for variable in variables)
@@ -75,6 +80,10 @@ class Group(Unit):
     """Attributes with their whole histories."""
 
     names: frozenset[str]
+
+    @property
+    def label(self) -> str:
+        return ", ".join(sorted(self.names))
 
     def has(self, variable: Variable) -> bool:
         return variable[0] in self.names
@@ -88,6 +97,11 @@ class Window(Unit):
     first: int
     width: int
 
+    @property
+    def label(self) -> str:
+        last = self.first + self.width - 1
+        return f"step {self.first}" if self.width == 1 else f"steps {self.first} to {last}"
+
     def has(self, variable: Variable) -> bool:
         step = variable[1]
         return step is not None and self.first <= step < self.first + self.width
@@ -97,6 +111,10 @@ class Window(Unit):
 @dataclass(frozen=True, slots=True)
 class Constants(Unit):
     """All attributes that do not change: one more step, which is in no window."""
+
+    @property
+    def label(self) -> str:
+        return "all that does not change"
 
     def has(self, variable: Variable) -> bool:
         return variable[1] is None

@@ -8,6 +8,7 @@ from typing import Any, Self
 from expost.domains import Domain
 from expost.errors import expect, read_at
 from expost.filters._account import Account, WorstCase
+from expost.filters._decision import remaining
 from expost.filters._filter import Filter, budget_from_json
 from expost.filters._levels import EVERYTHING, Level, level_from_json
 from expost.numbers import ExactLike, Nats
@@ -77,6 +78,24 @@ class PureFilter(Filter):
             return super().current_case(account)
         at_level = account.at_level(self.protects)
         return WorstCase(at_level.loss, exact=lambda: at_level.exact_loss)
+
+    def remaining_by_unit(self, account: Account) -> dict[str, float]:
+        """Return what remains for each group, step or window that a query has touched.
+
+        Every other one has the whole budget. There are none if the budget is about the person as
+        a whole.
+
+        >>> import expost as xp
+        >>> person = xp.Attributes(smokes=xp.changing(["no", "yes"]))
+        >>> week = xp.BayesianFilter(epsilon=1, protects=xp.steps(1))
+        >>> query = xp.randomized_response(epsilon="0.25").about("smokes", at=3)
+        >>> odometer = xp.Odometer(xp.Transcript(person, week).add(query, "yes"))
+        >>> {name: round(left, 6) for name, left in week.remaining_by_unit(odometer).items()}
+        {'step 3': 0.75}
+        """
+        at_level = account.at_level(self.protects)
+        by_unit = at_level.losses_by_unit() if self.by_loss else at_level.sums_by_unit()
+        return {unit: remaining(self.budget, amount) for unit, amount in by_unit.items()}
 
     def __repr__(self) -> str:
         start = super().__repr__()

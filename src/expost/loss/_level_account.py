@@ -89,6 +89,18 @@ class LevelAccount(Account):
     def spent_after(self, query: Query, times: int) -> WorstCase:
         return self._likelihood.spent_after(query, times)
 
+    def losses_by_unit(self) -> dict[str, Enclosure]:
+        """Return the losses about each unit that a query has touched, by names for people."""
+        if self._is_infinite:
+            return {unit.label: _INFINITE.loss for unit in self._likelihood.sums_by_unit()}
+        cases = self._likelihood.losses_by_unit()
+        return {unit.label: case.loss for unit, case in cases.items()}
+
+    def sums_by_unit(self) -> dict[str, Enclosure]:
+        """Return the sums of epsilons about each unit that a query has touched."""
+        cases = self._likelihood.sums_by_unit()
+        return {unit.label: case.loss for unit, case in cases.items()}
+
     def at_level(self, level: Level) -> Account:
         return self if level == self._level else self._odometer.at_level(level)
 

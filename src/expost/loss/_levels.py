@@ -156,6 +156,14 @@ class LevelLikelihood(ABC):
         """The realized loss at the level."""
 
     @abstractmethod
+    def losses_by_unit(self) -> dict[Unit, WorstCase]:
+        """Return the losses about each unit that a query has touched."""
+
+    @abstractmethod
+    def sums_by_unit(self) -> dict[Unit, WorstCase]:
+        """Return the sum of the epsilons of the queries that touch each unit."""
+
+    @abstractmethod
     def worst_after(self, query: Query, times: int) -> WorstCase:
         """Bound the loss after a query is asked several times, at worst over responses."""
 
@@ -210,6 +218,12 @@ class GroupsLikelihood(LevelLikelihood):
         for likelihood in self._touched(query):
             likelihoods[likelihood.unit] = likelihood.add(query, position, counted=counted)
         return replace(self, likelihoods=likelihoods)
+
+    def losses_by_unit(self) -> dict[Unit, WorstCase]:
+        return {unit: likelihood.loss for unit, likelihood in self.likelihoods.items()}
+
+    def sums_by_unit(self) -> dict[Unit, WorstCase]:
+        return {unit: likelihood.spent for unit, likelihood in self.likelihoods.items()}
 
     @cached_property
     def loss(self) -> WorstCase:
@@ -309,6 +323,22 @@ class StepsLikelihood(LevelLikelihood):
 
     def _touches_constants(self, query: Query) -> bool:
         return self.constants.unit.touches(query.on(self.domain).variables)
+
+    def losses_by_unit(self) -> dict[Unit, WorstCase]:
+        self._largest(self.constants.loss, self.losses, _LOSS)
+        return self._by_unit(self.constants.loss, self.losses)
+
+    def sums_by_unit(self) -> dict[Unit, WorstCase]:
+        self._largest(self.constants.spent, self.sums, _SPENT)
+        return self._by_unit(self.constants.spent, self.sums)
+
+    def _by_unit(self, constants: WorstCase, cases: dict[int, WorstCase]) -> dict[Unit, WorstCase]:
+        by_unit: dict[Unit, WorstCase] = {}
+        if len(self.constants.tally):
+            by_unit[self.constants.unit] = constants
+        for first in sorted(cases):
+            by_unit[Window(first, self.level.width)] = cases[first]
+        return by_unit
 
     @cached_property
     def loss(self) -> WorstCase:

@@ -14,7 +14,7 @@ from expost._format import format_nats
 from expost.cards import card
 from expost.domains import Domain, Value
 from expost.errors import BudgetExceeded, InvalidInput, expect
-from expost.filters import Decision, Filter
+from expost.filters import Decision, Filter, PureFilter
 from expost.loss import Odometer
 from expost.numbers import Enclosure
 from expost.queries import Query, check_query
@@ -270,6 +270,19 @@ class Session:
     def remaining(self) -> float:
         """The remaining budget, rounded down."""
         return self._filter.remaining(self._odometer)
+
+    @property
+    def remaining_by_unit(self) -> dict[str, float]:
+        """What remains of a budget at a level, for each unit that a query has touched.
+
+        If several filters are at a level, it is the least that remains.
+        """
+        result: dict[str, float] = {}
+        for filter_ in self._filter.members:
+            if isinstance(filter_, PureFilter):
+                for unit, amount in filter_.remaining_by_unit(self._odometer).items():
+                    result[unit] = min(amount, result.get(unit, amount))
+        return result
 
     @property
     def odometer(self) -> Odometer:
