@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 import expost as xp
-from expost.device import checks
+from expost.device import checks, device
 from expost.device.device import Device, Refused
+from expost.filters import Filter
 from expost.ledger import SyncAnswer
 from expost.queries import Query
 from support.killed_devices import killed
@@ -22,15 +23,19 @@ from support.single_device import synced
 
 SMOKES = xp.FiniteSet(["no", "yes", "daily"])
 HALF = xp.randomized_response(epsilon="0.5")
+HALF_AT_FOUR = '{"kind": "randomized_response", "epsilon": "0.5", "about": ["smokes"], "at": 4}'
 PEOPLE: list[str | int] = ["ann", 7, "größe"]
 
 
 @contextmanager
 def a_study(
-    tmp_path: Path, domain: Any = SMOKES, value: Any = "yes", budget: str = "1.5"
+    tmp_path: Path,
+    domain: Any = SMOKES,
+    value: Any = "yes",
+    budget: str | Filter = "1.5",
 ) -> Iterator[tuple[xp.Ledger, dict[str | int, str]]]:
     """A ledger, and the stores of devices."""
-    guard = xp.BayesianFilter(epsilon=budget)
+    guard = xp.BayesianFilter(epsilon=budget) if isinstance(budget, str) else budget
     with xp.Ledger.create(tmp_path / "study.db", domain, filter=guard) as ledger:
         assert ledger.register(PEOPLE, kind="device") == len(PEOPLE)
         stores = {}
@@ -66,6 +71,52 @@ def test_reserve_draw_store_send_record_until_budgets_are_used_up(tmp_path: Path
         assert (export.faults, export.decided) == ([], True)
         assert (export.subjects, export.extras, export.tolerated) == (3, 0, 0)
         assert export.exchanges == sum(len(own.heads) - 1 for own in devices.values())
+
+
+def test_a_week_and_a_life_are_kept_by_ledger_and_device_alike(tmp_path: Path) -> None:
+    domain = xp.Attributes(region=["n", "s"], smokes=xp.changing(["no", "yes"]))
+    week = xp.BayesianFilter(epsilon="0.5", protects=xp.steps(1))
+    guard = xp.AllOf(week, xp.BayesianFilter(epsilon="1.5"))
+    value = {"region": "n", "smokes": "no"}
+    with a_study(tmp_path, domain, value, guard) as (ledger, stores):
+        own = Device(stores["ann"])
+        outcomes: list[str] = []
+        for step in (1, 1, 2, 3, 4):
+            while len(own._history.frozen) < step:
+                own.next()
+            query = HALF.about("smokes", at=step)
+            outcomes.append(reserve(ledger, "ann", query, f"{step} {len(outcomes)}"))
+            synced(own, ledger)
+        # The second query about step 1 exceeds the week, the one about step 4 exceeds the life.
+        assert outcomes == ["reserved", "refused", "reserved", "reserved", "refused"]
+        compiled = own.account.compiled(device.Query.read(device.parse(HALF_AT_FOUR)))
+        assert device.refusing(own.policy.filter, own.account, compiled) == [1]
+        ledger.export(tmp_path / "study.jsonl")
+    export = checks.check_export(str(tmp_path / "study.jsonl"))
+    assert (export.faults, export.decided, export.exchanges) == ([], True, 3)
+
+
+@pytest.mark.parametrize(
+    ("domain", "guard"),
+    [
+        (xp.Box(age=(0, 10)), xp.AllOf(xp.BayesianFilter("1"), xp.BayesianFilter(ratio="9/4"))),
+        (
+            xp.Attributes(a=["no", "yes"], b=["no", "yes"]),
+            xp.AllOf(
+                xp.BayesianFilter("1", protects=xp.groups(["a"], ["a", "b"])),
+                xp.ApproximateFilter("2", delta="1e-6"),
+            ),
+        ),
+    ],
+)
+def test_an_export_that_no_device_can_decide_has_its_policy_id(
+    tmp_path: Path, domain: Any, guard: Any
+) -> None:
+    with xp.Ledger.create(tmp_path / "study.db", domain, filter=guard) as ledger:
+        ledger.register(["ann"], kind="device")
+        ledger.export(tmp_path / "study.jsonl")
+    export = checks.check_export(str(tmp_path / "study.jsonl"))
+    assert (export.faults, export.decided) == ([], False)
 
 
 def test_lost_and_repeated_requests_are_recorded_once(tmp_path: Path) -> None:

@@ -6,8 +6,9 @@ from random import Random
 
 import pytest
 
-from support.level_games import KINDS, by_device, by_library, draw_level_game
-from support.protected_pairs import Accepts, History
+from support.level_games import KINDS, LevelGame, by_device, by_library, draw_level_game
+from support.protected_pairs import Accepts, Attribute, History, Study, channel
+from support.random_documents import Tree
 
 PLAYERS = {"library": by_library, "device": by_device}
 
@@ -24,6 +25,28 @@ def test_no_analyst_breaks_a_promise_and_no_filter_accepts_more(player: str, blo
         refused += findings.decisions > findings.transcripts
     assert transcripts > 100
     assert refused > 3
+
+
+LARGE = Study({name: Attribute(2, changing=True) for name in "abc"}, 3)
+TIED = (
+    channel(["a", "b"], 1, [[1, 2], [2, 1], [2, 1], [1, 2]]),
+    channel(["b", "c"], 2, [[1, 3], [3, 1], [1, 3], [1, 3]]),
+    channel(["a"], 3, [[1, 2], [2, 1]]),
+    channel(["a", "b", "c"], 1, [[1, 2]] * 4 + [[2, 1]] * 4),
+)
+
+
+@pytest.mark.parametrize("player", PLAYERS)
+@pytest.mark.parametrize(
+    "protects", [{"attributes": 1}, {"groups": [["a", "b"], ["c"]]}, {"steps": 1}, {"steps": 2}]
+)
+def test_games_on_three_attributes_at_three_steps(player: str, protects: Tree) -> None:
+    week = {"kind": "bayesian", "ratio": "4", "protects": protects}
+    life = {"kind": "bayesian", "ratio": "9"}
+    game = LevelGame(LARGE, {"kind": "all", "filters": [week, life]}, TIED, (2, 1, 1, 1))
+    findings = game.play(PLAYERS[player](game))
+    assert (findings.broken, findings.needless) == ([], [])
+    assert findings.decisions > findings.transcripts > 20
 
 
 @pytest.mark.parametrize("player", PLAYERS)

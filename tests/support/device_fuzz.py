@@ -23,6 +23,7 @@ from typing import Any
 
 from expost.device import device
 from expost.device.device import Device, Refused
+from support.level_decisions import draw_level
 from support.random_documents import draw_finite_domain, draw_query, draw_subject, draw_value
 
 __all__ = ["Violation", "fuzz_in_process", "fuzz_program", "hunt", "mutated"]
@@ -156,9 +157,22 @@ class Study:
         budget = rng.choice([{"epsilon": "1"}, {"epsilon": "40"}, {"ratio": "9/4"}])
         kind = rng.choice(["basic", "simplified", "bayesian"])
         self.policy = {"version": 1, "study": "Smoking", "nonce": "00" * 16}
-        self.policy |= {"domain": self.domain.tree, "filter": {"kind": kind, **budget}}
+        guard = self._with_level({"kind": kind, **budget})
+        self.policy |= {"domain": self.domain.tree, "filter": guard}
         self.value, self.subject = draw_value(rng, self.domain), draw_subject(rng)
         self.steps = rng.randint(1, 3) if self.domain.changes else 1
+
+    def _with_level(self, guard: dict[str, Any]) -> dict[str, Any]:
+        """Protect fewer pairs of records, if that suits the domain; next to the filter or alone."""
+        attributes = self.domain.attributes or {}
+        changing = [x for x in attributes.values() if isinstance(x, dict) and "changing" in x]
+        limited = any(x.keys() != {"changing"} for x in changing)
+        kinds = ["attributes", "groups"] + ["steps"] * bool(changing and not limited)
+        if not attributes or self.rng.random() < 0.5:
+            return guard
+        level = draw_level(self.rng, attributes, self.rng.choice(kinds))
+        narrow = {**guard, "protects": level}
+        return narrow if self.rng.random() < 0.5 else {"kind": "all", "filters": [narrow, guard]}
 
     def create(self, path: Path) -> None:
         """Create a store, at the last step."""
