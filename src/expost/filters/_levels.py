@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from expost._format import format_list
-from expost.domains import Attributes, Box, Domain, Variable
+from expost.domains import Attributes, Domain, Variable, require_attributes, require_no_box
 from expost.errors import InvalidInput, at, expect, read_at
 from expost.files.reading import array, members, read_integer
 
@@ -203,8 +203,7 @@ class Groups(Level):
         return {"groups": [list(group) for group in self.names]}
 
     def check(self, domain: Domain) -> None:
-        _require_attributes(domain)
-        assert isinstance(domain, Attributes)
+        domain = _require_attributes(domain)
         grouped = {name for group in self.names for name in group}
         for name in grouped:
             with at("protects"):
@@ -243,8 +242,7 @@ class Steps(Level):
         return {"steps": self.width}
 
     def check(self, domain: Domain) -> None:
-        _require_attributes(domain)
-        assert isinstance(domain, Attributes)
+        domain = _require_attributes(domain)
         if not domain.changes:
             raise InvalidInput(
                 "steps need an attribute that changes, such as changing(['no', 'yes'])", "protects"
@@ -365,13 +363,15 @@ def _steps(width: int) -> Steps:
     return Steps(width)
 
 
-def _require_attributes(domain: Domain) -> None:
-    if isinstance(domain, Attributes):
-        return
-    reason = "a finite set has no attributes and no steps"
-    if isinstance(domain, Box):
-        reason = "levels need Attributes; on a box they are not supported"
-    raise InvalidInput(f"{reason}; leave it out to protect the person as a whole", "protects")
+def _require_attributes(domain: Domain) -> Attributes:
+    leave_out = "leave it out to protect the person as a whole"
+    with at("protects"):
+        require_no_box(
+            domain, f"levels need Attributes; on a box they are not supported; {leave_out}"
+        )
+        return require_attributes(
+            domain, f"a finite set has no attributes and no steps; {leave_out}"
+        )
 
 
 def units_of(level: Level, domain: Attributes) -> tuple[Group, ...]:

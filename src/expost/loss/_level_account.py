@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from expost.domains import Attributes
+from expost.domains import Attributes, require_attributes
 from expost.filters._account import Account, WorstCase
 from expost.filters._levels import Level
 from expost.filters.rules import Rule, Total
@@ -39,9 +39,7 @@ class LevelAccount(Account):
 
     @property
     def domain(self) -> Attributes:
-        domain = self._odometer.domain
-        assert isinstance(domain, Attributes), "levels are for records"
-        return domain
+        return require_attributes(self._odometer.domain, "levels are for records")
 
     def __len__(self) -> int:
         return len(self._odometer)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from expost._format import format_count
 from expost.cards import card
 from expost.chain import Chain
-from expost.domains import Attributes, Domain
+from expost.domains import Domain, require_attributes
 from expost.errors import expect
 from expost.filters._account import Account, WorstCase
 from expost.filters._levels import EVERYTHING, Level
@@ -345,8 +345,8 @@ class Odometer(Account):
     def _compute_level(self, level: Level) -> LevelLikelihood:
         from expost.loss._levels import start_level
 
-        assert isinstance(self.domain, Attributes), "the filter has checked the domain"
-        likelihood = start_level(level, self.domain)
+        domain = require_attributes(self.domain, "levels are for records")
+        likelihood = start_level(level, domain)
         for exchange in self.transcript.exchanges:
             likelihood = likelihood.add(
                 exchange.query, exchange.position, counted=not self.is_infinite

@@ -16,7 +16,7 @@ from typing import Self
 import numpy as np
 
 from expost._types import Floats, Indices, Ints
-from expost.domains import Attributes, Domain
+from expost.domains import Attributes, Domain, require_attributes
 from expost.errors import InvalidInput
 from expost.filters._account import Account, WorstCase
 from expost.filters._levels import EVERYTHING, Level
@@ -168,8 +168,8 @@ class QueryOnlyAccount(Account):
     def at_level(self, level: Level) -> Account:
         if level == EVERYTHING:
             return self
-        assert isinstance(self._domain, Attributes), "the filter has checked the domain"
-        return _LevelQueries(self, self._sums_at(level, self._domain))
+        domain = require_attributes(self._domain, "levels are for records")
+        return _LevelQueries(self, self._sums_at(level, domain))
 
     def _sums_at(self, level: Level, domain: Attributes) -> LevelLikelihood:
         """Return the sums of epsilons at a level, which count no response."""
