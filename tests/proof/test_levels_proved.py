@@ -161,3 +161,18 @@ def test_a_level_that_does_not_suit_the_domain_fails(domain: Tree, protects: Tre
     proof = {"version": 1, "filter": guard, "responses": [], "loss": "0"}
     with pytest.raises(verify.Failed):
         verify.verify(as_text(tree), as_text(proof))
+
+
+def test_a_level_of_many_steps_is_checked_in_time_for_its_length() -> None:
+    domain = xp.Attributes(region=["n", "s"], smokes=xp.changing(["no", "yes"]))
+    week = xp.BayesianFilter(epsilon=1, protects=xp.steps(4))
+    transcript = xp.Transcript(domain, week)
+    query = xp.randomized_response(epsilon="1/4")
+    for step in range(1, 1501):
+        both, one = query.about("region", "smokes", at=step), query.about("smokes", at=step)
+        transcript = transcript.add(one, "yes").add(both, ("n" if step % 2 else "s", "no"))
+    proof = xp.proof.certificate(transcript)
+    (comparison,) = proof.verdict.comparisons
+    # About the region, if the subject says no in every odd week, where the answer was (n, no).
+    assert 187.49 < comparison.loss <= 750 / 4
+    assert verify.verify(transcript.to_json(), proof.encode().decode()) == proof.verdict

@@ -26,6 +26,7 @@ import math
 import os
 import stat
 import sys
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -237,16 +238,13 @@ def is_within(transcript: Any, domain: Records | list[Column], limit: Limit, wor
         if limit.protects is None:
             return sum_of([exact(each["query"]["epsilon"]) for each in exchanges]) <= limit.limit
         assert isinstance(domain, Records), "a box has no levels"
-        scopes = [seen_by(each["query"], domain)[0] for each in exchanges]
-        asked = [
-            [
-                exact(exchange["query"]["epsilon"])
-                for scope, exchange in zip(scopes, exchanges, strict=True)
-                if part.touches(scope)
-            ]
-            for part in parts_of(limit.protects, domain, scopes, work)
-        ]
-        return all(sum_of(epsilons) <= limit.limit for epsilons in asked)
+        epsilons: dict[Scope, list[Fraction]] = {}
+        for each in exchanges:
+            epsilon = exact(each["query"]["epsilon"])
+            epsilons.setdefault(scope_of(each["query"], domain), []).append(epsilon)
+        sums = {scope: sum_of(several) for scope, several in epsilons.items()}
+        parts = parts_of(limit.protects, domain, list(sums), work)
+        return all(sum_of([sums[x] for x in scopes]) <= limit.limit for _, scopes in parts)
     if isinstance(domain, list) or not all(KINDS[kind].weights for kind in kinds) or not exchanges:
         return False
     try:
@@ -254,10 +252,14 @@ def is_within(transcript: Any, domain: Records | list[Column], limit: Limit, wor
         if limit.protects is None:
             high, low = extremes(tables, domain, mul, work, bits)
             return bool(high * limit.limit.denominator <= low * limit.limit.numerator)
-        return all(
-            spread_in_part(part, tables, domain, mul, Fraction, work, 2 * bits) <= limit.limit
-            for part in parts_of(limit.protects, domain, list(tables), work)
+        parts = parts_of(limit.protects, domain, list(tables), work)
+        spreads = (
+            spread_in_part(
+                part, {x: tables[x] for x in scopes}, domain, mul, Fraction, work, 2 * bits
+            )
+            for part, scopes in parts
         )
+        return all(spread <= limit.limit for spread in spreads)
     except Failed:  # for lack of room
         return False
 
@@ -968,8 +970,10 @@ class Part(NamedTuple):
         return any(map(self.has, scope))
 
 
-def parts_of(level: Any, domain: Records, scopes: Sequence[Scope], work: Work) -> list[Part]:
-    """Parts that have all protected pairs which queries about these scopes tell apart.
+def parts_of(
+    level: Any, domain: Records, scopes: Sequence[Scope], work: Work
+) -> list[tuple[Part, list[Scope]]]:
+    """Parts that have all protected pairs which queries tell apart, and the scopes that touch them.
 
     All attributes must be in a part. Those that do not change are together one more step, and that
     is in no window.
@@ -980,17 +984,29 @@ def parts_of(level: Any, domain: Records, scopes: Sequence[Scope], work: Work) -
         changing = frozenset(name for name, each in attributes.items() if each.changes)
         free = all(each.times is None and each.max_step is None for each in attributes.values())
         need(bool(changing) and free, "protects: steps need changes, without limits on them")
-        steps = {step for scope in scopes for _, step in scope if step is not None}
-        windows = [Part(changing, step, step + given - 1) for step in sorted(steps)]
-        constants = frozenset(attributes) - changing
-        parts = [Part(constants), *windows] if constants else windows
+        by_step: dict[int, list[Scope]] = {}
+        for scope in scopes:
+            for step in {step for _, step in scope if step is not None}:
+                by_step.setdefault(step, []).append(scope)
+        windows, steps = [], sorted(by_step)
+        for index, first in enumerate(steps):
+            inside = steps[index : bisect_left(steps, first + given)]
+            touching = [scope for step in inside for scope in by_step[step]]
+            work.begin((1 + len(touching)) / 10)
+            windows.append((Part(changing, first, first + given - 1), touching))
+        groups, constants = [], frozenset(attributes) - changing
+        if constants:
+            groups.append(constants)
     else:
-        groups = [[name] for name in attributes] if kind == "attributes" else given
-        covered = {name for group in groups for name in group} == attributes.keys()
+        windows = []
+        groups = [frozenset([name]) for name in attributes]
+        if kind == "groups":
+            groups = [frozenset(group) for group in given]
+        covered = frozenset().union(*groups) == attributes.keys()
         need(covered, "protects: the groups must have every attribute, and no other")
-        parts = [Part(frozenset(group)) for group in groups]
-    work.begin(len(parts) * (1 + len(scopes)) / 10)
-    return parts
+    work.begin(len(groups) * (1 + len(scopes)) / 10)
+    parts = [Part(group) for group in groups]
+    return [(part, [x for x in scopes if part.touches(x)]) for part in parts] + windows
 
 
 def loss_at(transcript: Any, level: Any, work: Work) -> Decimal:
@@ -1008,11 +1024,14 @@ def loss_at(transcript: Any, level: Any, work: Work) -> Decimal:
     tables = sums_of(said)
     if any(-ENDLESS in table for table in tables.values()):
         return ENDLESS
+    by_scope: dict[Scope, Said] = {}
+    for each in said:
+        by_scope.setdefault(each[1], []).append(each)
     largest = NO
-    for part in parts_of(level, domain, list(tables), work):
-        touched = [each for each in said if part.touches(each[1])]
-        work.begin(len(said) / 10)
-        spread = spread_in_part(part, tables, domain, add, Decimal, work, 0)
+    for part, scopes in parts_of(level, domain, list(tables), work):
+        touching = {scope: tables[scope] for scope in scopes}
+        spread = spread_in_part(part, touching, domain, add, Decimal, work, 0)
+        touched = [each for scope in scopes for each in by_scope[scope]]
         largest = max(largest, raised(spread, touched))
     return largest
 
@@ -1023,8 +1042,8 @@ def spread_in_part(
 ) -> Any:  # fmt: skip
     """The largest difference of sums, or quotient of products, of records that differ in a part.
 
-    Every variable of the part has a twin for the other record; the records share all others. Tables
-    that the part does not touch are equal for both.
+    All tables touch the part; others are equal for both records. Every variable of the part has a
+    twin for the other record, and the records share all others.
     """
 
     def likely(scope: Scope) -> Any:
@@ -1035,9 +1054,8 @@ def spread_in_part(
 
     pairs: dict[Any, Table] = {}
     for scope, table in tables.items():
-        if part.touches(scope):
-            pairs[likely(scope)] = list(map(exactly, table))
-            pairs[unlikely(scope)] = [-x if combine is add else 1 / exactly(x) for x in table]
+        pairs[likely(scope)] = list(map(exactly, table))
+        pairs[unlikely(scope)] = [-x if combine is add else 1 / exactly(x) for x in table]
     both: Any = {(mark, name): x for mark in ("", "'") for name, x in domain.attributes.items()}
     start = NO if combine is add else Fraction(1)
     return Elimination(pairs, Records(both), combine, max, work, bits).result() if pairs else start
