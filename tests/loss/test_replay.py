@@ -292,3 +292,16 @@ def test_another_filter_decides_on_the_same_exchanges(
     assert found.odometer.transcript == transcript  # which still names its own
     with pytest.raises(xp.InvalidInput, match="filter: must be a filter"):
         xp.replay(transcript, filter="basic")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("sums", ["first", "last"])
+def test_a_sum_of_epsilons_next_to_a_loss_is_replayed_on_a_box(sums: str) -> None:
+    # The responses cancel out, so the loss stays far below both budgets, and the sum does not.
+    filters = [xp.BasicFilter("1.5"), xp.BayesianFilter(2)]
+    both = xp.AllOf(*(filters if sums == "first" else reversed(filters)))
+    query = xp.logistic({"x": 1}, epsilon="0.5")
+    transcript = xp.Transcript(xp.Box(x=(-1, 1)), both)
+    for response in (0, 1, 0, 1):
+        transcript = transcript.add(query, response)
+    replayed = xp.replay(transcript)
+    assert (replayed.respected, replayed.first_refused) == (False, 4)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import expost as xp
-from expost.filters import Account, Filter, WorstCase
+from expost.filters import Account, Filter, PureFilter, WorstCase
 from expost.filters.rules import Declared, Renyi, Rogers, Sums, Whitehouse
 from expost.panel._compiled_query import CompiledFiniteQuery
 from expost.panel._finite_state import FiniteState
@@ -173,6 +173,31 @@ class Twice(xp.BasicFilter):
 @pytest.mark.parametrize("guard", [Half("0.8"), Twice("0.8")], ids=repr)
 def test_a_filter_of_ones_own_decides_about_many(guard: Filter) -> None:
     panel_cases.play(guard, 10, seed=2)
+
+
+class TwiceAtLevel(PureFilter):
+    """A filter of one's own at a level."""
+
+    kind = "twice at a level"
+
+    def worst_case(self, account: Account, query: Query, times: int = 1) -> WorstCase:
+        return account.at_level(self.protects).worst_after(query, 2 * times, self.budget)
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_a_filter_of_ones_own_at_a_level_decides_about_many(several: bool) -> None:
+    guard: Filter = TwiceAtLevel("0.5", protects=xp.steps(1))
+    guard = xp.AllOf(guard, xp.BayesianFilter(9)) if several else guard
+    record = xp.Attributes(smokes=xp.changing(["no", "yes"]))
+    kernel = Kernel(record, guard)
+    half, quarter = (
+        kernel.query_index(xp.randomized_response(epsilon).about("smokes", at=1))
+        for epsilon in ("0.5", "0.25")
+    )
+    state = kernel.start(2)
+    assert kernel.decide(state, half).accepted.tolist() == [False, False]
+    kernel.fold(state, quarter, np.array([1]), np.array([1]))
+    assert kernel.decide(state, quarter).accepted.tolist() == [True, False]
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,8 @@ __all__ = [
     "worst_loss_bounds",
 ]
 
+_PURE = (BasicFilter, SimplifiedFilter, BayesianFilter)
+
 #: A filter's bound for the account of one subject.
 Case = Callable[[Account], WorstCase]
 
@@ -171,7 +173,7 @@ class Accounts(ABC):
 def worst_loss_bounds(filter_: Filter, accounts: Accounts, query: Query) -> LossBounds:
     """Bound what would count against the budget of each subject after a query, at worst."""
     kind = type(filter_)  # a subclass may count otherwise
-    if filter_.is_at_level:
+    if filter_.is_at_level and kind in _PURE:
         return accounts.at_level(filter_, query)
     if kind is BayesianFilter:
         return accounts.worst_after(query, filter_.budget)
@@ -196,7 +198,7 @@ def worst_loss_bounds(filter_: Filter, accounts: Accounts, query: Query) -> Loss
 def current_loss_bounds(filter_: Filter, accounts: Accounts) -> LossBounds:
     """Bound what counts against the budget of each subject so far."""
     kind = type(filter_)  # a subclass may count otherwise
-    if filter_.is_at_level:
+    if filter_.is_at_level and kind in _PURE:
         return accounts.at_level(filter_, None)
     if kind in (BayesianFilter, SimplifiedFilter):
         return accounts.loss()

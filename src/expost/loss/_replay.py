@@ -10,7 +10,7 @@ from expost._types import Progress
 from expost.cards import card
 from expost.errors import expect
 from expost.files.canonical import plain_tree
-from expost.filters import Filter, Level
+from expost.filters import BayesianFilter, Filter, Level, SimplifiedFilter
 from expost.filters._outcomes import respected_cell, respected_text
 from expost.loss._log_likelihood import check_length, share_of_charges
 from expost.loss._odometer import EXCHANGE, Odometer, peak_text
@@ -245,7 +245,8 @@ def replay_with_effort(
 
 def _decider(filter_: Filter, *, searched: bool) -> Callable[[Odometer, Query], bool | None]:
     """Return a function that decides the exchanges of a replay, one after the other."""
-    by_loss = filter_.loss_limit is not None and filter_.by_loss
+    # Loss + epsilon is what these two filters hold at most; any other may hold more.
+    by_loss = all(isinstance(one, BayesianFilter | SimplifiedFilter) for one in filter_.members)
     headroom = Headroom(filter_) if by_loss and searched else None
 
     def verdict(odometer: Odometer, query: Query) -> bool | None:
