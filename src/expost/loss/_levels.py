@@ -314,7 +314,7 @@ class StepsLikelihood(LevelLikelihood):
         at[step] = self._at(step).add(query, position, counted=counted)
         changed = self.level.windows_at(step)
         losses, sums = (
-            {first: case for first, case in cases.items() if first not in changed}
+            {first: case for first, case in cases.copy().items() if first not in changed}
             for cases in (self.losses, self.sums)
         )
         return StepsLikelihood(
@@ -386,14 +386,16 @@ class StepsLikelihood(LevelLikelihood):
         self, constants: WorstCase, cases: dict[int, WorstCase], amount: _Amount
     ) -> WorstCase:
         """Return the largest amount over all units; those of windows are computed once."""
-        if self.latest is not None and self.latest not in cases:
+        known = cases.copy()  # threads share the likelihood
+        if self.latest is not None and self.latest not in known:
             ties = self.at[self.latest].alone is None
-            cases.update(self._windows_around(self.latest, amount, amount, ties=ties))
+            known.update(self._windows_around(self.latest, amount, amount, ties=ties))
         for first in self.steps_asked:
-            if first not in cases:
+            if first not in known:
                 ties = self.at[first].alone is None
-                cases.update(self._windows_around(first, amount, amount, ties=ties))
-        return largest_case([constants, *cases.values()])
+                known.update(self._windows_around(first, amount, amount, ties=ties))
+        cases.update(known)
+        return largest_case([constants, *known.values()])
 
     def _windows_around(
         self, step: int, elsewhere: _Amount, here: _Amount, *, ties: bool

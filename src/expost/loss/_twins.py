@@ -33,7 +33,7 @@ from expost.numbers import Enclosure, ExactSum, Nats, down
 from expost.queries import BySufficientTerms, FiniteLikelihood, Pairwise, PartLikelihood, Query
 from expost.terms import multiply
 
-__all__ = ["TwinLikelihood", "Twins"]
+__all__ = ["Pairs", "TwinLikelihood", "Twins"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +81,7 @@ class Twins:
 
 
 @dataclass(frozen=True, slots=True)
-class _Pairs:
+class Pairs:
     """What a query sees of two records: the indices of both, for every combination of a target."""
 
     #: The variables of the target in the order of axes, and their sizes.
@@ -91,7 +91,7 @@ class _Pairs:
     second: Indices
 
     @classmethod
-    def of(cls, twins: Twins, likelihood: PartLikelihood) -> _Pairs:
+    def of(cls, twins: Twins, likelihood: PartLikelihood) -> Pairs:
         variables = likelihood.variables
         others = twins.of(variables)
         size = dict(zip((*variables, *others), likelihood.part.sizes * 2, strict=True))
@@ -111,7 +111,7 @@ def _part_indices(sizes: tuple[int, ...], axes: tuple[int, ...]) -> Indices:
     return indices.astype(np.intp)
 
 
-def _told_apart(likelihood: Pairwise, pairs: _Pairs) -> Bools:
+def _told_apart(likelihood: Pairwise, pairs: Pairs) -> Bools:
     """Return for every combination of a target whether the query distinguishes the records."""
     apart = np.zeros(len(pairs.first), dtype=np.bool_)
     order = np.argsort(pairs.first, kind="stable")
@@ -168,7 +168,7 @@ class TwinLikelihood:
         """
         likelihood = query.on(self.twins.domain)
         tied, other_components = self._split(likelihood.variables)
-        pairs = _Pairs.of(self.twins, likelihood)
+        pairs = Pairs.of(self.twins, likelihood)
         marginals = tied.marginals(pairs.target, pairs.sizes)
         rest = _OtherComponents(_total(other_components), _powers(other_components), tied.error)
         on_part = likelihood.on_part
@@ -187,7 +187,7 @@ class _OtherComponents:
     error: float
 
     def worst_pair(
-        self, marginals: Marginals, pairs: _Pairs, likelihood: Pairwise, times: int
+        self, marginals: Marginals, pairs: Pairs, likelihood: Pairwise, times: int
     ) -> WorstCase:
         """Return the largest difference, plus epsilon where the query distinguishes records."""
         sums, apart = marginals.highs, _told_apart(likelihood, pairs)
@@ -219,7 +219,7 @@ class _OtherComponents:
         return Nats.of(ExactSum.product(powers))
 
     def worst_term(
-        self, marginals: Marginals, pairs: _Pairs, likelihood: BySufficientTerms, times: int
+        self, marginals: Marginals, pairs: Pairs, likelihood: BySufficientTerms, times: int
     ) -> WorstCase:
         """Return the largest difference after one of the sufficient responses, repeated."""
         cases = {
@@ -242,7 +242,7 @@ class _OtherComponents:
     def _with_term(
         self,
         marginals: Marginals,
-        pairs: _Pairs,
+        pairs: Pairs,
         likelihood: FiniteLikelihood,
         position: int,
         times: int,
@@ -261,7 +261,7 @@ class _OtherComponents:
     def _exact_with(
         self,
         marginals: Marginals,
-        pairs: _Pairs,
+        pairs: Pairs,
         likelihood: FiniteLikelihood,
         position: int,
         times: int,

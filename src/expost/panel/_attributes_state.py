@@ -29,6 +29,7 @@ from expost.panel._compiled_query import CompiledFiniteQuery, QueryRegistry, as_
 from expost.panel._finite_state import FiniteAccounts, FiniteState
 from expost.panel._log import Counted
 from expost.panel._selection import Selection
+from expost.panel._twin_spreads import MOST_PAIRS, TwinSpreads
 from expost.panel._unit_spreads import UnitSpreads
 from expost.queries import Query
 
@@ -60,7 +61,7 @@ class AttributesState(FiniteState):
         self._scope_sets: list[frozenset[Scope]] = [frozenset()]
         self._scope_set_indices: dict[frozenset[Scope], int] = {frozenset(): 0}
         #: The spreads within the units of levels, as far as filters have needed them.
-        self._unit_spreads: dict[Level, UnitSpreads | None] = {}
+        self._unit_spreads: dict[Level, UnitSpreads | TwinSpreads | None] = {}
         # All at the start, so that who else is here makes no difference, not in the last digit.
         for index in range(len(registry)):
             self._open_table(self._scope_of(as_finite(registry[index])))
@@ -109,8 +110,12 @@ class AttributesState(FiniteState):
         spread = self.spread
         spread[selection.subscript] = np.maximum(spread[selection.subscript] + change, 0.0)
         for level, spreads in self._unit_spreads.items():
-            if spreads is not None and spreads.units(query_scope.scope) is None:
-                self._unit_spreads[level] = None
+            if isinstance(spreads, TwinSpreads) and compiled.impossible[codes].any():
+                self._unit_spreads[level] = None  # differences of infinities are undefined
+            elif isinstance(spreads, TwinSpreads):
+                spreads.refresh(query_scope.scope, selection)
+            elif spreads is not None and spreads.units(query_scope.scope) is None:
+                self._unit_spreads[level] = self._twin_spreads(level)
             elif spreads is not None:
                 spreads.add(query_scope.scope, change, selection)
 
@@ -194,16 +199,34 @@ class AttributesState(FiniteState):
             return worst, self._spread_before(query_scope, selection)
         return worst, inside
 
-    def unit_spreads(self, level: Level) -> UnitSpreads | None:
-        """Return the spreads within the units of a level; None if a query ties units."""
+    def _twin_spreads(self, level: Level) -> TwinSpreads | None:
+        """Return the differences within units that queries tie; None if they tie too much."""
+        limited = any(kind.change is not None and kind.change.limited for kind in self.domain.kinds)
+        if limited or self.impossible.any():
+            return None
+        try:
+            return TwinSpreads(self.domain, level, self.count, self._tables)
+        except InvalidInput:
+            return None
+
+    def unit_spreads(self, level: Level) -> UnitSpreads | TwinSpreads | None:
+        """Return the spreads within the units of a level; None if they are not in arrays."""
         if level not in self._unit_spreads:
             self._unit_spreads[level] = self._measure_units(level)
         return self._unit_spreads[level]
 
-    def _measure_units(self, level: Level) -> UnitSpreads | None:
+    def tie_units(self, level: Level) -> TwinSpreads | None:
+        """Return the differences within the units of a level from now on, which queries tie."""
+        spreads = self._unit_spreads.get(level)
+        if not isinstance(spreads, TwinSpreads):
+            spreads = self._twin_spreads(level)
+            self._unit_spreads[level] = spreads
+        return spreads
+
+    def _measure_units(self, level: Level) -> UnitSpreads | TwinSpreads | None:
         spreads, selection = UnitSpreads(self.domain, level, self.count), Selection(self.count)
         if self._by_scope_set or any(spreads.units(scope) is None for scope in self._tables):
-            return None
+            return self._twin_spreads(level)
         for scope in self._tables:
             spread = np.zeros(self.count)
             first = self._tied_scopes(_QueryScope(self.domain, scope)).scopes[:1] == (scope,)
@@ -308,24 +331,40 @@ class AttributesAccounts(FiniteAccounts):
             return self.by_queries((filter_, query), case)
         spreads = self.state.unit_spreads(level)
         compiled = None if query is None else self._compile(query)
-        if spreads is None or (
-            compiled is not None and spreads.units(self.state.scope_of(compiled)) is None
-        ):
-            return self.one_by_one(case)
         if compiled is not None and compiled.infinite:
             infinite = np.full(len(self), np.inf)
             return LossBounds(infinite, infinite, self._settled_at_level(case))
+        if (
+            compiled is not None
+            and isinstance(spreads, UnitSpreads)
+            and spreads.units(self.state.scope_of(compiled)) is None
+        ):
+            spreads = self.state.tie_units(level)
+        if spreads is None or self.state.impossible.any() or not self._is_small(compiled):
+            return self.one_by_one(case)
         # Sums over a window round once more for every response.
         slack = 2 * self.state.slack(self.selection, 0.0 if compiled is None else compiled.size)
         amounts = self._amounts(spreads, type(filter_) is SimplifiedFilter, compiled)
         lower, upper = self.state.around(amounts, slack, self.selection)
         return LossBounds(lower, upper, self._settled_at_level(case))
 
+    @staticmethod
+    def _is_small(compiled: CompiledFiniteQuery | None) -> bool:
+        """Return whether a query has few enough pairs of values for a table of D."""
+        return compiled is None or len(compiled.likelihood.domain) ** 2 <= MOST_PAIRS
+
     def _amounts(
-        self, spreads: UnitSpreads, plus_epsilon: bool, compiled: CompiledFiniteQuery | None
+        self,
+        spreads: UnitSpreads | TwinSpreads,
+        plus_epsilon: bool,
+        compiled: CompiledFiniteQuery | None,
     ) -> Floats:
         if compiled is None:
             return spreads.losses(self.selection)
+        if isinstance(spreads, TwinSpreads):
+            likelihood = compiled.query.on(self.state.domain)
+            after = spreads.plus_epsilon if plus_epsilon else spreads.worst
+            return after(likelihood, compiled.differences.doubles(), self.selection)
         if not plus_epsilon:
             return self.state.worst_at_level(spreads, compiled, self.selection)
         epsilon = compiled.likelihood.epsilon.enclosure.upper
