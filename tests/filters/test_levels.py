@@ -7,10 +7,12 @@ import random
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 
 import expost as xp
 from expost.filters import filter_from_json
+from expost.panel._kernel import Kernel
 from support.level_cases import (
     LevelCase,
     as_channel,
@@ -228,25 +230,33 @@ def test_a_conjunction_is_not_nested() -> None:
         xp.AllOf(xp.AllOf(xp.BasicFilter(1)))
 
 
-@pytest.mark.parametrize("block", range(4))
+@pytest.mark.parametrize("block", range(5))
 def test_panels_decide_as_filters_do(block: int) -> None:
-    for seed in range(200_000 + 15 * block, 200_015 + 15 * block):
-        case = random_case(random.Random(seed), most=4)
-        panel = xp.Panel(case.domain, filter=case.filter, subjects=["a", "b"])
-        odometer = xp.Odometer(xp.Transcript(case.domain, case.filter))
-        possible = True
-        for question, response in case.asked:
+    for seed in range(5_000 + 12 * block, 5_012 + 12 * block):
+        generator = random.Random(seed)
+        case = random_case(generator, most=5)
+        domain, filter_ = case.domain, case.filter
+        if generator.random() < 0.5:
+            life = xp.BayesianFilter(ratio=generator.choice([3, 6, 9]))
+            filter_ = xp.AllOf(filter_, life)
+        kernel = Kernel(domain, filter_)
+        state, odometers = kernel.start(4), [xp.Odometer(xp.Transcript(domain))] * 4
+        for question in [*(question for question, _ in case.asked), case.query]:
             query = case.as_query(question)
-            position = sum(any(column) for column in question.columns[:response])
-            answer = query.on(case.domain).responses[position]
-            possible = possible and bool(case.filter.decide(odometer, query))
-            if not possible:
-                break
-            panel.record(query, [answer, answer])
-            odometer = odometer.add(query, answer)
-        query = case.as_query(case.query)
-        accepted = bool(case.filter.decide(odometer, query))
-        assert panel.decide(query).accepted.tolist() == [accepted] * 2, seed
+            index = kernel.query_index(query)
+            verdicts = kernel.decide(state, index)
+            remaining = kernel.remaining(state, np.zeros(4, dtype=np.bool_))
+            for subject, odometer in enumerate(odometers):
+                assert verdicts.accepted[subject] == bool(filter_.decide(odometer, query)), seed
+                assert abs(remaining[subject] - filter_.remaining(odometer)) < 1e-9, seed
+            answering = np.array([k for k in range(4) if generator.random() < 0.8], dtype=np.intp)
+            if not len(answering):
+                continue
+            count = len(query.on(domain).responses)
+            positions = np.array([generator.randrange(count) for _ in answering])
+            kernel.fold(state, index, positions, answering)
+            for subject, position in zip(answering.tolist(), positions.tolist(), strict=True):
+                odometers[subject] = odometers[subject].add_position(query, position)
 
 
 def test_a_query_about_two_groups_is_charged_to_both() -> None:

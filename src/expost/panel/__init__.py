@@ -5,9 +5,9 @@ and ``record``. Below it is the engine that the ledger, audits and losses share.
 domain, a filter, and a *registry* of the queries that were asked (_kernel.py, _compiled_query.py).
 A *state* has what subjects answered, in arrays: on a set a row of log-likelihoods for each value,
 on attributes a table for each scope, on a box only the responses, because every loss is searched
-for (_finite_state.py, _attributes_state.py, _box_state.py). For a level of protection, the state also
-has an array for each unit (_unit_spreads.py; _twin_spreads.py where queries tie units). A *selection* names some subjects by
-their indices.
+for (_finite_state.py, _attributes_state.py, _box_state.py). For a level of protection, the state
+also has an array for each unit (_unit_spreads.py; _twin_spreads.py where queries tie units). A
+*selection* names some subjects by their indices.
 
 **A request, end to end.** ``ask`` resolves names to indices (_requests.py) and reads the values
 (_values.py), which nothing but the draw uses. The kernel hands the accounts of the selected

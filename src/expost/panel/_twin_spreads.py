@@ -62,9 +62,11 @@ class TwinSpreads:
     def refresh(self, scope: Scope, selection: Selection) -> None:
         """Compute the amounts of the units that a response has touched."""
         for unit in self._touched(scope):
-            amounts = self._amounts.setdefault(unit, np.zeros(self._count))
+            if unit not in self._amounts:
+                self._amounts[unit] = self._amounts_of(unit, Selection(self._count))
+                continue
             for rows, sums, _ in self._differences(unit, None, selection):
-                amounts[selection.indices_of(rows)] = np.maximum(sums.max(axis=1), 0.0)
+                self._amounts[unit][selection.indices_of(rows)] = np.maximum(sums.max(axis=1), 0.0)
 
     def losses(self, selection: Selection) -> Floats:
         """Return the losses at the level."""
@@ -94,8 +96,16 @@ class TwinSpreads:
         for unit in touched:
             pairs = Pairs.of(Twins(self._domain, unit), likelihood)
             epsilon = float(differences[pairs.first, pairs.second].max())
-            amounts = self._amounts.get(unit, np.zeros(self._count))[selection.subscript]
-            result = np.maximum(result, amounts + epsilon)
+            result = np.maximum(result, self._amounts_of(unit, selection) + epsilon)
+        return result
+
+    def _amounts_of(self, unit: Unit, selection: Selection) -> Floats:
+        """Return the amounts of a unit; a window at a new step may have others with responses."""
+        if unit in self._amounts:
+            return self._amounts[unit][selection.subscript]
+        result = np.zeros(len(selection))
+        for rows, sums, _ in self._differences(unit, None, selection):
+            result[rows] = np.maximum(sums.max(axis=1), 0.0)
         return result
 
     def _largest(self, amounts: Iterable[Floats], selection: Selection) -> Floats:
