@@ -132,7 +132,8 @@ def _list_facts(audit: Audit) -> Iterator[tuple[str, str]]:
     yield "subjects", f"{len(audit):,}"
     yield "answers", f"{int(audit.frame['exchanges'].sum()):,}"
     used_up = format_count(audit.used_up, "subject")
-    yield "used up", f"{used_up}, with less than a thousandth remaining"
+    where = " where most was used" if audit.levels else ""
+    yield "used up", f"{used_up}, with less than a thousandth remaining{where}"
     yield from verdict_facts(audit)
 
 

@@ -124,7 +124,11 @@ def _summarize(study: StudySummary) -> Iterator[str]:
         if len(audit) < study.subjects:
             subjects = format_count(study.subjects, "subject")
             yield f"{len(audit):,} of {subjects} have answered at least one question."
-        if used_up := budget_shares(study).used_up:
+        used_up = budget_shares(study).used_up
+        if used_up and study.filter.is_at_level:
+            subjects = with_count(used_up, "subject has", "subjects have")
+            yield f"{subjects} used up a budget where most was used; elsewhere more may remain."
+        elif used_up:
             yield with_count(
                 used_up,
                 "subject has used up the budget.",

@@ -89,7 +89,8 @@ def _compute_totals(study: Ledger, status: Status) -> tuple[dict[str, Any], list
             lines.append((name.replace("_", " "), text))
         remaining = float(status.remaining.mean())
         tree["remaining"] = {"mean": remaining}
-        lines.append(("remaining", f"{format_remaining(remaining)} on average"))
+        where = " where most was used" if filter_.is_at_level else ""
+        lines.append(("remaining", f"{format_remaining(remaining)} on average{where}"))
     return tree, lines
 
 
