@@ -170,7 +170,7 @@ class Answers:
 
     @classmethod
     def of_pairs(cls, domain: Domain, pairs: Any) -> Answers:
-        """Answers from pairs of a query and a response, each of which is from another subject."""
+        """Make answers from pairs of a query and a response, each from another subject."""
         checked = _pairs(pairs)
         expect(domain, Domain, "a FiniteSet, Attributes or a Box, for pairs do not say", "domain")
         check_spelled(domain, checked)
@@ -192,7 +192,7 @@ class Answers:
         *,
         complete: bool = True,
     ) -> Answers:
-        """Answers from the transcripts of subjects, by their names, all on one domain.
+        """Make answers from transcripts by the names of subjects, all on one domain.
 
         ``queries`` gives queries their ids; others go by their content ids. Subjects who were asked
         nothing are left out. The filters are those that the others name.

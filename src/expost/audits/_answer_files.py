@@ -233,7 +233,7 @@ def _pair_marked_names(names: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _without_marks(name: str) -> Iterator[str]:
-    """A folded name, and what remains of it as its copy marks are removed one after the other."""
+    """Yield a folded name, and what remains of it as its copy marks are removed one by one."""
     before, name = "", _fold_case(name)
     while name != before:
         yield name
@@ -350,7 +350,7 @@ def save_answers(answers: Answers, path: PathLike) -> None:
 
 
 def _spell_response(answers: Answers, key: str, position: int) -> Any:
-    """A response as tables spell it: several values as a JSON list."""
+    """Spell a response as tables do: several values as a JSON list."""
     response = answers.queries[key].on(answers.domain).responses[position]
     return json_text(list(response)) if isinstance(response, tuple) else response
 

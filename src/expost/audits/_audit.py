@@ -200,7 +200,7 @@ def _files_read(loaded: LoadedTranscripts, filter_: Filter) -> FilesRead:
 
 
 def _read_frame(table: Any) -> Any:
-    """A frame or a mapping of columns, as polars has it."""
+    """Read a frame or a mapping of columns into a lazy frame of polars."""
     import polars
 
     if isinstance(table, polars.LazyFrame):
@@ -320,7 +320,7 @@ class Audit(ResultTable):
         return self.plan.filter
 
     def columns(self) -> dict[str, Any]:
-        """The columns of the table, as lists."""
+        """Return the columns of the table, as lists."""
         return self.frame.to_dict(as_series=False)
 
     def to_polars(self) -> DataFrame:
@@ -355,13 +355,13 @@ class Audit(ResultTable):
         return self.frame.filter(~self.frame["budget_respected"])["subject"].head(most).to_list()
 
     def worst(self, most: int = _WORST) -> list[dict[str, Any]]:
-        """The rows of those with the largest peaks, the largest first."""
+        """Return the rows with the largest peaks, the largest first."""
         order = ["peak", "upper", "subject"]
         worst = self.frame.sort(order, descending=[True, True, False], maintain_order=True)
         return worst.head(most).to_dicts()
 
     def histogram(self, column: str = "upper", *beside: str, bins: int = _BINS) -> Histogram:
-        """How the losses now are spread, or the peaks: from nothing to the largest of all.
+        """Count the losses now, or the peaks, in bins from 0 to the largest finite one.
 
         The budget is an edge, unless the largest amount is many times the budget. Histograms of
         columns that are shown ``beside`` each other have the same edges.
@@ -385,12 +385,12 @@ class Audit(ResultTable):
         return float(amounts[np.isfinite(amounts)].max(initial=0.0))
 
     def refusals(self) -> list[tuple[int, int]]:
-        """By the number of the first exchange that the filter refuses: how many subjects."""
+        """Count subjects by the number of the first exchange that the filter refuses."""
         numbers = self.frame["first_refused"].drop_nulls().value_counts(name="subjects")
         return numbers.sort("first_refused").rows()
 
     def summary(self) -> dict[str, Any]:
-        """All subjects together, as JSON."""
+        """Summarize all subjects together, as JSON."""
         frame, spread = self.frame, self.histogram()
         read = {} if self.files is None else self.files.tree()
         tree = {

@@ -88,7 +88,7 @@ class UnusableRows(Exception):
 
 
 def is_hidden(entry: Path) -> bool:
-    """Whether a name starts with a dot, as unfinished files of a session do."""
+    """Return whether a name starts with a dot, as unfinished files of a session do."""
     return entry.name.startswith(".")
 
 

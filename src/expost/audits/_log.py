@@ -53,7 +53,7 @@ class LogFiles:
 
     @classmethod
     def at(cls, path: Path) -> LogFiles:
-        """A file, or all files of a folder that are tables."""
+        """List one file, or all files of a folder that are tables."""
         with at(os.fspath(path), ": "):
             if not path.is_dir():
                 return cls((path,), table_format(path))
@@ -68,17 +68,17 @@ class LogFiles:
         return cls(tuple(files), suffixes[0])
 
     def frame(self) -> LazyFrame:
-        """All rows, with the columns of a log."""
+        """Scan all rows, with the columns of a log."""
         import polars
 
         return polars.concat([self.part(file) for file in self.files])
 
     def part(self, file: Path) -> LazyFrame:
-        """The exchanges in one file."""
+        """Scan the exchanges in one file."""
         return select_exchanges(self.rows(file))
 
     def rows(self, file: Path) -> LazyFrame:
-        """All rows of one file."""
+        """Scan all rows of one file."""
         try:
             return normalize_log(_scan_file(file, self.suffix))
         except InvalidInput as error:
@@ -220,7 +220,7 @@ def normalize_log(table: LazyFrame) -> LazyFrame:
 
 
 def _name(column: Expr, kind: Any) -> Expr:
-    """Names of subjects; null where an entry is neither a text nor a whole number."""
+    """Read names of subjects; null where an entry is neither a text nor a whole number."""
     import polars
 
     if kind.is_integer() or kind.is_float():
@@ -246,7 +246,7 @@ def _whole_number(column: Expr, kind: Any) -> Expr:
 
 
 def _encode_list(column: Expr) -> Expr:
-    """A list as the text of a JSON list."""
+    """Write a list as the text of a JSON list."""
     import polars
 
     encoded = polars.struct(r=column).struct.json_encode()

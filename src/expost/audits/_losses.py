@@ -81,7 +81,7 @@ class Losses(ResultTable):
         return View(title, {}, ("subject", "loss", "exchanges", "basic"), len(self), row)
 
     def columns(self) -> dict[str, Any]:
-        """The columns of a table; ``to_polars`` and ``to_pandas`` make frames of them."""
+        """Return the columns of a table; ``to_polars`` and ``to_pandas`` make frames of them."""
         return {
             "subject": list(self.subjects),
             "lower": self.lower,
@@ -101,7 +101,7 @@ class Losses(ResultTable):
             yield dict(zip(columns, row, strict=True))
 
     def summary(self) -> dict[str, Any]:
-        """All subjects together, as JSON, by the upper ends of their losses."""
+        """Summarize all subjects together, as JSON, by the upper ends of their losses."""
         tree = {
             "subjects": len(self),
             "exchanges": int(self.exchanges.sum()),
@@ -286,7 +286,7 @@ class AgainstBudget(ResultTable):
         return self.over.count(None)
 
     def columns(self) -> dict[str, Any]:
-        """The columns of the losses, and whether each is over the budget, in words."""
+        """Return the columns of the losses, and whether each is over the budget, in words."""
         return {**self.losses.lists(), "over": [_WORDS[is_over] for is_over in self.over]}
 
     def _view(self) -> View:
@@ -379,7 +379,7 @@ def against_budget(
 def _one_by_one(
     answers: Answers, filter_: Filter, undecided_mask: NDArray[np.bool_], effort: Effort
 ) -> Iterator[tuple[int, bool | None]]:
-    """For each subject that is open, whether the budget is exceeded; equal answers count once."""
+    """Decide for each undecided subject whether the budget is exceeded; equal answers once."""
     if not undecided_mask.any():
         return
     over_by_tally: dict[int, bool | None] = {}

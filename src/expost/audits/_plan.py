@@ -45,13 +45,13 @@ class Plan:
         expect(self.filter, Filter, "a filter, such as BayesianFilter(epsilon=1)", "filter")
 
     def texts(self) -> tuple[str, str, float, int | None]:
-        """All of it as plain texts and numbers, which travel to other machines."""
+        """Write the plan as plain texts and numbers, which travel to other machines."""
         queries = queries_to_json(self.domain, self.queries)
         return queries, filter_file_to_json(self.filter), self.effort.gap, self.effort.nodes
 
     @classmethod
     def from_texts(cls, queries: str, filter_document: str, gap: float, nodes: int | None) -> Plan:
-        """What :meth:`texts` wrote."""
+        """Read what :meth:`texts` wrote."""
         domain, by_id = queries_from_json(queries)
         return cls(domain, by_id, filter_file_from_json(filter_document), Effort(gap, nodes))
 

@@ -197,7 +197,7 @@ class Parts:
             save(digest_file, lambda: digest)
 
     def is_done(self, index: int) -> bool:
-        """Whether a part is done."""
+        """Return whether a part is done."""
         return self._path(index).is_file()
 
     def store(self, index: int, rows: DataFrame) -> None:

@@ -81,7 +81,7 @@ def audit_on_spark(dataframe: Any, plan: Plan) -> DataFrame:
 
 
 def _name(type_name: str) -> tuple[str, str]:
-    """The type of subjects, and the expression that makes them: null for other floats."""
+    """Return the type of subjects, and the expression that makes them: null for other floats."""
     if type_name in _INTEGER_TYPES:
         return "bigint", "cast(subject as bigint) as subject"
     if type_name in ("float", "double"):
@@ -187,7 +187,7 @@ def audit_batches(batches: Iterable[Any], plan: Plan, held: int = HELD) -> Itera
 
 
 def whole_subjects(frames: Iterable[DataFrame], row_limit: int = HELD) -> Iterator[DataFrame]:
-    """The rows of many frames in few: all of a subject are in one of them."""
+    """Regroup rows so that all rows of a subject are in one frame."""
     import polars
 
     pending: list[DataFrame] = []
@@ -216,7 +216,7 @@ def whole_subjects(frames: Iterable[DataFrame], row_limit: int = HELD) -> Iterat
 
 
 def _arrow(rows: DataFrame) -> Iterator[Any]:
-    """Batches of Arrow with plain texts, which every version of Spark knows."""
+    """Yield batches of Arrow with plain texts, which every version of Spark knows."""
     import polars
 
     yield from rows.to_arrow(compat_level=polars.CompatLevel.oldest()).to_batches()

@@ -156,7 +156,7 @@ def simulate_designs(seed: int) -> dict[str, list[Odometer]]:
 
 
 def _simulate_subjects(filter_: Filter, epsilon: str, seed: int) -> list[Odometer]:
-    """People who are asked for new scores until the filter refuses one."""
+    """Ask simulated people for new scores until the filter refuses one."""
     odometers = []
     for subject in range(SUBJECTS):
         generator = np.random.default_rng([seed, subject])
@@ -172,7 +172,7 @@ def _simulate_subjects(filter_: Filter, epsilon: str, seed: int) -> list[Odomete
 
 
 def _draw_scores(generator: np.random.Generator, epsilon: str) -> Iterator[Query]:
-    """Scores that weigh the facts at random, for and against, with an intercept; from -1 to 1."""
+    """Draw scores from -1 to 1 that weigh the facts at random, with an intercept."""
     while True:
         weights = generator.uniform(-1, 1, len(FACTS) + 1)
         scores = (SIGNS @ weights[1:] + weights[0]) / np.abs(weights).sum()

@@ -223,7 +223,7 @@ def _build_query(kind: str, values: dict[str, Any]) -> Query:
 
 
 def _parse_weights(texts: Sequence[str]) -> Any:
-    """Weights by name, or by position if none has a name."""
+    """Read weights by name, or by position if none has a name."""
     if not any("=" in text or text.strip().isidentifier() for text in texts):
         return [parse_number(text) for text in texts]
     result: dict[str, Any] = {}

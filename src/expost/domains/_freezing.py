@@ -33,11 +33,11 @@ class Frozen:
 
     @classmethod
     def first(cls, domain: Attributes, positions: Sequence[int]) -> Frozen:
-        """At the first step, where everything is as it is."""
+        """Start at the first step, where nothing has changed."""
         return cls(domain, tuple(positions), (0,) * len(domain.names))
 
     def next(self, true_positions: Sequence[int]) -> Frozen:
-        """At the next step, from the positions of the true values there.
+        """Advance to the next step, from the positions of the true values there.
 
         Changes count at every step, asked about or not: nothing else is right when steps are
         asked about in any order.

@@ -166,7 +166,7 @@ def check_kind(document: str, expected: str) -> None:
 
 @contextmanager
 def explain_wrong_kind(expected: str, document: str) -> Iterator[None]:
-    """If reading fails because a text is another kind of file, say which."""
+    """Say which kind of file a text is if reading fails because of its kind."""
     try:
         yield
     except InvalidInput:

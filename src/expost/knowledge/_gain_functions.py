@@ -311,7 +311,7 @@ class _SubsetGuesses(Guesses):
         return Game(column, rows, limits, named[np.newaxis], self.best, self._cover)
 
     def _cover(self, profit: NDArray[np.float64], duals: NDArray[np.float64]) -> float:
-        """The exact maximum of profit·p over the priors that the rows allow, for a profit >= 0."""
+        """Maximize profit·p exactly over the priors that the rows allow, for a profit >= 0."""
         return max(float(profit.max()), math.fsum(profit) / self.count)
 
 
@@ -364,7 +364,7 @@ class _GuessTable(Guesses):
         return Game(column, rows, np.ones(len(rows)), rows, self.best, self._cover)
 
     def _cover(self, profit: NDArray[np.float64], duals: NDArray[np.float64]) -> float:
-        """An upper bound on profit·p over G·p <= 1: the sum of any y >= 0 with G'y >= profit."""
+        """Bound profit·p from above over G·p <= 1: by the sum of a y >= 0 with G'y >= profit."""
         rows = self._doubles
         missing = np.maximum(0.0, profit * (1 + 1e-12) + 1e-15 - duals @ rows * (1 - 1e-12))
         return math.fsum(duals) + math.fsum(missing / rows.max(axis=0) * (1 + 1e-12))

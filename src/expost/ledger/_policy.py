@@ -59,7 +59,7 @@ class StudyPolicy:
         return hashlib.sha256(canonical_bytes(self._tree())).hexdigest()
 
     def to_json(self) -> str:
-        """The document."""
+        """Write the policy as JSON."""
         return json_text(readable_tree(self._tree()))
 
     @classmethod

@@ -269,7 +269,7 @@ _FIXED = 3
 
 
 def root_line(table: RowTable, row: Sequence[Any]) -> bytes:
-    """The line of an added row, of which the root of its commit is a digest.
+    """Write the line of an added row, which goes into the digest of its commit.
 
     It is a JSON list in ASCII, so no two rows can be written as one.
     """
@@ -279,7 +279,7 @@ def root_line(table: RowTable, row: Sequence[Any]) -> bytes:
 
 
 def seal(row: SubjectRow) -> int:
-    """The checksum of a subject's row: a flipped bit is noticed, whatever the database says."""
+    """Compute the checksum of a subject's row, which reveals flipped bits."""
     return zlib.crc32(repr(row[:-1]).encode())
 
 

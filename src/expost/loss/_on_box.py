@@ -413,7 +413,7 @@ class BoxLogLikelihood(LogLikelihood):
 
 
 def _at_most(loss: Enclosure, epsilons: Enclosure) -> Enclosure:
-    """Bounds on the worst loss after some queries, from the loss now and their epsilons.
+    """Bound the worst loss after some queries, from the loss now and their epsilons.
 
     It is at most the sum of the two, and at least their difference, whichever is larger.
     """

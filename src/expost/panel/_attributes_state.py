@@ -86,7 +86,7 @@ class AttributesState(FiniteState):
             self._tables[query_scope.scope] = np.zeros((query_scope.size, self.count))
 
     def _check(self, query_scope: _QueryScope) -> None:
-        """If all queries tie too much together, take subjects apart by what they were asked."""
+        """Group subjects by what they were asked if all queries tie too much together."""
         if self._by_scope_set:
             return
         try:
@@ -238,7 +238,7 @@ class AttributesState(FiniteState):
     def worst_at_level(
         self, spreads: UnitSpreads, compiled: CompiledFiniteQuery, selection: Selection
     ) -> Floats:
-        """max ℓ(x) - ℓ(x') + D(x, x') over the pairs that a level protects, in doubles."""
+        """Compute max ℓ(x) - ℓ(x') + D(x, x') over the pairs that a level protects, in doubles."""
         tied, before = self._worst_of_tied(compiled, selection)
         scope = self._scope_of(compiled).scope
         return spreads.worst(
@@ -246,7 +246,7 @@ class AttributesState(FiniteState):
         )
 
     def _spread_before(self, query_scope: _QueryScope, selection: Selection) -> Floats:
-        """max - min over all that a query is tied to, before it is asked."""
+        """Compute max - min over all that a query is tied to, before it is asked."""
         result = np.zeros(len(selection))
         if not self._by_scope_set:
             for rows, highs, lows in self._marginal_extremes(query_scope, selection):
@@ -261,7 +261,7 @@ class AttributesState(FiniteState):
     def _marginal_extremes(
         self, query_scope: _QueryScope, selection: Selection
     ) -> Iterator[tuple[Indices, Floats, Floats]]:
-        """ℓ as a query sees it, for some subjects at a time: the largest and the smallest."""
+        """Compute the largest and smallest ℓ as a query sees it, for some subjects at a time."""
         for scopes, row_indices in self._by_scopes(selection):
             yield from self._blocks(self._tied_scopes(query_scope, scopes), row_indices, selection)
 
@@ -391,7 +391,7 @@ def _case_of(filter_: Filter, query: Query | None) -> Case:
 
 
 def _step_of(scope: Scope) -> int | None:
-    """The step that a scope is about, if any of its attributes changes."""
+    """Return the step that a scope is about, if any of its attributes changes."""
     return next((step for _, step in scope if step is not None), None)
 
 
@@ -446,7 +446,7 @@ class _TiedScopes:
         return tuple(len(self.domain[name].values) for name, _ in scope)
 
     def extremes(self, tables: Sequence[Floats]) -> tuple[Floats, Floats]:
-        """The largest and the smallest sums for what the query sees, a column per subject."""
+        """Compute the largest and smallest sums for what the query sees, a column per subject."""
         if self.alone:
             (table,) = tables or [np.zeros((self.scope_set.size, 1))]
             seen = table[self.scope_set.sorted]
@@ -516,7 +516,7 @@ class _TiedScopes:
 def _sums(
     domain: Attributes, scopes: Sequence[Scope], tables: Sequence[Floats], target: Scope
 ) -> Floats:
-    """The largest sums of tables for every combination of a target."""
+    """Compute the largest sums of tables for every combination of a target."""
     variables = sorted({*target, *(variable for scope in scopes for variable in scope)}, key=rank)
     sizes = tuple((variable, len(domain[variable[0]].values)) for variable in variables)
     flat = np.zeros((1, math.prod(len(domain[name].values) for name, _ in target)))

@@ -76,7 +76,7 @@ class BoxState(State):
         return lower, np.maximum(lower, np.minimum(upper, spent))
 
     def peaks(self, selection: Selection) -> tuple[Floats, Floats]:
-        """Bounds of the largest realized losses along the way: one search for each tally."""
+        """Bound the largest realized losses along the way: one search for each tally."""
         assert self.log.counted is None, "a tally has no order"
         lower, upper = np.zeros((2, self.count))
         tallies = np.zeros(self.count, dtype=np.intp)
@@ -185,7 +185,7 @@ class _BoxAccounts(StateAccounts):
         return self._unless_surely("plus_epsilon", query, budget)
 
     def _unless_surely(self, method: str, query: Query, budget: Nats) -> LossBounds:
-        """No search for whose epsilons fit: neither number is above their sum."""
+        """Skip the search where the epsilons fit: neither number is above their sum."""
         basic = self.spent(query)
         surely = basic.against(budget).within
         if surely.all():
@@ -196,7 +196,7 @@ class _BoxAccounts(StateAccounts):
 
 
 def _at_most(amounts: LossBounds) -> LossBounds:
-    """LossBounds that are known from above only."""
+    """Make loss bounds that are known from above only."""
     return LossBounds(np.zeros(len(amounts.upper)), amounts.upper, amounts.settle)
 
 
@@ -275,7 +275,7 @@ class Search:
 
 @lru_cache(maxsize=1)
 def _pool(processes: int) -> ProcessPoolExecutor:
-    """Processes that stay for the next query, for each takes seconds to start."""
+    """Start processes and keep them for the next query, as each takes seconds to start."""
     # A forked process would have the locks of threads that are not there.
     return ProcessPoolExecutor(processes, get_context("spawn"))
 
@@ -305,7 +305,7 @@ def _are_mirrored(low: ScoreTerm, high: ScoreTerm) -> bool:
 
 
 def concave_side(terms: Sequence[ScoreTerm], box: Box) -> PackedProblem | None:
-    """The terms as a side, if they are unclipped linear ones and there are not too many corners."""
+    """Return the terms as a side, if they are linear, not clipped and have few corners."""
     columns = range(len(box.columns))
     sides = BoxColumns.of(box, columns)
     if sides.integer.any() or len(columns) > _MOST_COORDINATES:

@@ -91,7 +91,7 @@ class CompiledQuery:
         self._lookup = np.full(count if count <= _LISTED else 0, -1, dtype=np.intp)
 
     def codes(self, positions: NDArray[Any]) -> Indices:
-        """The codes of responses by their positions."""
+        """Return the codes of responses by their positions."""
         if len(self._lookup):
             positions = np.asarray(positions, dtype=np.intp)
             assert positions.min(initial=0) >= 0, "positions count from 0"
@@ -193,7 +193,7 @@ class CompiledFiniteQuery(CompiledQuery):
         self.impossible = np.append(self.impossible, impossible)
 
     def fixed(self, codes: Indices) -> NDArray[np.int64]:
-        """The logarithms of some responses, which all values can give, as words: a column each."""
+        """Return the logarithms of responses that all values can give, as words: a column each."""
         for code in codes.tolist():
             if code not in self._fixed:
                 self._fixed[code] = wrapped(fixed_logs(self.likelihood, self.positions[code]))
@@ -295,7 +295,7 @@ class Drawing:
         self._kind = np.dtype(np.intp)
 
     def positions(self, value_indices: NDArray[np.intp], source: Source) -> NDArray[Any]:
-        """The position of a response for each subject, from where its value is."""
+        """Draw the position of a response for each subject, from where its value is."""
         if self._where is not None:
             value_indices = self._where[value_indices]
         if self._shares is None and not self._write():
@@ -369,6 +369,6 @@ def _below_sorted(
 
 
 def position_column(positions: list[int]) -> NDArray[Any]:
-    """Positions as an array: of words, unless some are too large."""
+    """Return positions as an array: of words, unless some are too large."""
     wide = any(position >= 1 << 63 for position in positions)
     return np.array(positions, dtype=object if wide else np.int64)

@@ -28,20 +28,20 @@ class Differences(Protocol):
     """The two ways in which a query says how far two values are told apart."""
 
     def worst(self, highs: Floats, lows: Floats, spread: Floats) -> Floats:
-        """max ℓ(x) - ℓ(x') + D(x, x') of many subjects, a column each, in doubles.
+        """Compute max ℓ(x) - ℓ(x') + D(x, x') of many subjects, a column each, in doubles.
 
         ``spread`` is the largest difference without D. Nothing is rounded but one sum, one
         difference and what ``highs`` and ``lows`` bring along.
         """
 
     def doubles(self) -> Floats:
-        """D as a table, nearly."""
+        """Return D as a table, nearly."""
 
     def fixed(self) -> NDArray[np.int64]:
-        """D as integers, multiples of 2^-80, each less than two from the exact number."""
+        """Return D as integers, multiples of 2^-80, each less than two from the exact number."""
 
     def exact(self, first: int, other: int) -> Nats:
-        """D of two values, exactly."""
+        """Compute D of two values, exactly."""
 
     @property
     def size(self) -> int:
@@ -49,7 +49,7 @@ class Differences(Protocol):
 
 
 def differences(likelihood: FiniteLikelihood) -> Differences:
-    """D of a query on a finite set."""
+    """Make the differences D of a query on a finite set."""
     if isinstance(likelihood, Pairwise):
         return _ByClasses(likelihood)
     assert isinstance(likelihood, BySufficientTerms), "there is no third kind"
@@ -88,7 +88,7 @@ class _ByClasses:
         return np.maximum(spread, self._widest(highs, lows) + epsilon)
 
     def _widest(self, highs: Floats, lows: Floats) -> Floats:
-        """The largest difference between values of different classes."""
+        """Find the largest difference between values of different classes."""
         top, bottom = highs, lows
         if len(self._members) < len(highs):
             top = np.array([highs[members].max(axis=0) for members in self._members])
@@ -173,13 +173,13 @@ NEAR = 2.0**-20
 
 
 def wrapped(integers: Any) -> NDArray[np.int64]:
-    """Integers of any size modulo 2^64, as signed words."""
+    """Reduce integers of any size modulo 2^64, to signed words."""
     residues = np.asarray(integers, dtype=object) & ((1 << 64) - 1)
     return np.asarray(residues, dtype=np.uint64).view(np.int64)
 
 
 def fixed_logs(likelihood: FiniteLikelihood, position: int) -> NDArray[Any]:
-    """The logarithms of the weights of a response, scaled, up to a constant.
+    """Compute the scaled logarithms of the weights of a response, up to a constant.
 
     Integers of any size, each at most the exact number and less than two below. No weight is zero.
     """
@@ -192,7 +192,7 @@ def fixed_logs(likelihood: FiniteLikelihood, position: int) -> NDArray[Any]:
 
 
 def ratio(above: Powers, below: Powers) -> Counter[int]:
-    """One weight over another, as exponents by their bases."""
+    """Divide one weight by another, as exponents by their bases."""
     net: Counter[int] = Counter()
     multiply(net, above, 1)
     multiply(net, below, -1)
@@ -201,7 +201,7 @@ def ratio(above: Powers, below: Powers) -> Counter[int]:
 
 @lru_cache(maxsize=1 << 12)
 def _scale_product(powers: Powers) -> int:
-    """Different queries often have some of their weights in common."""
+    """Scale a product; cached, as different queries often share some of their weights."""
     product: Counter[int] = Counter()
     multiply(product, powers, 1)
     return Nats.of(ExactSum.product(product)).scaled(FIXED_BITS)

@@ -109,11 +109,11 @@ class FiniteState(State):
         return lower, upper
 
     def losses(self, selection: Selection) -> tuple[Floats, Floats]:
-        """Bounds of the realized losses now, which are never above the sum of the epsilons."""
+        """Bound the realized losses now, which are never above the sum of the epsilons."""
         return self._capped(self.spread[selection.subscript], selection)
 
     def peaks(self, selection: Selection) -> tuple[Floats, Floats]:
-        """Bounds of the largest realized losses along the way."""
+        """Bound the largest realized losses along the way."""
         assert self.log.counted is None, "a tally has no order"
         return self._capped(self.peak[selection.subscript], selection)
 
@@ -136,7 +136,7 @@ class FiniteState(State):
 
     @abstractmethod
     def worst(self, compiled: CompiledFiniteQuery, selection: Selection) -> Floats:
-        """max ℓ(x) - ℓ(x') + D(x, x') in doubles."""
+        """Compute max ℓ(x) - ℓ(x') + D(x, x') in doubles."""
 
     def compare(
         self,
@@ -197,7 +197,7 @@ class FiniteAccounts(StateAccounts):
         plus_epsilon_only: bool,
         exact: Callable[[LogLikelihood], Nats],
     ) -> Callable[[Indices, Nats], BudgetComparison]:
-        """Ties in words, and what is left in rationals, once for every tally."""
+        """Settle ties in words, and what remains in rationals, once for every tally."""
 
         def settle(rows: Indices, budget: Nats) -> BudgetComparison:
             state = self.state

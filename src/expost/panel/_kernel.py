@@ -94,7 +94,7 @@ class Kernel:
         self.registry = QueryRegistry(domain)
 
     def query_index(self, query: Query) -> int:
-        """The number of a query, which it keeps."""
+        """Return the number of a query, which it keeps."""
         return self.registry.of(query).index
 
     def start(self, count: int) -> State:
@@ -153,7 +153,7 @@ class Kernel:
     def remaining(
         self, state: State, suspended: Bools, subject_indices: Indices | None = None
     ) -> Floats:
-        """Budget minus what counts against it, rounded down; 0 for suspended subjects.
+        """Subtract from the budget what counts against it, rounded down; 0 for suspended subjects.
 
         If there are several filters, it is the least that remains of a budget.
         """

@@ -175,7 +175,7 @@ class ResponseLog:
             yield response_round.compiled, *response_round.all_answers
 
     def add(self, compiled: CompiledQuery, codes: Indices, selection: Selection) -> None:
-        """One more round."""
+        """Add a round."""
         if len(selection):
             self.rounds.append(ResponseRound.build(compiled, codes, selection))
 
@@ -198,7 +198,7 @@ class ResponseLog:
         return counts_by_query
 
     def exchanges(self, subject_index: int) -> list[tuple[CompiledQuery, int]]:
-        """The queries that one subject answered, in order, and the positions of responses."""
+        """Return the queries that a subject answered, in order, and the positions of responses."""
         row = np.array([subject_index])
         answered: list[tuple[CompiledQuery, int]] = []
         for compiled, code, times in (
@@ -213,7 +213,7 @@ class ResponseLog:
         return [(compiled, compiled.positions[code]) for compiled, code in answered]
 
     def _rounds_of(self, indices: Indices) -> list[ResponseRound]:
-        """The rounds in which some of these subjects may have answered, in order."""
+        """List the rounds in which some of these subjects may have answered, in order."""
         if len(self.rounds) <= _MANY_ROUNDS or len(indices) > _MANY_SUBJECTS:
             return self.rounds
         if self._round_index.upto != len(self.rounds):
@@ -246,7 +246,7 @@ class _RoundIndex:
         return cls(len(rounds), subject_indices[order], round_indices[order])
 
     def rounds_of(self, indices: Indices) -> list[int]:
-        """The numbers of the rounds that list one of these, or are about all subjects."""
+        """List the numbers of the rounds that list one of these, or are about all subjects."""
         sought = np.append(indices, _ALL_SUBJECTS).astype(np.uint32)
         first = np.searchsorted(self.indices, sought, side="left")
         last = np.searchsorted(self.indices, sought, side="right")

@@ -140,7 +140,7 @@ class Panel:
         return self._suspended.copy()
 
     def decide(self, query: Any, subjects: Any = None) -> Decisions:
-        """A dry run: who would answer, and the numbers. It changes nothing.
+        """Decide who would answer, with the numbers, as a dry run. It changes nothing.
 
         ``query`` is a query, the id of one, or a column of ids with an entry for each subject.
         ``subjects`` are by default all of them.

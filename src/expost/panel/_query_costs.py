@@ -55,7 +55,7 @@ class Grid:
         return True
 
     def steps(self, amount: Fraction) -> int:
-        """An amount in steps of the grid, if it is a whole number of them."""
+        """Convert an amount into steps of the grid, if it is a whole number of them."""
         finer, remainder = divmod(self.denominator, amount.denominator)
         assert not remainder, "every amount was admitted"
         return amount.numerator * finer
@@ -108,7 +108,7 @@ class Spent:
             raise InvalidInput("the epsilons of a subject add up to more than can be counted")
 
     def around(self, selection: Selection, charge: Charge | None) -> tuple[Floats, Floats]:
-        """Doubles around the sums of some subjects, perhaps with one more query."""
+        """Bound the sums of some subjects by doubles, perhaps with one more query."""
         self._refine()
         added_steps = self._grid.steps(charge.amount.rational) if charge and charge.on_grid else 0
         nearest = (self._steps[selection.subscript] + added_steps) / self._denominator
@@ -136,7 +136,7 @@ class Spent:
 def _sum(
     lower: Floats, upper: Floats, lowest: Floats | float, highest: Floats | float
 ) -> tuple[Floats, Floats]:
-    """Two amounts added, rounded outward; nothing is added exactly, and so is infinity."""
+    """Add two amounts, rounded outward; zero and infinity are added exactly."""
     low, high = lower + lowest, upper + highest
     exact = (np.asarray(highest) == 0) | np.isinf(low)
     return (
@@ -195,7 +195,7 @@ class QueryOnlyAccount(Account):
         return total
 
     def _uncounted_back_to(self, rule: Rule) -> Iterable[QueryOnlyAccount]:
-        """This and what came before, as far as it is not known."""
+        """Yield this account and those before it, up to the first whose total is known."""
         total: QueryOnlyAccount | None = self
         while total is not None and rule not in total._totals:
             yield total

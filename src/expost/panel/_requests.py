@@ -79,13 +79,13 @@ class NameTable:
         return query_index
 
     def ids(self, request: QueryRequest) -> tuple[str | None, ...]:
-        """The id of the query that is asked, for each row; None if none is."""
+        """Return the id of the query that is asked, for each row; None if none is."""
         if isinstance(request.query_indices, int):
             return (self._ids[request.query_indices],) * len(request)
         return tuple(map(self._ids.get, request.in_caller_order(request.query_indices).tolist()))
 
     def id_of(self, query: Query) -> str:
-        """The id of a query, which is its content id if it has no other."""
+        """Return the id of a query, which is its content id if it has no other."""
         return self._ids[self._named_index(query)]
 
     def subject_index(self, subject: Any) -> int:
@@ -127,7 +127,7 @@ class NameTable:
         return query_index if query_index in self._ids else self._name(query.content_id, query)
 
     def _query_indices(self, query: Any, count: int) -> int | NDArray[np.intp]:
-        """The number of a query, or of one for each row; -1 where there is none."""
+        """Return the number of a query, or of one for each row; -1 where there is none."""
         if isinstance(query, Query):
             return self._named_index(query)
         if isinstance(query, str):
@@ -151,7 +151,7 @@ class NameTable:
         return self._kernel.query_index(self.queries[name])
 
     def positions(self, request: QueryRequest, responses: Any) -> NDArray[Any]:
-        """The positions of responses, which are in the order of rows; the result is in that too."""
+        """Return the positions of responses; both are in the order of rows."""
         column = column_values(responses)
         if len(column) != len(request):
             raise InvalidInput(f"got {len(column):,} for {len(request):,} subjects", "responses")
@@ -209,7 +209,7 @@ class NameTable:
 
 
 def subjects_of(subjects: Any) -> tuple[Subject, ...]:
-    """The names of subjects, which are texts or integers."""
+    """Read the names of subjects, which are texts or integers."""
     with at("subjects"):
         names: Sequence[Any] = subjects if isinstance(subjects, range) else column_values(subjects)
         if not set(map(type, names)) <= {str, int} or "" in names:
@@ -241,7 +241,7 @@ class QueryRequest:
         return len(self.names)
 
     def rows(self, entries: Indices) -> Indices:
-        """The rows of some entries."""
+        """Return the rows of some entries."""
         return entries if self.order is None else self.order[entries]
 
     def at(self, entries: Indices) -> Indices:
@@ -249,7 +249,7 @@ class QueryRequest:
         return entries if self.subject_indices is None else self.subject_indices[entries]
 
     def in_caller_order(self, column: NDArray[T]) -> NDArray[T]:
-        """A column with an entry each, in the order of the rows."""
+        """Put a column with an entry each into the order of the rows."""
         if self.order is None:
             return column
         result = np.empty_like(column)

@@ -32,7 +32,7 @@ class Bounds:
         return len(self.upper)
 
     def shown(self, row: int) -> str:
-        """One of them for people."""
+        """Format the bounds of one row for people."""
         return Enclosure(float(self.lower[row]), float(self.upper[row])).shown()
 
 
@@ -58,7 +58,7 @@ class Decisions(ResultTable):
         return len(self.subjects)
 
     def columns(self) -> dict[str, Any]:
-        """The columns of a table; ``to_polars`` and ``to_pandas`` make frames of them."""
+        """Return the columns of a table; ``to_polars`` and ``to_pandas`` make frames of them."""
         return {
             "subject": list(self.subjects),
             "accepted": self.accepted,
@@ -109,7 +109,7 @@ class Replies(ResultTable):
         return tuple(self.subjects[row] for row in rows if self.queries[row] is not None)
 
     def columns(self) -> dict[str, Any]:
-        """The columns of a table of those who answered, as :class:`Answers` takes it."""
+        """Return the columns of a table of those who answered, as :class:`Answers` takes it."""
         answering = np.flatnonzero(self.answered).tolist()
         return {
             "subject": [self.subjects[row] for row in answering],

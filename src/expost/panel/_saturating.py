@@ -58,7 +58,7 @@ class SaturatingRequest:
 def _read_column(
     column_or_value: Any, read: Callable[[Any], T], count: int, name: str
 ) -> tuple[Indices, Sequence[T]]:
-    """One for all of so many subjects, or a column of them: which it is for each, and all."""
+    """Read one entry for all subjects, or a column: an index for each, and the entries."""
     if isinstance(column_or_value, str) or not hasattr(column_or_value, "__len__"):
         return np.zeros(count, dtype=np.intp), [read(column_or_value)]
     with at(name):
@@ -81,7 +81,7 @@ class SaturatingQueryCache:
     def queries(
         self, request: SaturatingRequest, tallies: Indices, summands: Callable[[int], list[Summand]]
     ) -> tuple[list[Query | None], Indices]:
-        """The different queries for subjects with these tallies, and which of them is whose.
+        """Return the different queries for subjects with these tallies, and the index of each.
 
         It is None where none ends at the cap. ``summands`` returns the responses of a tally.
         """

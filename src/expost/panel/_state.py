@@ -180,11 +180,11 @@ class State(ABC):
 
     @abstractmethod
     def losses(self, selection: Selection) -> tuple[Floats, Floats]:
-        """Bounds of the realized losses now, which are never above the sum of the epsilons."""
+        """Bound the realized losses now, which are never above the sum of the epsilons."""
 
     @abstractmethod
     def peaks(self, selection: Selection) -> tuple[Floats, Floats]:
-        """Bounds of the peaks: the largest realized losses. A tally has no order, and no peak."""
+        """Bound the peaks: the largest realized losses. A tally has no order, and no peak."""
 
     @abstractmethod
     def _absorb(self, compiled: CompiledQuery, codes: Indices, selection: Selection) -> None:

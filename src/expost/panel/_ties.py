@@ -139,7 +139,7 @@ def _decide_exactly(
 def _powers(
     tallies: _Tallies, first: int, second: int, subject_of: NDArray[np.intp]
 ) -> dict[int, NDArray[np.int64]]:
-    """By how much the likelihood of one value exceeds that of another: exponents by base."""
+    """Divide the likelihood of one value by that of another: exponents by base."""
     powers: dict[int, NDArray[np.int64]] = {}
     for compiled, (codes, response_counts) in tallies.items():
         for code, counts in zip(codes.tolist(), response_counts[:, subject_of], strict=True):
@@ -167,7 +167,7 @@ def _tallies(log: ResponseLog, indices: Indices) -> _Tallies:
 
 
 def _words(size: int, tallies: _Tallies, count: int) -> tuple[Words, NDArray[np.int64]]:
-    """ℓ of some subjects in words, modulo 2^64, and how many responses each gave.
+    """Compute ℓ of some subjects in words, modulo 2^64, and count the responses of each.
 
     That is their tallies times the words of responses.
     """

@@ -47,7 +47,7 @@ class Values(NotCopyable):
 
 @scrub_traceback
 def values_of(domain: Domain, secret: Secret, count: int, queries: Sequence[Query]) -> list[Values]:
-    """The values of so many subjects, as each of these queries sees them."""
+    """Read the values of so many subjects, as each of these queries sees them."""
     try:
         locate = _value_locator(domain, secret, count)
         return [Values(locate(query)) for query in queries]
@@ -142,7 +142,7 @@ class _Records:
 
 
 def _rows(table: Any, names: Sequence[str] | None) -> Any:
-    """A column of values; of vectors also a frame or columns by their names."""
+    """Read a column of values; vectors may be a frame or columns by their names."""
     if names and (is_frame(table) or isinstance(table, Mapping)):
         columns = [_column(table[name]) for name in names]
         return list(zip(*(map(_plain, column) for column in columns), strict=True))

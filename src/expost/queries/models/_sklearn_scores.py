@@ -41,7 +41,7 @@ _DECISIONS = {
 
 
 def prediction_of(model: Any) -> ModelPrediction:
-    """The result of a fitted model: what it predicts, or its ``decision_function``."""
+    """Read the result of a fitted model: what it predicts, or its ``decision_function``."""
     name = type(model).__name__
     probability = _is_one_of(model, _PROBABILITIES)
     if probability or _is_one_of(model, _DECISIONS):

@@ -34,7 +34,7 @@ _SUPPORTED = (
 
 
 def map_of(step: Any) -> AffineMap:
-    """The columns that a fitted step makes, as affine functions of those that it takes."""
+    """Read the columns that a fitted step makes, as affine functions of those that it takes."""
     for (module, name), read in _MAPS.items():
         if is_a(step, module, name):
             return read(step)
@@ -99,7 +99,7 @@ def _warn_if_tiny(scales: Sequence[Fraction], name: str) -> None:
 
 
 def _components(step: Any) -> AffineMap:
-    """Projections on directions, of columns that are centred, for those that have a mean."""
+    """Read projections on directions, of centered columns if the step has a mean."""
     directions = np.asarray(fitted_attribute(step, "components_"))
     rows = [exact_doubles(row, f"components_[{k}]") for k, row in enumerate(directions)]
     means = exact_doubles(getattr(step, "mean_", np.zeros(directions.shape[1])), "mean_")
@@ -119,7 +119,7 @@ def _components(step: Any) -> AffineMap:
 
 
 def _powers(step: Any) -> AffineMap:
-    """Each column is a product of powers, which is affine where it has one factor at most."""
+    """Read products of powers, which are affine if each has one factor at most."""
     powers = np.asarray(fitted_attribute(step, "powers_"))
     degree = int(powers.sum(axis=1).max(initial=0))
     if degree > 1:
@@ -212,7 +212,7 @@ def _part(combined: Any, name: str, step: Any, indices: Sequence[int]) -> Affine
 
 
 def _column_indices(transformer: Any, chosen: Any) -> list[int]:
-    """The places of the columns that a part of a transformer takes."""
+    """Return the indices of the columns that a part of a transformer takes."""
     names = list(getattr(transformer, "feature_names_in_", []))
     if np.isscalar(chosen):
         chosen = [chosen]

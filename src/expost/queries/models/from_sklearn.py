@@ -77,7 +77,7 @@ def from_sklearn(
 
 
 def _fold_pipeline(model: Any) -> ModelPrediction:
-    """What a model predicts, as a function of the columns that its pipeline takes."""
+    """Return what a model predicts, as a function of the columns that its pipeline takes."""
     if is_search(model):
         return _fold_pipeline(fitted_attribute(model, "best_estimator_"))
     if not is_a(model, "sklearn.pipeline", "Pipeline"):

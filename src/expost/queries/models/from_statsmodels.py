@@ -47,7 +47,7 @@ def from_statsmodels(
     range: Sequence[float] | None = None,
     clip: bool = False,
 ) -> Linear | Logistic | Probit:
-    """The query that asks for one bit about what a fitted regression predicts of the subject.
+    """Make the query for one bit about what a fitted regression predicts for the subject.
 
     OLS and its relatives become :func:`linear`, with ``range`` and ``clip`` as there. ``Logit``
     becomes :func:`logistic` and ``Probit`` :func:`probit`; so does a ``GLM`` with a binomial
@@ -76,7 +76,7 @@ def from_statsmodels(
 
 
 def _kind(model: Any) -> Literal["linear", "logistic", "probit"]:
-    """The curve that a regression puts on its score."""
+    """Return the curve that a regression puts on its score."""
     linear = is_a(model, "statsmodels.regression.linear_model", "OLS", "WLS", "GLS")
     linear = linear or is_a(model, "statsmodels.regression.quantile_regression", "QuantReg")
     if linear or is_a(model, "statsmodels.robust.robust_linear_model", "RLM"):
@@ -125,7 +125,7 @@ def _columns(results: Any, domain: Domain) -> tuple[list[Fraction], Fraction, li
 
 
 def _categories(names: list[str], domain: Domain) -> tuple[list[str], list[Input]]:
-    """The coordinates of columns, and the categories that they stand for in formulas."""
+    """Return the coordinates of columns, and the categories that they stand for in formulas."""
     sides = dict(zip(domain.names or (), domain.sides, strict=False))
     coordinates, inputs = list(names), [Input(index) for index, _ in enumerate(names)]
     labels_by_name: dict[str, dict[int, str]] = {}
