@@ -153,7 +153,7 @@ class Verdict(NamedTuple):
         return all(shown) if shown else None
 
     def tree(self) -> dict[str, Any]:
-        """The proved statement as JSON; infinity is ``"inf"``."""
+        """Return the proved statement as JSON; infinity is ``"inf"``."""
         budgets = [comparison.tree() for comparison in self.comparisons]
         alone = all(x.limit.protects is None for x in self.comparisons) and len(budgets) < 2
         return {
@@ -224,7 +224,7 @@ def judged(loss: Decimal, transcript: Any, leaves: int, work: Work) -> Verdict:
 
 
 def is_within(transcript: Any, domain: Records | list[Column], limit: Limit, work: Work) -> bool:
-    """Whether the loss is certainly at most a budget, which it may equal to the last digit.
+    """Return whether the loss is certainly at most a budget, even if it equals the budget.
 
     An epsilon is rational. A positive loss over a finite domain is not, being the logarithm of a
     rational (Lindemann), but the sum of the epsilons is, and no loss exceeds that. A ratio is
@@ -265,7 +265,7 @@ def is_within(transcript: Any, domain: Records | list[Column], limit: Limit, wor
 
 
 def likelihoods(exchanges: Any, domain: Records, work: Work) -> tuple[dict[Scope, Table], int]:
-    """All likelihoods, up to a common factor, and their bits, if there is room for them."""
+    """Return all likelihoods, up to a common factor, and their bits, if there is room."""
     times = Counter(names := names_of(exchanges))
     different = dict(zip(names, exchanges, strict=True)).items()
     work.begin(sum(work_on_query(each["query"], domain) for _, each in different))
@@ -304,7 +304,7 @@ def loss_of(
     work: Work,
     meanings: dict[Name, Any] | None = None,
 ) -> Decimal:
-    """The largest minus the smallest log-likelihood, or a bound on that.
+    """Bound the largest minus the smallest log-likelihood.
 
     ``meanings`` is filled with the meanings of exchanges, for later checks.
     """
@@ -331,14 +331,14 @@ def loss_of(
 
 
 def names_of(exchanges: Any) -> list[Name]:
-    """Names that are equal for equal exchanges; a query given by its id is shown once."""
+    """Name exchanges, equal ones equally; a query given by its id is shown once."""
     queries = {id(query := exchange["query"]): query for exchange in exchanges}
     shown = {which: repr(query) for which, query in queries.items()}
     return [(shown[id(each["query"])], repr(each["response"])) for each in exchanges]
 
 
 def work_on_query(query: Any, domain: Records | list[Column]) -> float:
-    """About how much work a query is, by its size."""
+    """Estimate how much work a query is, by its size."""
     kind = kind_of(query)
     if isinstance(domain, list) and (kind is None or "about" not in query):
         return 10 + len(domain) / 2
@@ -377,7 +377,7 @@ def read(text: str, source: str) -> Any:
 
 
 def read_transcript(text: str) -> Any:
-    """A transcript in which every exchange has its query, in place of the id of one."""
+    """Read a transcript, and replace the ids of queries by the queries."""
     transcript = read(text, "transcript")
     swapped = "exchanges" not in transcript and "responses" in transcript
     need(not swapped, "the transcript, which looks like a proof: is the order of the files right?")
@@ -397,7 +397,7 @@ def read_transcript(text: str) -> Any:
 
 
 def is_id(name: str, query: Any) -> bool:
-    """Whether it is the SHA-256 of a query, with its defaults, as content ids encode it."""
+    """Return whether an id is the SHA-256 of a query, encoded with its defaults."""
     try:
         whole = {"intercept": NO} | query if "weights" in query else dict(query)
         if query["kind"] == "linear":
@@ -415,14 +415,14 @@ def exactly(value: Any) -> Any:
 
 
 def need_size(text: str, source: str) -> None:
-    """Lists, dictionaries and numbers take far more memory than their text."""
+    """Limit the lists, dictionaries and numbers, which take far more memory than their text."""
     size, count = len(text), sum(map(text.count, ",[{"))
     reason = f"{source}: too large, {size:,} characters and {count:,} values"
     need(size <= LARGEST and count <= VALUES, reason)
 
 
 def parse_number(text: str, longest: int = 2000) -> Decimal:
-    """A number exactly as written, unless working with it would take for ever."""
+    """Read a number exactly as written, unless working with it would take for ever."""
     value = Decimal(text[:longest])
     if len(text) > longest or not value.is_finite() or abs(value.adjusted()) > 600:
         raise Failed(f"a number that is not finite, or has too many digits: {text[:40]!a}")
@@ -430,7 +430,7 @@ def parse_number(text: str, longest: int = 2000) -> Decimal:
 
 
 def exact(value: Any) -> Fraction:
-    """A number or a text such as "0.1" or "2/3", as the fraction that was written."""
+    """Read a number or a text such as "0.1" or "2/3", as the fraction that was written."""
     if isinstance(value, Decimal):
         return Fraction(value)
     top, _, bottom = value.partition("/")
@@ -438,7 +438,7 @@ def exact(value: Any) -> Fraction:
 
 
 def sum_of(fractions: list[Fraction]) -> Fraction:
-    """Their sum, unless it has too many digits to work out."""
+    """Add fractions, unless their sum has too many digits to compute."""
     bottom = 1
     for fraction in fractions:
         bottom = math.lcm(bottom, fraction.denominator)
@@ -456,7 +456,7 @@ def epsilon_above(epsilon: Fraction) -> Decimal:
 
 
 def double(value: Any) -> Decimal:
-    """The double nearest to what was written, exactly, as a decimal."""
+    """Round what was written to the nearest double, exactly, as a decimal."""
     need(isinstance(value, Decimal) and math.isfinite(float(value)), "not a number")
     return Decimal(float(value))
 
@@ -468,7 +468,7 @@ def integer(value: Any) -> int:
 
 
 def plain(value: Any) -> Any:
-    """A value or a response: 1 and 1.0 are the same, 1 and "1" are not."""
+    """Read a value or a response: 1 and 1.0 are the same, 1 and "1" are not."""
     if isinstance(value, list):
         return tuple(plain(entry) for entry in value)
     return value if isinstance(value, str) else double(value)
@@ -480,7 +480,7 @@ def need(condition: bool, reason: str = "no such query here, or no such response
 
 
 def read_filter(fields: Any) -> Any:
-    """What a filter is; equal for equal filters."""
+    """Read a filter, into equal results for equal filters."""
     if fields is None:
         return None
     kind = fields["kind"]
@@ -502,7 +502,7 @@ def read_filter(fields: Any) -> Any:
 
 
 def limits_of(filter_: Any) -> list[Limit]:
-    """The budgets of a filter, of which one with a delta has none."""
+    """Return the budgets of a filter; one with a delta has none."""
     if filter_ is None or filter_[0] in WITH_DELTA:
         return []
     kind, content = filter_
@@ -510,7 +510,7 @@ def limits_of(filter_: Any) -> list[Limit]:
 
 
 def read_level(fields: Any) -> Any:
-    """What a filter protects: {"attributes": 1}, {"groups": names} or {"steps": a number}."""
+    """Read what a filter protects: {"attributes": 1}, {"groups": names} or {"steps": a number}."""
     ((name, given),) = fields.items()
     if name == "groups":
         need(given != [] and all(group != [] for group in given), "protects: an empty group")
@@ -600,7 +600,7 @@ def read_attribute(tree: Any) -> Attribute:
 
 
 def scope_of(query: Any, domain: Records) -> Scope:
-    """What a query is about: attributes, those that change at its step."""
+    """Return the attributes that a query is about, those that change at its step."""
     names = query["about"]
     need(len(set(names)) == len(names) > 0 and set(names) <= domain.attributes.keys())
     changing = {name for name in names if domain.attributes[name].changes}
@@ -613,7 +613,7 @@ def scope_of(query: Any, domain: Records) -> Scope:
 
 
 def seen_by(query: Any, domain: Records) -> tuple[Scope, Values]:
-    """What a query is about, and the combinations of that, the last attribute fastest."""
+    """Return what a query is about, and its combinations, the last attribute fastest."""
     if domain.plain_set is not None:
         need("about" not in query and "at" not in query, "about: a finite set has no attributes")
         return (("", None),), domain.plain_set
@@ -625,7 +625,7 @@ def seen_by(query: Any, domain: Records) -> tuple[Scope, Values]:
 
 
 def aligned(weights: Any, columns: list[Column]) -> list[Decimal]:
-    """The weight of every column; 0 for one that is not named, or whose coordinate has weight 0."""
+    """Return the weight of every column; 0 if it is not named, or its coordinate has weight 0."""
     given: dict[tuple[Any, str | None], Any] = {}
     for name, weight in enumerate(weights) if isinstance(weights, list) else weights.items():
         labelled = weight if isinstance(weight, dict) else {None: weight}
@@ -636,7 +636,7 @@ def aligned(weights: Any, columns: list[Column]) -> list[Decimal]:
 
 
 def about_level(protects: Any) -> str:
-    """What a loss is about; empty for the person as a whole."""
+    """Describe what a loss is about; empty for the person as a whole."""
     if protects is None:
         return ""
     ((kind, given),) = protects.items()
@@ -651,7 +651,7 @@ def about_level(protects: Any) -> str:
 
 @cache
 def two_weights(epsilon: Fraction) -> tuple[int, int]:
-    """(⌊2^B e^epsilon⌋, 2^B) with B = 40 + max(0, ⌈log₂ 1/epsilon⌉)."""
+    """Compute (⌊2^B e^epsilon⌋, 2^B) with B = 40 + max(0, ⌈log₂ 1/epsilon⌉)."""
     need(0 < epsilon <= 500, "an epsilon is not above 0, or above 500")
     bits = 40 + (math.ceil(1 / epsilon) - 1).bit_length()
     return scaled_exp(epsilon, bits), 2**bits
@@ -659,7 +659,7 @@ def two_weights(epsilon: Fraction) -> tuple[int, int]:
 
 @cache
 def scaled_exp(exponent: Fraction, bits: int) -> int:
-    """⌊2^bits e^exponent⌋, with as many digits as it takes to be sure of the floor."""
+    """Compute ⌊2^bits e^exponent⌋, with as many digits as it takes to be sure of the floor."""
     digits = 40 + max(0, bits + math.ceil(exponent * Fraction(3, 2))) // 3
     while True:
         with localcontext(Context(prec=digits)):
@@ -673,7 +673,7 @@ def scaled_exp(exponent: Fraction, bits: int) -> int:
 def logs_on_values(
     query: Any, response: Any, values: Values
 ) -> tuple[list[Decimal], Decimal, Decimal]:
-    """The logarithm of the weight of a response at every value, and how far off it can be.
+    """Compute the logarithm of the weight of a response at every value, and its error.
 
     Also how far apart two of them can be whatever the error, if an epsilon says so.
     """
@@ -742,7 +742,7 @@ def channel_work(query: Any) -> float:
 
 
 def speaking(query: Any, speaks: list[bool], bits: int = 1) -> Weights:
-    """A response is e^epsilon times as likely for the values it speaks for, in ``bits`` factors."""
+    """Make a response e^epsilon times as likely for its values, in ``bits`` factors."""
     heavy, light = two_weights(exact(query["epsilon"]) / bits)
     return [(heavy if yes else light, bits) for yes in speaks]
 
@@ -786,7 +786,7 @@ def piecewise(query: Any, response: Any, values: Values) -> Weights:
 
 
 def canonical(value: Any) -> bytes:
-    """A value or a query as content ids encode it."""
+    """Encode a value or a query as content ids do."""
 
     def leaf(entry: Any) -> Any:
         if isinstance(entry, dict):
@@ -811,7 +811,7 @@ def geometric(query: Any, response: Any, values: Values) -> Logs:
 
 
 def laplace(query: Any, response: Any, values: Values) -> Logs:
-    """Two-sided noise on a grid of scores, clamped only far beyond all of them."""
+    """Tabulate two-sided noise on a grid of scores, clamped only far beyond all of them."""
     grid = Grid.of(query)
     numbers, width = [grid.first + j for j in grid.steps(query, values)], Fraction(grid.cells)
     return two_sided(query, integer(response), numbers, width, -ENDLESS, ENDLESS)
@@ -820,7 +820,7 @@ def laplace(query: Any, response: Any, values: Values) -> Logs:
 def two_sided(
     query: Any, y: int, integers: list[int], width: Fraction, low: Decimal, high: Decimal
 ) -> Logs:
-    """Noise z with probability (1 - a)/(1 + a) a^|z|, a = light/heavy, clamped to the range."""
+    """Tabulate noise z: (1 - a)/(1 + a) a^|z|, a = light/heavy, clamped to the range."""
     need(low <= y <= high and max(integers) - min(integers) <= width)
     need(max(map(abs, integers)) <= 2**53, "a grid that is too fine")
     heavy, light = two_weights(exact(query["epsilon"]) / width)
@@ -854,7 +854,7 @@ def exponential_work(query: Any) -> float:
 
 
 def exponential(query: Any, response: Any, values: Values) -> Weights:
-    """Rounded powers of e in every row, each plus the same small weight."""
+    """Tabulate rounded powers of e in every row, each plus the same small weight."""
     epsilon, rows = exact(query["epsilon"]), exponents(query)
     column, width = column_of(query, response), len(query["responses"])
     spread = max(max(row) - min(row) for row in rows)
@@ -881,7 +881,7 @@ def one_bit(query: Any, response: Any, values: Values) -> Logs:
 
 
 def perturbation(query: Any, response: Any, values: Values) -> Logs:
-    """A linear query about the scores that it gives."""
+    """Read a linear query about the scores that it gives."""
     linear = {"kind": "linear", "weights": {"value": ONE}}
     linear |= {name: query[name] for name in ("range", "epsilon")}
     return one_bit(linear, response, Values(plain(query["scores"]), ["value"]))
@@ -922,7 +922,7 @@ class Grid(NamedTuple):
         return cls(low, high, int(first), int(last - first))
 
     def steps(self, query: Any, values: Values) -> list[int]:
-        """How many steps above the lower end the score of every value is, in doubles."""
+        """Count the steps from the lower end to the score of every value, in doubles."""
         given, low, high = query["weights"], float(self.low), float(self.high)
         need(set(given) <= set(values.names))
         found = []
@@ -942,7 +942,7 @@ Table = list[Any]
 
 
 def loss_on_records(domain: Records, said: Said, work: Work) -> Decimal:
-    """The largest sum of tables minus the smallest one; sums are exact, only logarithms are not.
+    """Bound the largest minus the smallest sum of tables; all but the logarithms is exact.
 
     Every combination that a query sees is that of some record, so none may be ruled out.
     """
@@ -973,7 +973,7 @@ class Part(NamedTuple):
 def parts_of(
     level: Any, domain: Records, scopes: Sequence[Scope], work: Work
 ) -> list[tuple[Part, list[Scope]]]:
-    """Parts that have all protected pairs which queries tell apart, and the scopes that touch them.
+    """List parts with all protected pairs which queries tell apart, and the scopes that touch them.
 
     All attributes must be in a part. Those that do not change are together one more step, and that
     is in no window.
@@ -1010,7 +1010,7 @@ def parts_of(
 
 
 def loss_at(transcript: Any, level: Any, work: Work) -> Decimal:
-    """The largest difference of log-likelihoods of two records of a protected pair."""
+    """Bound the difference of log-likelihoods of two records of a protected pair."""
     domain, exchanges = read_domain(transcript["domain"]), transcript["exchanges"]
     need(isinstance(domain, Records), "protects: levels are for attributes")
     assert isinstance(domain, Records)
@@ -1040,7 +1040,7 @@ def spread_in_part(
     part: Part, tables: dict[Scope, Table], domain: Records, combine: Any, exactly: Any, work: Work,
     bits: int,
 ) -> Any:  # fmt: skip
-    """The largest difference of sums, or quotient of products, of records that differ in a part.
+    """Maximize the difference of sums, or quotient of products, of records that differ in a part.
 
     All tables touch the part; others are equal for both records. Every variable of the part has a
     twin for the other record, and the records share all others.
@@ -1065,7 +1065,7 @@ Said = list[tuple[int, Scope, list[Decimal], Decimal, Decimal]]
 
 
 def sums_of(said: Said) -> dict[Scope, Table]:
-    """The log-likelihood of all responses about each scope."""
+    """Sum the log-likelihoods of all responses about each scope."""
     tables: dict[Scope, Table] = {}
     for m, scope, logs, _, _ in said:
         before = tables.get(scope) or [NO] * len(logs)
@@ -1074,7 +1074,7 @@ def sums_of(said: Said) -> dict[Scope, Table]:
 
 
 def raised(spread: Decimal, said: Said) -> Decimal:
-    """A difference of log-likelihoods with all errors, or a sum of what queries can do alone."""
+    """Add all errors to a difference of log-likelihoods, up to what queries can do alone."""
     error = 2 * sum((m * error for m, _, _, error, _ in said), NO)
     each = [m * min(most, max(logs) - min(logs) + 2 * off) for m, _, logs, off, most in said]
     return min(spread + error, sum(each, NO))
@@ -1083,7 +1083,7 @@ def raised(spread: Decimal, said: Said) -> Decimal:
 def extremes(
     tables: dict[Scope, Table], domain: Records, combine: Any, work: Work, bits: int
 ) -> tuple[Any, Any]:
-    """The largest and the smallest sum of tables over all records; or product, of so many bits."""
+    """Find the largest and smallest sum of tables over all records; or product, of so many bits."""
     sides = [Elimination(tables, domain, combine, choose, work, bits) for choose in (max, min)]
     high, low = (side.result() for side in sides)
     return high, low
@@ -1139,7 +1139,7 @@ class Elimination:
         return reduce(self.combine, (table[0] for _, table in self.tables.values()))
 
     def width(self, variable: Variable) -> float:
-        """How many bits number the combinations that are looked at to eliminate a variable."""
+        """Count the bits that number the combinations needed to eliminate a variable."""
         scopes = [self.tables[which][0] for which in self.holding[variable]]
         self.work.begin((1 + sum(map(len, scopes))) / 10)
         return sum(math.log2(self.sizes[other]) for other in set().union(*scopes))
@@ -1181,7 +1181,7 @@ class Elimination:
         return rest
 
     def over(self, axes: Scope, scope: Scope, table: Table) -> Table:
-        """A table for all combinations of more variables."""
+        """Extend a table to all combinations of more variables."""
         if axes == scope:
             return table
         strides, stride = dict.fromkeys(axes, 0), 1
@@ -1194,7 +1194,7 @@ class Elimination:
         return [table[place] for place in places]
 
     def moved(self, name: str, rows: list[list[Table]], gap: int) -> list[list[Table]]:
-        """The best sums after so many changes for every value, at a later step.
+        """Return the best sums after so many changes for every value, at a later step.
 
         A value can stay, or be any other one with one change less; or be one that is near enough.
         """
@@ -1217,7 +1217,7 @@ class Elimination:
         return several[0] if len(several) == 1 else list(map(self.choose, *several))
 
     def near(self, name: str, gap: int) -> list[list[int]]:
-        """Which values are near enough to each value of an attribute of limited steps."""
+        """List the values that are near enough to each value of an attribute of limited steps."""
         if (name, gap) not in self.within:
             limits = self.attributes[name]
             assert limits.max_step is not None
@@ -1251,7 +1251,7 @@ class Curve:
     blur: Decimal = NO
 
     def at(self, t: Decimal) -> tuple[Decimal, Decimal, Decimal, Decimal]:
-        """ψ(t), its slopes just before and just after t, and its second derivative."""
+        """Compute ψ(t), its slopes just before and just after t, and its second derivative."""
         with localcontext(ROUNDED):
             if self.kind == "laplace":
                 before = self.size if t <= self.low else -self.size
@@ -1311,7 +1311,7 @@ SHARES = {"linear": linear_share, "logistic": logistic_share, "probit": probit_s
 
 @cache
 def probit_bend(size: Decimal) -> Decimal:
-    """Where φ(t) size / (1 + size Φ(t)), which is ψ', is -t."""
+    """Find where φ(t) size / (1 + size Φ(t)), which is ψ', is -t."""
     a, b = Decimal(-18), NO
     for _ in range(140):
         t = (a + b) / 2
@@ -1330,7 +1330,7 @@ BENDS: dict[str, Callable[[Curve], Decimal]] = {
 
 
 def logarithm(x: Decimal) -> Decimal:
-    """ln x = g + 2 artanh z with z = (x - e^g)/(x + e^g), for any g; artanh z is z if it is small.
+    """Compute ln x = g + 2 artanh z, z = (x - e^g)/(x + e^g), for any g; artanh z ≈ z if small.
 
     That is twice as fast as the logarithm of decimals.
     """
@@ -1342,7 +1342,7 @@ def logarithm(x: Decimal) -> Decimal:
 
 
 def normal(t: Decimal) -> tuple[Decimal, Decimal]:
-    """Φ(t) and its derivative φ(t), by 1/2 + φ(t) Σ t^(2n+1)/(1·3·5···(2n+1)) with 200 bits."""
+    """Compute Φ(t) = 1/2 + φ(t) Σ t^(2n+1)/(1·3·5···(2n+1)) and its derivative, with 200 bits."""
     root = Decimal("2.506628274631000502415765284811045253006986740609938316629923576")  # of 2π
     with localcontext(Context(prec=60)):
         density = (-t * t / 2).exp() / root
@@ -1367,7 +1367,7 @@ class Term(NamedTuple):
 
 
 def read_term(query: Any, response: Any, box: list[Column], points: Any = None) -> Term:
-    """The term of an exchange; its score ranges over the points, if given, or over the box."""
+    """Read the term of an exchange; its score ranges over the points, if given, or the box."""
     if "about" in query and points is None:
         return term_of_category(query, response, box)
     w, c = tuple(aligned(query["weights"], box)), double(query.get("intercept", NO))
@@ -1390,7 +1390,7 @@ def read_term(query: Any, response: Any, box: list[Column], points: Any = None) 
 
 
 def term_of_category(query: Any, response: Any, box: list[Column]) -> Term:
-    """A query about one coordinate: of its categories, one column is 1, so the score is its log."""
+    """Read a query about one coordinate: one of its columns is 1, so the score is its log."""
     (name,) = query["about"]
     labels = {j: side.label for j, side in enumerate(box) if side.name == name and side.label}
     need(labels != {} and "at" not in query, "about: not a coordinate with categories")
@@ -1406,7 +1406,7 @@ def term_of_category(query: Any, response: Any, box: list[Column]) -> Term:
 def one_bit_curve(
     kind: str, query: Any, response: Any, ends: Range, span: Range, wrong: Decimal
 ) -> tuple[int, Curve]:
-    """The curve of a share that rises over a span, and is within ``wrong`` in doubles."""
+    """Make the curve of a share that rises over a span, and is within ``wrong`` in doubles."""
     epsilon, (low, high) = exact(query["epsilon"]), ends
     # Duchi's responses are beyond the ends of the range.
     need(0 < epsilon <= 500 and (response in ends or query["kind"] == "duchi"))
@@ -1438,7 +1438,7 @@ def probit_curve(query: Any, response: Any, ends: Range, off: Decimal) -> tuple[
 
 
 def outward(ends: Range) -> Range:
-    """The nearest doubles that are not inside."""
+    """Return the nearest doubles that are not inside."""
     low, high = map(float, ends)
     low = low if Decimal(low) <= ends[0] else math.nextafter(low, -math.inf)
     high = high if Decimal(high) >= ends[1] else math.nextafter(high, math.inf)
@@ -1488,7 +1488,7 @@ Counted = list[tuple[Term, int]]
 
 
 def choices(box: list[Column], lower: Decimals, upper: Decimals) -> Choices:
-    """For every coordinate, where a convex function of it can be largest: a column and its value.
+    """List for every coordinate where a convex function can be largest: a column and its value.
 
     A number is at an end. Of the categories that are not ruled out one is 1, and all others are 0.
     """
@@ -1517,7 +1517,7 @@ def score_range(a: Decimals, c: Decimal, options: Choices) -> Range:
 def loss_on_box(
     box: list[Column], terms: list[Term], groups: Any, check_leaf: CheckLeaf, work: Work
 ) -> Decimal:
-    """The sum over groups of their largest sum and of their largest negative one.
+    """Add over groups the largest sum and the largest negative one.
 
     Exchanges in no group are charged their epsilons. No loss is above the sum of all epsilons.
     """
@@ -1544,7 +1544,7 @@ def loss_on_box(
 
 
 def work_on_group(box: list[Column], terms: Counted, group: Any) -> float:
-    """About how much work two trees are, by their size."""
+    """Estimate how much work two trees are, by their size."""
     nodes = [node for side in ("largest", "smallest") for node in group[side]]
     leaves = [node for node in nodes if "at" not in node]
     curved = sum("curvatures" in leaf for leaf in leaves)
@@ -1566,7 +1566,7 @@ def work_on_group(box: list[Column], terms: Counted, group: Any) -> float:
 def bound_of_tree(
     box: list[Column], terms: Counted, tree: Any, path: str, check_leaf: CheckLeaf
 ) -> Decimal:
-    """The largest bound of a leaf, if the leaves cover the box.
+    """Return the largest bound of a leaf, if the leaves cover the box.
 
     A node comes before everything below its cut, and that before everything above it. Points on a
     cut are in both parts, unless they are integers. A part has an interval for every column and
@@ -1609,7 +1609,7 @@ def bound_of_tree(
 
 
 def is_convex(box: list[Column], terms: Counted) -> bool:
-    """Whether a sum is convex on the box, as minus a sum of linear queries is."""
+    """Return whether a sum is convex on the box, as minus a sum of linear queries is."""
     options = everywhere(box)
     for term, m in terms:
         (low, high), curve = score_range(term.a, term.c, options), term.curve
@@ -1626,7 +1626,7 @@ def replaced(entries: list[Decimal], j: int, x: Decimal) -> list[Decimal]:
 def bound_of_leaf(
     box: list[Column], terms: Counted, lower: Decimals, upper: Decimals, leaf: Any
 ) -> Decimal:
-    """No point of a part has a larger sum Σ m ψ(t) than this, for any λ, q, x̂ and D ⪰ Σ q a aᵀ:
+    """Bound the sum Σ m ψ(t) at all points of a part, for any λ, q, x̂ and D ⪰ Σ q a aᵀ, by:
 
     Σ_i max_t (m ψ(t) - λ_i t - q_i/2 (t - t̂_i)²) + λ·c + Σ_j max_x ((Aᵀλ)_j x + D_j/2 (x - x̂_j)²)
     """
@@ -1684,7 +1684,7 @@ def top(
     curve: Curve, m: int, lam: Decimal, q: Decimal, middle: Decimal, low: Decimal, high: Decimal,
     points: Decimals,
 ) -> Decimal:  # fmt: skip
-    """An upper bound on f(t) = m ψ(t) - λt - q/2 (t - middle)² from low to high.
+    """Bound f(t) = m ψ(t) - λt - q/2 (t - middle)² from above, from low to high.
 
     Around ``start`` f is convex; from somewhere on, if at all, it is concave on either side. So on
     a side it is below f(start), or below the tangent at any point where it is concave.
@@ -1729,7 +1729,7 @@ def top(
 
 
 def top_of_window(curve: Curve, m: int, lam: Decimal, low: Decimal, high: Decimal) -> Decimal:
-    """The largest m ψ(t) - λt, which is straight except where the window begins and ends."""
+    """Find the largest m ψ(t) - λt, which is straight except where the window begins and ends."""
     # A window that raises the sum counts as wide as it may be, one that lowers it as narrow.
     wide = curve.blur.copy_sign(m)
     first, last = curve.low - wide, curve.high + wide
@@ -1745,12 +1745,12 @@ def top_of_window(curve: Curve, m: int, lam: Decimal, low: Decimal, high: Decima
 
 
 def rounded_up(loss: Decimal) -> str:
-    """For people, with nine digits after the point."""
+    """Round up for people, with nine digits after the point."""
     return f"{loss.quantize(AGREE, ROUND_CEILING):f}" if loss.is_finite() else "inf"
 
 
 def read_file(name: str) -> str:
-    """The text of a regular file: a pipe may never answer, and a device never end."""
+    """Read the text of a regular file: a pipe may never answer, and a device never end."""
     flags = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     handle = os.open(name, os.O_RDONLY | flags)
     try:
