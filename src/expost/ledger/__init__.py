@@ -5,29 +5,27 @@ device answers), *imported* (it was asked elsewhere) or *simulated*. An *exchang
 its response; a *reservation* holds the next exchange for the device. A *message* is what a device
 released for a reservation, and a *receipt* is what became of it. Ledger and device each have
 the *chain* of a subject: digests of its exchanges. The *checkpoint* is a file outside the database
-with a line per commit; it reveals a database that has lost commits.
+with a line per commit.
 
 **An exchange, end to end.** ``reserve`` asks the filter whether the recorded answers of each
 subject leave room for a query (_requests.py). When a device syncs, it reports its chain and gets
 its reservation. From its own record it decides whether to answer. If so, it draws, stores its
 message, and sends it with the next sync; otherwise it declines (_device_messages.py). A message
-that matches its reservation is recorded. If it arrives again, it matches the recorded exchange:
-nothing is written, and the receipt is the same. Any other message is quarantined and its subject
-suspended, until an operator resolves it. ``record`` takes imported answers, ``ask`` simulates
-devices.
+that matches its reservation is recorded, once however often it arrives. Any other message is
+quarantined and its subject suspended, until an operator resolves it. ``record`` takes imported
+answers, ``ask`` simulates devices.
 
-**Durability.** Each request is a job. Jobs of concurrent threads share a *batch* (_batch.py), which
-becomes one commit. ``CommitEngine._make_durable`` commits it to the database, then appends the
-checkpoint line, and flushes each to disk. Only then does a receipt, a reservation or a refusal
-leave the process. After a crash in between, the next writer appends the line. One process writes
-at a time; others may read. The database is SQLite or PostgreSQL (backend.py).
+**Durability.** Requests of concurrent threads share a *batch* (_batch.py), which becomes one
+commit. ``CommitEngine._make_durable`` commits it to the database, then appends the checkpoint
+line, and flushes each to disk. Only then does a receipt, a reservation or a refusal leave the
+process. After a crash in between, the next writer appends the line. One process writes at a time.
+The database is SQLite or PostgreSQL (backend.py).
 
 **After a restore.** A database that is behind its checkpoint does not open (``LedgerBehind``). The
 operator calls ``Ledger.recover`` (_recovery.py). Every device subject is then *unconfirmed*: it is
-asked nothing until its device syncs. Devices act as replicas: each sends what the database has
-lost. A *ticket* in each message proves that the ledger issued its reservation; the ticket key is
-stored next to the checkpoint. The checkpoint lists everything that no device can send again, so
-never restore it together with the database.
+asked nothing until its device syncs and sends what the database has lost. A *ticket* in each
+message proves that the ledger issued its reservation. Never restore the checkpoint together with
+the database: it lists what no device can send again.
 
 >>> import tempfile
 >>> import expost as xp
