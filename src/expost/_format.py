@@ -5,16 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from decimal import Decimal
+from typing import SupportsFloat
 
 __all__ = [
     "align_columns",
     "format_confidence",
     "format_count",
     "format_factor",
+    "format_fixed",
     "format_integer",
     "format_list",
     "format_nats",
+    "format_number",
     "format_percent",
+    "format_range",
     "format_remaining",
     "format_share",
     "shorten",
@@ -41,13 +45,40 @@ def format_integer(integer: int) -> str:
     return f"{integer:,}" if abs(integer) < 10**20 else f"{Decimal(integer):.5e}"
 
 
+def format_number(number: SupportsFloat, digits: int = 6) -> str:
+    """Format the double nearest to a number, with at most so many significant digits.
+
+    >>> format_number(1 / 3), format_number(1 / 3, 4), format_number(2.0)
+    ('0.333333', '0.3333', '2')
+    """
+    return f"{float(number):.{digits}g}"
+
+
+def format_fixed(number: float, decimals: int) -> str:
+    """Format a number with so many digits after the point.
+
+    >>> format_fixed(0.5, 4), format_fixed(1234.5, 0)
+    ('0.5000', '1,234')
+    """
+    return f"{number:,.{decimals}f}"
+
+
+def format_range(lower: SupportsFloat, upper: SupportsFloat) -> str:
+    """Format the ends of a range.
+
+    >>> format_range(0, 2.5)
+    'from 0 to 2.5'
+    """
+    return f"from {format_number(lower)} to {format_number(upper)}"
+
+
 def format_nats(amount: float) -> str:
     """Format an amount of privacy in nats, with six digits.
 
     >>> format_nats(1.0986122886681098)
     '1.09861'
     """
-    return f"{amount:.6g}"
+    return format_number(amount)
 
 
 def format_remaining(nats: float, budget: float = 1.0) -> str:
@@ -70,17 +101,17 @@ def format_factor(nats: float, digits: int = 3) -> str:
     if nats > math.log(1e6):
         return f"e^{format_nats(nats)}"
     factor = math.exp(nats)
-    return f"{factor:,.0f}" if factor >= 100 else f"{factor:.{digits}g}"
+    return format_fixed(factor, 0) if factor >= 100 else format_number(factor, digits)
 
 
 def format_confidence(confidence: float) -> str:
     """Format a confidence: ``95 %``."""
-    return f"{100 * confidence:.6g} %"
+    return f"{format_number(100 * confidence)} %"
 
 
 def format_share(share: float) -> str:
     """Format a share of a budget or of a cost, with three digits: ``33.3 %``."""
-    return f"{100 * share:.3g} %"
+    return f"{format_number(100 * share, 3)} %"
 
 
 def format_percent(share: float) -> str:
@@ -89,7 +120,7 @@ def format_percent(share: float) -> str:
     Only an exact 0 or 1 is shown as 0 % or 100 %.
     """
     if share in (0, 1):
-        return f"{share * 100:.0f} %"
+        return f"{format_fixed(share * 100, 0)} %"
     smaller = min(share, 1 - share)
     # Two digits of the smaller part: 23 %, 0.12 %, 99.97 %.
     if smaller < 1e-6:

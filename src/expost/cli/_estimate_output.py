@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from expost._format import format_confidence, format_count
+from expost._format import format_confidence, format_count, format_fixed, format_number
 from expost.cli._outputs import check_output, check_picture
 from expost.errors import InvalidInput, at
 from expost.files.kinds import ESTIMATES
@@ -90,7 +90,7 @@ def _format_rows(result: EstimateReport, rows: Sequence[EstimateRow]) -> Lines:
             continue
         lower += " (uncertified)" if "lower" in row.uncertified else ""
         upper += " (uncertified)" if "upper" in row.uncertified else ""
-        error = "—" if math.isnan(row.standard_error) else f"{row.standard_error:.4g}"
+        error = "—" if math.isnan(row.standard_error) else format_number(row.standard_error, 4)
         yield (*names, row.of, estimate, f"{lower} to {upper}", error)
     if len(shown) < len(rows):
         yield f"… and {len(rows) - len(shown):,} smaller ones (--json has all)"
@@ -98,7 +98,7 @@ def _format_rows(result: EstimateReport, rows: Sequence[EstimateRow]) -> Lines:
 
 def _format_estimate(estimate: float, ends: tuple[float, float]) -> str:
     """Format an estimate with four digits; a negligible one is zero."""
-    return "0" if abs(estimate) < _NEGLIGIBLE * (ends[1] - ends[0]) else f"{estimate:.4g}"
+    return "0" if abs(estimate) < _NEGLIGIBLE * (ends[1] - ends[0]) else format_number(estimate, 4)
 
 
 def _describe_data(result: EstimateReport) -> Iterator[tuple[str, str]]:
@@ -127,7 +127,7 @@ def _describe_data(result: EstimateReport) -> Iterator[tuple[str, str]]:
 
 
 def _format_effective(size: float | None) -> str:
-    return "" if size is None else f" (effective sample size {size:,.0f})"
+    return "" if size is None else f" (effective sample size {format_fixed(size, 0)})"
 
 
 def _draw_picture(result: EstimateReport, out: Path, *, plain: bool) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from expost._format import align_columns
+from expost._format import align_columns, format_fixed, format_number
 from expost.cli._options import flag_option
 from expost.errors import InvalidInput, at, make_printable
 from expost.files.canonical import json_text, plain_tree
@@ -156,8 +156,8 @@ class Line:
     def __call__(self, progress: Progress) -> None:
         loss = progress.loss
         self._show(
-            f"{self._stage}{progress.nodes:,} nodes  lower {loss.lower:.4f}  "
-            f"upper {loss.upper:.4f}  gap {loss.width:.2g}"
+            f"{self._stage}{progress.nodes:,} nodes  lower {format_fixed(loss.lower, 4)}  "
+            f"upper {format_fixed(loss.upper, 4)}  gap {format_number(loss.width, 2)}"
         )
 
     def count(self, done: int, total: int, unit: str, seconds: float | None = None) -> None:
@@ -188,7 +188,9 @@ class Line:
 
 
 def _duration(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+    return (
+        f"{format_fixed(seconds, 0)} s" if seconds < 100 else f"{format_fixed(seconds / 60, 0)} min"
+    )
 
 
 def check_output(out: Path | None, kind: str, *read: Path | None) -> None:

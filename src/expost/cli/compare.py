@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from expost._format import format_count
+from expost._format import format_count, format_number
 from expost.cli._options import composition_delta, search_options, transcript_file, value_option
 from expost.cli._outputs import Result, prints_result, with_progress
 from expost.errors import InvalidInput
@@ -45,7 +45,7 @@ def command(file: Path, delta: str | None, epsilon_budget: str | None, effort: E
         result = compare(
             odometer, epsilon_budget, delta, stage=lambda name: line.stage(f"accounting: {name}")
         )
-    limit = f"budget {result.budget} at delta {float(result.delta):.6g}"
+    limit = f"budget {result.budget} at delta {format_number(result.delta)}"
     last = transcript.exchanges[-1].query
     lines: list[str | Row] = [
         f"{format_count(result.exchanges, 'exchange')}, {limit}",

@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 import numpy as np
 
+from expost._format import format_fixed
 from expost.cli._options import file_option
 from expost.cli._outputs import Result, check_output, prints_result
 from expost.domains import FiniteSet
@@ -136,7 +137,7 @@ def _describe_example(steps: Sequence[ExampleStep]) -> Iterator[str]:
     for step in steps:
         decision = "accepted" if step.accepted else "refused"
         response = step.response if step.accepted else ""
-        ratio = f"{float(step.ratio):.4f}" if step.accepted else ""
+        ratio = format_fixed(float(step.ratio), 4) if step.accepted else ""
         yield f"X^{step.exponent:<5}{decision:<11}{response:<10}{ratio:<8}2.25"
     yield ""
     yield "The fourth query is accepted: after it, e^loss is exactly 2.25, the budget."

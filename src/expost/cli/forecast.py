@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from expost._format import format_fixed
 from expost.audits._answer_files import LoadedTranscripts
 from expost.audits._plan import load_filter
 from expost.cli._inputs import is_ledger, read_answers, read_query
@@ -108,4 +109,5 @@ def _describe_forecast(result: Forecast, unasked: int, held_back: int) -> Iterat
     for index, (count, error) in enumerate(zip(result.answering, result.errors, strict=True)):
         if index:
             share = 100 * count / result.subjects
-            yield f"round {index + 1}", f"about {count:,.0f} ± {error:,.0f} ({share:.0f} %)"
+            answering = f"about {format_fixed(count, 0)} ± {format_fixed(error, 0)}"
+            yield f"round {index + 1}", f"{answering} ({format_fixed(share, 0)} %)"

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from expost._format import format_fixed, format_number
 from expost.cards import View
 from expost.designs._accuracy import Accuracy, Outcomes, predict_accuracy
 from expost.designs.strategies import (
@@ -209,7 +210,12 @@ class Design(ResultTable):
             verdict = "recommended" if prediction is best else ""
             if not prediction.possible:
                 verdict = "not possible"
-            return prediction.name, f"{prediction.error:.4g}", f"{prediction.answers:.3g}", verdict
+            return (
+                prediction.name,
+                format_number(prediction.error, 4),
+                format_number(prediction.answers, 3),
+                verdict,
+            )
 
         return View(
             f"Design({self.study.subjects:,} subjects, {len(self.study.goals)} goals)",
@@ -358,10 +364,12 @@ _SIZES = ("size", "order")
 def _mechanism(query: Query) -> str:
     """Name the mechanism of a query, with its size or order and its epsilon."""
     size = "".join(
-        f" of {name} {query.tree()[name]:.0f}" for name in _SIZES if name in query.tree()
+        f" of {name} {format_fixed(query.tree()[name], 0)}"
+        for name in _SIZES
+        if name in query.tree()
     )
     assert query.epsilon is not None
-    return f"{query.kind}{size} at epsilon {float(query.epsilon):.4g}"
+    return f"{query.kind}{size} at epsilon {format_number(query.epsilon, 4)}"
 
 
 def _refine_predictions(trials: Sequence[tuple[_Trial, Prediction]]) -> list[Prediction]:

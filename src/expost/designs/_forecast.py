@@ -8,6 +8,7 @@ from typing import Any, assert_never
 
 import numpy as np
 
+from expost._format import format_fixed
 from expost._types import Floats, Indices
 from expost.answers import Answers
 from expost.cards import View
@@ -68,8 +69,8 @@ class Forecast(ResultTable):
             len(self.answering),
             lambda index: (
                 index + 1,
-                f"{self.answering[index]:,.0f}",
-                f"{self.errors[index]:,.0f}",
+                format_fixed(self.answering[index], 0),
+                format_fixed(self.errors[index], 0),
             ),
         )
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from expost._format import format_number
 from expost._types import Floats, Indices
 from expost.designs._accuracy import Target
 from expost.designs._goals import Goal, StatementQuestion, StudyQuestion, read_goal
@@ -139,7 +140,7 @@ class Study:
         goals = f"{len(self.goals)} goal{'s' if len(self.goals) > 1 else ''}"
         return (
             f"Study({self.subjects:,} subjects, {goals}, {self.arrival.value}, "
-            f"budget {float(self.epsilon):g})"
+            f"budget {format_number(self.epsilon)})"
         )
 
     def at(self, epsilon: ExactLike) -> Study:
@@ -168,7 +169,9 @@ class Study:
 def _budget(epsilon: ExactLike) -> Fraction:
     budget = positive(epsilon, at_most=LARGEST_EPSILON)
     if budget < LEAST_EPSILON:
-        raise InvalidInput(f"must be at least {float(LEAST_EPSILON):g}, not {float(budget):g}")
+        raise InvalidInput(
+            f"must be at least {format_number(LEAST_EPSILON)}, not {format_number(budget)}"
+        )
     return budget
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._format import format_number
 from expost.cards import card
 from expost.domains._attributes import Part
 from expost.domains._coordinates import Categories, Integers, Real, Side
@@ -255,7 +256,8 @@ def format_coordinates(names: Sequence[str], coordinates: Sequence[Scalar]) -> s
 def _shown(side: Side) -> str:
     if isinstance(side, Categories):
         return f"categories[{', '.join(side.labels)}]"
-    return f"{'integers' if isinstance(side, Integers) else ''}[{side.lower:g}, {side.upper:g}]"
+    kind = "integers" if isinstance(side, Integers) else ""
+    return f"{kind}[{format_number(side.lower)}, {format_number(side.upper)}]"
 
 
 def _side(side: Any) -> Side:

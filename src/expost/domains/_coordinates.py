@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from expost._format import format_number
 from expost.domains._finite_set import Point
 from expost.errors import InvalidInput
 from expost.files.reading import double, number, read_list, text
@@ -29,7 +30,8 @@ class Real:
             object.__setattr__(self, name, double(getattr(self, name)))
         if self.lower > self.upper:
             raise InvalidInput(
-                f"the lower bound, {self.lower:g}, is above the upper one, {self.upper:g}"
+                f"the lower bound, {format_number(self.lower)}, is above the upper one, "
+                f"{format_number(self.upper)}"
             )
 
     def locate(self, value: Any) -> Point | None:

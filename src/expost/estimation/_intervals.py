@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expost._format import format_confidence
+from expost._format import format_confidence, format_number
 from expost._types import Floats
 from expost.cards import View
 from expost.domains import FiniteSet
@@ -103,7 +103,7 @@ class Intervals(ResultTable):
             len(self.lower),
             lambda index: (
                 *(() if domain is None else value_cells(domain, index)),
-                *(f"{column[index]:.4g}" for column in estimates.values()),
+                *(format_number(column[index], 4) for column in estimates.values()),
             ),
         )
 

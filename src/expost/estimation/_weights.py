@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from expost._format import format_number
 from expost._types import Floats
 from expost.answers import Answers, Subject
 from expost.errors import InvalidInput, at, expect
@@ -39,6 +40,8 @@ def read_weights(answers: Answers, weights: Mapping[Subject, Any]) -> Floats:
                 raise InvalidInput(f"subject {subject!r} has none")
             numbers[index] = double(weights[subject])
             if not numbers[index] > 0:
-                raise InvalidInput(f"got {numbers[index]:g}; expected a number above 0")
+                raise InvalidInput(
+                    f"got {format_number(numbers[index])}; expected a number above 0"
+                )
     numbers /= numbers.max()  # the squares of huge numbers overflow
     return np.asarray(numbers * (numbers.sum() / (numbers**2).sum()))

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expost._format import format_count
+from expost._format import format_count, format_fixed
 from expost._types import Floats
 from expost.answers import Answers, views_of
 from expost.cards import View
@@ -105,7 +105,7 @@ class Distribution(ResultTable):
         return float(self._mixture.observations.counts.sum())
 
     def _view(self) -> View:
-        size, effective = len(self.domain), f"{self.effective_sample_size:,.0f}"
+        size, effective = len(self.domain), format_fixed(self.effective_sample_size, 0)
         return View(
             f"Distribution({size:,} values, {format_count(self.subjects, 'subject')})",
             {
@@ -119,7 +119,7 @@ class Distribution(ResultTable):
             size,
             lambda index: (
                 *value_cells(self.domain, index),
-                f"{self.probabilities[index]:.4f}",
+                format_fixed(self.probabilities[index], 4),
                 "yes" if self.identified[index] else "no",
             ),
         )

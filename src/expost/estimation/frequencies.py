@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expost._format import format_confidence, format_count
+from expost._format import format_confidence, format_count, format_fixed
 from expost._types import Floats
 from expost.answers import Answers
 from expost.cards import View
@@ -103,7 +103,7 @@ class Frequencies(ResultTable):
             size,
             lambda index: (
                 *value_cells(self.domain, index),
-                *(f"{column[index]:.4f}" for column in columns),
+                *(format_fixed(column[index], 4) for column in columns),
             ),
         )
 

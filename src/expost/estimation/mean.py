@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expost._format import format_confidence, format_count
+from expost._format import format_confidence, format_count, format_number
 from expost._types import Floats
 from expost.answers import Answers, no_such_query
 from expost.cards import View
@@ -76,7 +76,7 @@ class Mean(ResultTable):
         return {name: [getattr(self, name)] for name in names}
 
     def _view(self) -> View:
-        cells = [f"{bound:.4g}" for bound in (self.mean, self.lower, self.upper)]
+        cells = [format_number(bound, 4) for bound in (self.mean, self.lower, self.upper)]
         facts = {"interval": format_confidence(self.confidence), **self.provenance.facts()}
         if not self.consistent:
             facts["but"] = "; ".join(filter(None, (INCONSISTENT, facts.get("but"))))

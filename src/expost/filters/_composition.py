@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
+from expost._format import format_number
 from expost.errors import InvalidInput, at, expect, read_at
 from expost.filters._account import OVER_ANY_BUDGET, Account, WorstCase
 from expost.filters._filter import Filter, budget_from_json, checked_budget
@@ -91,7 +92,7 @@ class CompositionFilter(Filter):
 
     @property
     def limit(self) -> str:
-        return f"{self.budget} at delta {float(self.delta):.6g}"
+        return f"{self.budget} at delta {format_number(self.delta)}"
 
     def current_case(self, account: Account) -> WorstCase:
         return self._case(account.total(self.rule), lambda: account.exact_total(self.rule))

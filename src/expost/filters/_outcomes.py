@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from expost._format import format_number
 from expost.solver import Effort
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def refusal_message(decision: Decision) -> str:
     """Say why a query was refused, with the numbers, and what would be accepted."""
     budget, limit = decision.budget, decision.limit
     if budget.ratio != 1:
-        limit = f"{budget.nearest:.10g}, which is {limit}"
+        limit = f"{format_number(budget.nearest, 10)}, which is {limit}"
     # A search for a message that no one may read is not worth it.
     before = "" if decision.searched else f"is {decision.loss.shown(10)} and "
     by = ""

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._format import format_number
 from expost.domains import Domain, FiniteSet, Value, require_finite
 from expost.errors import InvalidInput, at, expect, read_at, unknown_name
 from expost.files.reading import as_list, read_list
@@ -261,7 +262,7 @@ def _scale_to_integers(entries: Sequence[Fraction], name: str) -> list[int]:
 
 
 def _shown(share: Fraction, digits: int = 3) -> str:
-    return str(share) if share.denominator < 10**6 else f"about {float(share):.{digits}g}"
+    return str(share) if share.denominator < 10**6 else f"about {format_number(share, digits)}"
 
 
 _MOST = 1 << 20

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from expost._format import format_nats
+from expost._format import format_nats, format_number
 from expost.cards import card
 
 __all__ = ["NEGLIGIBLE", "UNIT", "Enclosure", "down", "up"]
@@ -87,11 +87,11 @@ class Enclosure:
         >>> Enclosure(5.55e-15, 5.56e-15).shown()  # which is certainly not zero
         '5.56e-15'
         """
-        return "0" if self.negligible else f"{self.upper:.{digits}g}"
+        return "0" if self.negligible else format_number(self.upper, digits)
 
     def _repr_html_(self) -> str:
         facts = {"lower": self.lower, "upper": self.upper, "width": self.width}
-        little = f"below {NEGLIGIBLE:g}"
+        little = f"below {format_number(NEGLIGIBLE)}"
         return card(
             "Enclosure",
             {

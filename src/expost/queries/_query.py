@@ -13,6 +13,7 @@ from functools import cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Self, assert_never, overload
 
+from expost._format import format_number
 from expost._types import PathLike
 from expost.domains import Attributes, Box, Domain, FiniteSet, join_names
 from expost.errors import InvalidInput, at, expect, read_at
@@ -339,7 +340,7 @@ def check_epsilon(kind: str, epsilon: Fraction, likelihood: Likelihood[Any]) -> 
 
 def _shown(reached: Enclosure, epsilon: Fraction) -> str:
     """Format with as many digits as distinguish it from the epsilon."""
-    short = f"{reached.upper:.6g}"
+    short = format_number(reached.upper)
     return repr(reached.upper) if Fraction(short) <= epsilon else short
 
 

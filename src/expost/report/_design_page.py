@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from expost._format import shorten
+from expost._format import format_fixed, format_number, format_range, shorten
 from expost.designs import Arrival, Design, Prediction
 from expost.report._chart import Axis, Chart, Dots, FullLine, HorizontalBars, Mark, Polyline
 from expost.report._formatting import domain_in_words, with_unit
@@ -35,7 +35,7 @@ _NEAR = 1.1
 
 def error_text(error: float) -> str:
     """Format a standard error with three digits."""
-    return f"{error:.3g}" if math.isfinite(error) else "not determined"
+    return format_number(error, 3) if math.isfinite(error) else "not determined"
 
 
 def design_advice(design: Design) -> tuple[str, ...]:
@@ -117,7 +117,7 @@ def _compare_without_delta(design: Design, best: Prediction) -> Iterator[str]:
 def _compare_errors(design: Design, other: Prediction, best: Prediction) -> str:
     """Describe the error of another design, and the subjects that would make up for it."""
     ratio = other.error / best.error
-    text = f"{error_text(other.error)}, {ratio:.2f} times as much"
+    text = f"{error_text(other.error)}, {format_fixed(ratio, 2)} times as much"
     if not _is_asymptotic(design, other):
         return f"{text}."
     return f"{text}: it would take {_scale_subjects(design, ratio)} subjects for the same accuracy."
@@ -134,7 +134,7 @@ def _is_asymptotic(design: Design, prediction: Prediction) -> bool:
 def _scale_subjects(design: Design, ratio: float) -> str:
     subjects = design.study.subjects * ratio**2
     digits = max(0, int(math.log10(subjects)) - 1)
-    return f"about {round(subjects, -digits):,.0f}"
+    return f"about {format_fixed(round(subjects, -digits), 0)}"
 
 
 def _explain_exclusion(design: Design) -> str:
@@ -193,7 +193,7 @@ def design_page(design: Design, *, name: str, date: str, content_id: str) -> str
         content_id: The digest of the study file.
     """
     study = design.study
-    delta = f", delta {float(study.delta):g}" if study.delta else ""
+    delta = f", delta {format_number(study.delta)}" if study.delta else ""
     verdict, *lead = design_advice(design)
     parts = [
         section("Why", bullets(design_reasons(design))),
@@ -214,7 +214,7 @@ def design_page(design: Design, *, name: str, date: str, content_id: str) -> str
         file=name,
         date=date,
         ids=[("content id", content_id, f"{COMPARE_FILES} {name}.")],
-        budget=f"{with_unit(f'{float(study.epsilon):g}')} for each subject{delta}",
+        budget=f"{with_unit(format_number(study.epsilon))} for each subject{delta}",
         facts=[
             ("subjects", f"{study.subjects:,}"),
             ("domain", domain_in_words(study.domain)),
@@ -300,16 +300,20 @@ def prediction_cells(design: Design, prediction: Prediction) -> tuple[str, str, 
     if noise and math.isfinite(prediction.error):
         # As many decimals as three digits of the error have.
         decimals = max(0, 2 - math.floor(math.log10(prediction.error)))
-        error = f"{prediction.error:.{decimals}f} ± {noise:.{decimals}f}"
+        error = f"{format_fixed(prediction.error, decimals)} ± {format_fixed(noise, decimals)}"
     recommended = prediction is design.recommended
     verdict = "recommended" if recommended else "yes" if prediction.possible else "no"
-    return prediction.name, error, prediction.method, f"{prediction.answers:.3g}", verdict
+    return prediction.name, error, prediction.method, format_number(prediction.answers, 3), verdict
 
 
 def _answering_text(shares: tuple[float, ...]) -> str:
     if len(set(shares)) == 1:
-        return f"{100 * shares[0]:.0f} %" if len(shares) == 1 else f"{100 * shares[0]:.0f} % each"
-    shown = [f"{100 * share:.0f}" for share in shares[:_MOST_ROUNDS]]
+        return (
+            f"{format_fixed(100 * shares[0], 0)} %"
+            if len(shares) == 1
+            else f"{format_fixed(100 * shares[0], 0)} % each"
+        )
+    shown = [format_fixed(100 * share, 0) for share in shares[:_MOST_ROUNDS]]
     ellipsis = ", …" if len(shares) > _MOST_ROUNDS else ""
     return f"{', '.join(shown)}{ellipsis} %"
 
@@ -324,7 +328,7 @@ def _draw_curve(design: Design) -> str:
         ]
         marks += [Polyline(points, colour, family, dashes), Dots(points, colour, size=3)]
     budgets = sorted({point.epsilon for point in design.curve})
-    ticks = [(epsilon, f"{epsilon:g}") for epsilon in budgets]
+    ticks = [(epsilon, format_number(epsilon)) for epsilon in budgets]
     errors = [point.error for point in finite]
     low, high = math.log10(min(errors)) - 0.05, math.log10(max(errors)) + 0.05
     chart = Chart(
@@ -340,9 +344,11 @@ def _draw_curve(design: Design) -> str:
     return figure(
         chart,
         alt="The standard error of the best of each family of designs falls as the budget "
-        f"grows from {budgets[0]:g} to {budgets[-1]:g}.",
+        f"grows {format_range(budgets[0], budgets[-1])}.",
         caption="What a smaller or a larger budget would give, with the best of each family.",
-        data_table=table(["design", *(f"ε = {epsilon:g}" for epsilon in budgets)], rows),
+        data_table=table(
+            ["design", *(f"ε = {format_number(epsilon)}" for epsilon in budgets)], rows
+        ),
     )
 
 
@@ -353,4 +359,4 @@ def _round_errors(low: float, high: float) -> list[tuple[float, str]]:
         for power in range(math.floor(low), math.ceil(high) + 1)
         for factor in (1, 2, 5)
     ]
-    return [(math.log10(x), f"{x:.3g}") for x in errors if low <= math.log10(x) <= high]
+    return [(math.log10(x), format_number(x, 3)) for x in errors if low <= math.log10(x) <= high]

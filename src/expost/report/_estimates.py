@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expost._format import format_count, format_list
+from expost._format import format_count, format_list, format_number
 from expost.answers import DECLINED, MISSING, Answers, Subject
 from expost.domains import Part, require_finite
 from expost.errors import InvalidInput, at
@@ -283,8 +283,8 @@ def report_support_mean(
     wider_mean = beyond.wider.mean(point_scores(query, beyond.wider.domain.samples))
     assumption = (
         f"values are distributed over these points; with {len(fresh):,} more, drawn from all of "
-        f"the box, the mean is {wider_mean:.4g} and the log-likelihood higher by at most "
-        f"{beyond.gain:.2g} nats"
+        f"the box, the mean is {format_number(wider_mean, 4)} and the log-likelihood higher by "
+        f"at most {format_number(beyond.gain, 2)} nats"
     )
     return replace(report, assumes=(*report.assumes, assumption), other_method=_BY_MEAN)
 
@@ -344,7 +344,9 @@ def _report(
     doubts = [] if bias is None else [bias]
     effective = likeliest.effective_sample_size if likeliest.weighted else None
     if effective is not None and effective < _FEWEST_SUBJECTS <= len(answers):
-        doubts.append(f"The weighted subjects count as {effective:.3g}: too few for intervals.")
+        doubts.append(
+            f"The weighted subjects count as {format_number(effective, 3)}: too few for intervals."
+        )
     if len(answers) < _FEWEST_SUBJECTS:
         resampled = "" if intervals.repetitions is None else " by resampling them"
         subjects = format_count(len(answers), "subject")

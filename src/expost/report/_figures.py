@@ -8,7 +8,7 @@ from itertools import chain
 
 import numpy as np
 
-from expost._format import format_confidence, format_percent
+from expost._format import format_confidence, format_number, format_percent
 from expost.audits._losses import Losses
 from expost.errors import make_printable
 from expost.loss import Odometer
@@ -93,7 +93,9 @@ def odometer_chart(
     if answered <= _MOST_WITH_DOTS:
         marks.append(Dots(upper, "realized"))
     if peak is not None and peak < len(finite):
-        marks.append(Dots([upper[peak]], "ink", f"peak {upper[peak][1]:.3g}", "ring", 8))
+        marks.append(
+            Dots([upper[peak]], "ink", f"peak {format_number(upper[peak][1], 3)}", "ring", 8)
+        )
     lines = [mark.points for mark in marks if isinstance(mark, Polyline)]
     top = max(amount for line in lines for _, amount in line)
     if budget is not None:
@@ -124,12 +126,12 @@ def losses_chart(losses: Losses) -> Chart:
         text = f"realized loss: {mean.shown(3)} on average"
         marks.append(VerticalBars(edges, heights, "realized", text))
     if len(basic) and basic.min() == basic.max():
-        text = f"basic composition: {basic[0]:.3g}"
+        text = f"basic composition: {format_number(basic[0], 3)}"
         marks.append(FullLine(float(basic[0]), "basic", text, width=4.5))
     elif len(basic):
         heights = np.histogram(basic, edges)[0].tolist()
         highest = max(highest, *heights)
-        text = f"basic composition: {basic.mean():.3g} on average"
+        text = f"basic composition: {format_number(basic.mean(), 3)} on average"
         steps = [0, *np.repeat(heights, 2).tolist(), 0]
         corners = list(zip(np.repeat(edges, 2).tolist(), steps, strict=True))
         marks.append(Polyline(corners, "basic", text))
@@ -239,7 +241,7 @@ def comparison_chart(comparison: Comparison) -> Chart:
     ends = [amount if amount < math.inf else 0.0 for amount in spent]
     looks_by_bound = {
         "loss": ("realized", "realized loss"),
-        "epsilon": ("basic", f"epsilon at delta {float(comparison.delta):.6g}"),
+        "epsilon": ("basic", f"epsilon at delta {format_number(comparison.delta)}"),
     }
     looks = [looks_by_bound[standing.bounds] for standing in standings]
     marks: list[Mark] = [*HorizontalBars.by_look(ends, looks)]
@@ -283,4 +285,4 @@ def confidence_chart(
 
 def _label_budget(budget: Nats) -> str:
     text = str(budget)
-    return f"budget {text if len(text) < _LONGEST_BUDGET else f'{budget.nearest:.6g}'}"
+    return f"budget {text if len(text) < _LONGEST_BUDGET else format_number(budget.nearest)}"

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from expost._format import format_list, format_nats, shorten
+from expost._format import format_list, format_nats, format_number, format_range, shorten
 from expost.domains import (
     Attribute,
     Categories,
@@ -92,8 +92,8 @@ def query_in_words(query: Query, domain: Domain) -> str:
     if query.question is not None and query.cap is not None:
         return f"{query.asks_on(domain)}, to a loss of {decimal_text(query.cap)} at most"
     epsilon = query.charge(domain)
-    amount = str(epsilon) if epsilon.ratio == 1 else f"{epsilon.nearest:.6g}"
-    delta = f" and delta {float(query.delta):.6g}" if query.delta else ""
+    amount = str(epsilon) if epsilon.ratio == 1 else format_number(epsilon.nearest)
+    delta = f" and delta {format_number(query.delta)}" if query.delta else ""
     return f"{query.asks_on(domain)}, at epsilon {amount}{delta}"
 
 
@@ -148,7 +148,7 @@ def _side_in_words(side: Side) -> str:
     if isinstance(side, Categories):
         return f"one of {format_list(side.labels, 'or')}"
     kind = "an integer " if isinstance(side, Integers) else ""
-    return f"{kind}from {side.lower:g} to {side.upper:g}"
+    return f"{kind}{format_range(side.lower, side.upper)}"
 
 
 def value_text(value: Value, domain: Domain) -> str:
@@ -163,7 +163,7 @@ def value_label(value: Value) -> str:
     """Format a value as a label, without the names of coordinates."""
     if not isinstance(value, tuple):
         return _cut(str(value))
-    return _cut(", ".join(part if isinstance(part, str) else f"{part:g}" for part in value))
+    return _cut(", ".join(part if isinstance(part, str) else format_number(part) for part in value))
 
 
 def response_text(response: Value, query: Query, domain: Domain) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from expost._format import format_factor, format_percent
+from expost._format import format_factor, format_number, format_percent
 from expost.errors import make_printable
 from expost.knowledge import ConfidenceChange
 from expost.loss import Replay
@@ -51,7 +51,11 @@ def _explain_change(learned: ConfidenceChange) -> Iterator[str]:
         yield "The answers rule the statement out."
     else:
         error = learned.standard_error
-        about = "" if error is None else f" (standard error {error:.2g}, from the samples)"
+        about = (
+            ""
+            if error is None
+            else f" (standard error {format_number(error, 2)}, from the samples)"
+        )
         yield f"The knowledge gain is {_format_gain(learned.gain)}{about}.{_describe_odds(learned)}"
     loss = learned.loss.upper
     if loss < math.inf:
@@ -73,9 +77,9 @@ def _format_gain(gain: float) -> str:
     """Format a gain in nats, and the factor that it means."""
     gain = 0.0 if abs(gain) < NEGLIGIBLE else gain
     if abs(gain) > 700:
-        return with_unit(f"{gain:.6g}")
-    factor = f"{math.exp(gain):.3g}"
-    amount = with_unit(f"{gain:.3g}")
+        return with_unit(format_number(gain))
+    factor = format_number(math.exp(gain), 3)
+    amount = with_unit(format_number(gain, 3))
     return f"{amount}: {'' if factor == '1' else f'{factor} times '}as sure as before"
 
 
@@ -84,7 +88,7 @@ def _describe_odds(learned: ConfidenceChange) -> str:
     before, after = float(learned.before), learned.after
     if not (0 < before < 1 and 0 < after < 1):
         return ""
-    factor = f"{after / (1 - after) * ((1 - before) / before):.3g}"
+    factor = format_number(after / (1 - after) * ((1 - before) / before), 3)
     changed = "not changed" if factor == "1" else f"changed by a factor of {factor}"
     return f" Its odds have {changed}."
 

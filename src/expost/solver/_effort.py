@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from expost._format import format_number
 from expost.errors import InvalidInput, at
 from expost.files.reading import double, number
 from expost.numbers import Enclosure
@@ -98,7 +99,9 @@ class Effort:
         with at("gap"):
             gap = double(self.gap)
             if not SMALLEST_GAP <= gap < math.inf:
-                raise InvalidInput(f"must be at least {SMALLEST_GAP:g}, not {gap:g}")
+                raise InvalidInput(
+                    f"must be at least {format_number(SMALLEST_GAP)}, not {format_number(gap)}"
+                )
         for name, most in (("nodes", 10**9), ("threads", 2), ("group", 10**9)):
             limit = getattr(self, name)
             if limit is not None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from expost._format import format_number
 from expost.errors import InvalidInput, TinyScaleWarning, at, read_at, warn_caller
 from expost.queries.models._fitted_objects import first_step, fitted_attribute, is_a, steps_of
 from expost.queries.models._prediction import (
@@ -91,9 +92,9 @@ def _warn_if_tiny(scales: Sequence[Fraction], name: str) -> None:
     for index, scale in enumerate(scales):
         if abs(scale) < _TINY_SCALE * max(map(abs, scales)):
             warn_caller(
-                f"{name}[{index}] is a scale of {float(scale):.3g}, less than {_TINY_SCALE:g} of "
-                "the largest one: the column hardly varied, and its weight may be a rounding "
-                "error. Leave the column out",
+                f"{name}[{index}] is a scale of {format_number(scale, 3)}, less than "
+                f"{format_number(_TINY_SCALE)} of the largest one: the column hardly varied, and "
+                "its weight may be a rounding error. Leave the column out",
                 TinyScaleWarning,
             )
 

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._format import format_number, format_range
 from expost.domains import Box, Domain, FiniteSet, Point
 from expost.errors import InvalidInput, at
 from expost.files.reading import LARGEST_INTEGER, array_at
@@ -269,7 +270,7 @@ class OnGrid(Query):
         return self._asks(self.score.describe(domain))
 
     def _asks(self, coordinates: str) -> str:
-        ends = f"from {self.range[0]:g} to {self.range[1]:g}"
+        ends = format_range(*self.range)
         return f"a score {ends} of {coordinates}, with noise"
 
     def tree(self) -> dict[str, Any]:
@@ -289,7 +290,7 @@ def _steps(ends: Ends, step: int, under: int) -> tuple[int, int]:
         top, bottom = (end if isinstance(end, int) else exact(end)).as_integer_ratio()
         cell, remainder = divmod(top * under, bottom * step)
         if remainder:
-            raise InvalidInput(f"the end {end:g} of the range is not on the grid")
+            raise InvalidInput(f"the end {format_number(end)} of the range is not on the grid")
         return cell
 
     return cell_of(ends[0]), cell_of(ends[1])

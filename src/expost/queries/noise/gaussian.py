@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
-from expost._format import format_integer
+from expost._format import format_integer, format_number
 from expost.domains import Box, Domain, FiniteSet
 from expost.errors import InvalidInput, at, read_at
 from expost.files.reading import LARGEST_INTEGER, members
@@ -74,7 +74,9 @@ class Gaussian(OnGrid):
         with at("sigma"):
             object.__setattr__(self, "sigma", positive(self.sigma, at_most=LARGEST_INTEGER))
             if self.sigma < (least := self.least_sigma):
-                raise InvalidInput(f"must be at least {quotient(least):.6g}, a 20th of the range")
+                raise InvalidInput(
+                    f"must be at least {format_number(quotient(least))}, a 20th of the range"
+                )
         if self.delta != 0:
             object.__setattr__(self, "delta", read_delta(self.delta))
 

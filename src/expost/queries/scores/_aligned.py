@@ -17,6 +17,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._format import format_number
 from expost.domains import Box, FiniteSet, format_coordinates
 from expost.errors import InvalidInput
 from expost.numbers import over_one, up
@@ -262,8 +263,10 @@ def check_within(score: AlignedScore, ends: Ends) -> None:
     ]:
         excess = value - high if sign > 0 else low - value
         if excess > FORGIVEN * (high - low):
-            reached = f"the score reaches {float(value):.10g} at {score.describe_corner(sign)}"
-            raise InvalidInput(f"{reached}, {float(excess):.3g} {side} the range", "range")
+            reached = (
+                f"the score reaches {format_number(value, 10)} at {score.describe_corner(sign)}"
+            )
+            raise InvalidInput(f"{reached}, {format_number(excess, 3)} {side} the range", "range")
 
 
 def between(scores: NDArray[np.float64], low: float, high: float) -> NDArray[np.float64]:

@@ -8,7 +8,7 @@ from typing import Any, assert_never
 
 import numpy as np
 
-from expost._format import format_list
+from expost._format import format_list, format_number
 from expost.domains import (
     Attributes,
     Box,
@@ -139,9 +139,11 @@ def _effect(weight: Weight, side: Side) -> float:
 def _weight_text(weight: Weight) -> str:
     """Format a weight, or the largest weights of categories."""
     if not isinstance(weight, dict):
-        return f"{weight:.4g}"
+        return format_number(weight, 4)
     labels = sorted((label for label in weight if weight[label]), key=lambda k: -abs(weight[k]))
-    shown = ", ".join(f"{weight[label]:.4g} for {label}" for label in labels[:_CATEGORIES])
+    shown = ", ".join(
+        f"{format_number(weight[label], 4)} for {label}" for label in labels[:_CATEGORIES]
+    )
     return f"{shown}, …" if len(labels) > _CATEGORIES else shown
 
 

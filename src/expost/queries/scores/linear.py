@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
+from expost._format import format_range
 from expost.domains import Box, Domain, FiniteSet
 from expost.errors import InvalidInput
 from expost.files.reading import array_at, members, number
@@ -61,7 +62,7 @@ class Linear(QueryWithEpsilon):
         return self._asks(self.score.describe(domain))
 
     def _asks(self, coordinates: str) -> str:
-        ends = "" if self.range is None else f" from {self.range[0]:g} to {self.range[1]:g}"
+        ends = "" if self.range is None else f" {format_range(*self.range)}"
         return f"a score{ends} of {coordinates}"
 
     def tree(self) -> dict[str, Any]:

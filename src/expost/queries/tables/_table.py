@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._format import format_number
 from expost.domains import FiniteSet, Scalar, Value
 from expost.errors import InvalidInput
 from expost.files.reading import NumberText, as_list, read_list, scalar
@@ -209,7 +210,9 @@ def _probability(entry: Any) -> Fraction:
 
 
 def _shown(total: Fraction | int) -> str:
-    return str(total) if Fraction(total).denominator < 10**6 else f"about {float(total):.12g}"
+    return (
+        str(total) if Fraction(total).denominator < 10**6 else f"about {format_number(total, 12)}"
+    )
 
 
 def _from_floats(entries: NDArray[np.float64]) -> tuple[Weights, int]:
@@ -220,7 +223,9 @@ def _from_floats(entries: NDArray[np.float64]) -> tuple[Weights, int]:
     sums = entries.sum(axis=1)
     missing = np.flatnonzero(np.abs(sums - 1) > _MISS)
     if missing.size:
-        raise InvalidInput(f"the row sums to {sums[missing[0]]:.12g}, not to 1", f"[{missing[0]}]")
+        raise InvalidInput(
+            f"the row sums to {format_number(sums[missing[0]], 12)}, not to 1", f"[{missing[0]}]"
+        )
     decimals = np.rint(entries * _SCALE)
     if (decimals / _SCALE == entries).all():
         weights = decimals.astype(np.int64)

@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
-from expost._format import format_list
+from expost._format import format_list, format_number
 from expost.domains import FiniteSet, Scalar
 from expost.errors import InvalidInput, at, read_at
 from expost.files.reading import array, array_at, as_list, members, read_list
@@ -90,9 +90,9 @@ class ExponentialMechanism(QueryWithEpsilon):
         most = _MOST_EXPONENT * 2 * self.sensitivity
         if self.epsilon * levels.reach > most:
             raise InvalidInput(
-                f"got {float(self.epsilon):.6g}; expected at most "
-                f"{float(most / levels.reach):.6g}, because the utilities of a value differ by up "
-                f"to {float(levels.reach / self.sensitivity):.6g} sensitivities",
+                f"got {format_number(self.epsilon)}; expected at most "
+                f"{format_number(most / levels.reach)}, because the utilities of a value differ "
+                f"by up to {format_number(levels.reach / self.sensitivity)} sensitivities",
                 "epsilon",
             )
         factor = self.epsilon / (2 * self.sensitivity)
@@ -212,6 +212,6 @@ def _read_utility(utility: Any, sensitivity: Fraction) -> Utility:
     for j, column in enumerate(zip(*rows, strict=True)):
         excess = max(column) - min(column) - sensitivity
         if excess > 0:
-            by = f"{float(excess):.6g} more than the sensitivity"
+            by = f"{format_number(excess)} more than the sensitivity"
             raise InvalidInput(f"column {j} differs between values by {by}")
     return tuple(rows)

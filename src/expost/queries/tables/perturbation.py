@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from expost._format import format_list
+from expost._format import format_list, format_number, format_range
 from expost.domains import Domain, FiniteSet, Value, format_coordinates
 from expost.errors import InvalidInput
 from expost.files.reading import array_at, double, members, read_list
@@ -47,13 +47,13 @@ class Perturbation(QueryWithEpsilon):
 
     @property
     def asks(self) -> str:
-        return f"a score from {self.range[0]:g} to {self.range[1]:g}"
+        return f"a score {format_range(*self.range)}"
 
     def asks_on(self, domain: Domain) -> str:
         values, scores = domain.values, self.scores
         if len(values) <= _MOST_DESCRIBED:
             pairs = zip((_name(value, domain) for value in values), scores, strict=True)
-            descriptions = [f"{score:.4g} for {name}" for name, score in pairs]
+            descriptions = [f"{format_number(score, 4)} for {name}" for name, score in pairs]
             return f"{self.asks}: {format_list(descriptions)}"
         low, high = (self._describe(end, domain) for end in (scores.min(), scores.max()))
         return f"{self.asks}, lowest for {low}, highest for {high}"
