@@ -13,7 +13,7 @@ from expost.report._palette import GREEN, PURPLE
 __all__ = ["save"]
 
 PATH = Path(__file__).with_name("solvers.png")
-COLOURS = {"Gurobi": PURPLE, "SCIP": GREEN}
+COLORS = {"Gurobi": PURPLE, "SCIP": GREEN}
 TARGET = 100.0
 
 
@@ -35,15 +35,15 @@ def save(ratios: Mapping[str, Sequence[tuple[str, Ratio]]]) -> None:
                     [position + shift] * len(values),
                     marker=">" if at_least else "o",
                     s=34,
-                    facecolor="none" if at_least else COLOURS[peer],
-                    edgecolor=COLOURS[peer],
+                    facecolor="none" if at_least else COLORS[peer],
+                    edgecolor=COLORS[peer],
                     alpha=1 if at_least else 0.55,
                     linewidth=1.2 if at_least else 0,
                 )
             middle = median(of_case)
             if len(of_case) > 1:
                 low, high = position + shift - 0.14, position + shift + 0.14
-                axes.plot([middle.value] * 2, [low, high], color=COLOURS[peer], linewidth=2)
+                axes.plot([middle.value] * 2, [low, high], color=COLORS[peer], linewidth=2)
             axes.annotate(
                 f"{peer} {middle}",
                 (max(ratio.value for ratio in of_case), position + shift),
@@ -51,7 +51,7 @@ def save(ratios: Mapping[str, Sequence[tuple[str, Ratio]]]) -> None:
                 textcoords="offset points",
                 va="center",
                 fontsize=8,
-                color=COLOURS[peer],
+                color=COLORS[peer],
                 bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
             )
     for value, name, style in ((1, "expost", "-"), (TARGET, "a hundred times", ":")):

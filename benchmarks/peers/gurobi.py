@@ -1,7 +1,7 @@
 """Gurobi, which treats logistic, tanh and log as they are and branches on them.
 
 Both formulations have two variables for a logistic term, its v and its log-likelihood, so that the
-size-limited licence inside the package suffices. Differences of ``log(1 + e^v)`` are not among
+size-limited license inside the package suffices. Differences of ``log(1 + e^v)`` are not among
 them: they are slower by orders of magnitude.
 """
 

@@ -31,13 +31,13 @@ PANELS = {
     "Number unknown, after six": (Arrival.OPEN_ENDED, 6),
     "Number unknown, after twelve": (Arrival.OPEN_ENDED, 12),
 }
-COLOURS = {
+COLORS = {
     "one sampled question": (PALE, "Q"),
     "full-value report": (OCHRE, "V"),
     "joint report": (GREEN, "J"),
     "saturating queries": (ALLOWED, "S"),
 }
-"""A colour and a letter for each family of designs that is the best one somewhere."""
+"""A color and a letter for each family of designs that is the best one somewhere."""
 LEFT_OUT = ("declared plan with a delta, all", "filter, 1/20 of the budget each")
 """A weaker guarantee; and what is far from the best in fewer surveys than the others have."""
 SUBSETS, SURVEYS = "full-value report, subset selection", 40
@@ -83,7 +83,7 @@ def best_designs(measured: Path) -> dict[str, dict[str, list[str]]]:
                 best = min(by_family.values())
                 letters = [
                     letter
-                    for family, (_, letter) in COLOURS.items()
+                    for family, (_, letter) in COLORS.items()
                     if by_family.get(family, math.inf) <= NEAR * best
                 ]
                 rows[str(size)].append(f"{'/'.join(letters)} {100 * best:.1f}")
@@ -92,12 +92,12 @@ def best_designs(measured: Path) -> dict[str, dict[str, list[str]]]:
 
 def cell(x: int, y: int, content: str) -> Iterator[str]:
     letters, number = content.split()
-    colours = {letter: colour for colour, letter in COLOURS.values()}
+    colors = {letter: color for color, letter in COLORS.values()}
     width = CELL[0] // len(letters.split("/"))
     for place, letter in enumerate(letters.split("/")):
         yield (
             f'<rect x="{x + place * width}" y="{y}" width="{width}" height="{CELL[1]}" '
-            f'fill="{colours[letter]}"/>'
+            f'fill="{colors[letter]}"/>'
         )
     width, height = CELL
     yield f'<rect x="{x}" y="{y}" width="{width}" height="{height}" fill="none" stroke="{PAPER}"/>'
@@ -122,10 +122,10 @@ def panel(x: int, y: int, title: str, rows: dict[str, list[str]]) -> Iterator[st
 
 
 def key(x: int, y: int) -> Iterator[str]:
-    for row, (family, (colour, letter)) in enumerate(COLOURS.items()):
+    for row, (family, (color, letter)) in enumerate(COLORS.items()):
         top = y + 24 + row * 30
         ink = f' fill="{PAPER}"' if letter == "J" else ""
-        yield f'<rect x="{x + 20}" y="{top}" width="32" height="22" fill="{colour}"/>'
+        yield f'<rect x="{x + 20}" y="{top}" width="32" height="22" fill="{color}"/>'
         yield f'<text x="{x + 36}" y="{top + 16}" text-anchor="middle"{ink}>{letter}</text>'
         yield f'<text x="{x + 62}" y="{top + 16}">{family}</text>'
     for line, text in enumerate(

@@ -83,11 +83,11 @@ def main() -> None:
     NUMBERS.write_text(json.dumps(errors_by_label, indent=1) + "\n", encoding="utf-8")
     figure = Figure(figsize=(9, 3.6), layout="constrained")
     answers, errors = figure.subplots(1, 2)
-    for number, (label, (colour, _)) in enumerate(DESIGNS.items()):
+    for number, (label, (color, _)) in enumerate(DESIGNS.items()):
         chosen = [predictions[label] for predictions in sequential]
         at = [place + 0.2 * number - 0.3 for place in range(len(BUDGETS))]
-        bars(answers, at, [each.answers for each in chosen], colour, label, "{:.2g}")
-        bars(errors, at, [100 * each.error for each in chosen], colour, label, "{:.1f}")
+        bars(answers, at, [each.answers for each in chosen], color, label, "{:.2g}")
+        bars(errors, at, [100 * each.error for each in chosen], color, label, "{:.1f}")
     answers.set_title("answers per person", fontsize=10)
     errors.set_title("predicted standard error of a share, in percentage points", fontsize=10)
     for axes in (answers, errors):
@@ -99,9 +99,9 @@ def main() -> None:
 
 
 def bars(
-    axes: Axes, at: list[float], heights: list[float], colour: str, label: str, form: str
+    axes: Axes, at: list[float], heights: list[float], color: str, label: str, form: str
 ) -> None:
-    drawn = axes.bar(at, heights, width=0.19, color=colour, label=label)
+    drawn = axes.bar(at, heights, width=0.19, color=color, label=label)
     axes.bar_label(drawn, [form.format(height) for height in heights], fontsize=7, padding=1)
 
 

@@ -97,7 +97,7 @@ _TITLES = {
         f"({label}) Logistic regressions, parameters from [−1, 1]" for label in "cd"
     ),
 }
-"""Titles of a stream's loss and acceptance figures, labelled as in the paper."""
+"""Titles of a stream's loss and acceptance figures, labeled as in the paper."""
 
 
 def _drawn(tree: dict[str, Any], runs: dict[str, list[Run]]) -> dict[str, Drawn]:

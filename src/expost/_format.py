@@ -45,22 +45,22 @@ def format_integer(integer: int) -> str:
     return f"{integer:,}" if abs(integer) < 10**20 else f"{Decimal(integer):.5e}"
 
 
-def format_number(number: SupportsFloat, digits: int = 6) -> str:
+def format_number(amount: SupportsFloat, digits: int = 6) -> str:
     """Format the double nearest to a number, with at most so many significant digits.
 
     >>> format_number(1 / 3), format_number(1 / 3, 4), format_number(2.0)
     ('0.333333', '0.3333', '2')
     """
-    return f"{float(number):.{digits}g}"
+    return f"{float(amount):.{digits}g}"
 
 
-def format_fixed(number: float, decimals: int) -> str:
+def format_fixed(amount: float, decimals: int) -> str:
     """Format a number with so many digits after the point.
 
     >>> format_fixed(0.5, 4), format_fixed(1234.5, 0)
     ('0.5000', '1,234')
     """
-    return f"{number:,.{decimals}f}"
+    return f"{amount:,.{decimals}f}"
 
 
 def format_range(lower: SupportsFloat, upper: SupportsFloat) -> str:

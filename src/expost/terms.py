@@ -106,7 +106,7 @@ class Term:
         weights.setflags(write=False)
         least, largest = int(np.minimum.reduce(weights)), int(np.maximum.reduce(weights))
         smallest = least or int(weights[weights > 0].min())
-        # Centred at zero, so that sums stay small, and with them their errors.
+        # Centered at zero, so that sums stay small, and with them their errors.
         reference = math.isqrt(smallest * largest)
         excess = _quotients(weights - reference, reference)
         if (least - reference) / reference > -0.5 and (largest - reference) / reference < 0.5:

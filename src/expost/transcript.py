@@ -289,7 +289,7 @@ def append_exchange(exchange: Exchange, growing: TranscriptText) -> None:
     query = exchange.query
     growing.add(
         query.content_id,
-        lambda: readable_tree(query.labelled_tree()),
+        lambda: readable_tree(query.labeled_tree()),
         readable_tree(value_tree(exchange.response)),
     )
 

@@ -195,8 +195,8 @@ def test_answers_about_different_attributes_do_not_cancel() -> None:
     table = {"subject": ["ann"] * 2, "query": ["smokes", "drinks"], "response": ["yes", "no"]}
     losses = xp.realized_losses(xp.Answers(person, questions, table))
     assert losses.upper.round(9).tolist() == [2.0]
-    cancelled = xp.Answers(xp.FiniteSet(["no", "yes"]), dict.fromkeys(questions, query), table)
-    assert xp.realized_losses(cancelled).upper.round(9).tolist() == [0.0]
+    canceled = xp.Answers(xp.FiniteSet(["no", "yes"]), dict.fromkeys(questions, query), table)
+    assert xp.realized_losses(canceled).upper.round(9).tolist() == [0.0]
 
 
 def test_a_response_that_rules_a_value_out_makes_the_loss_of_a_record_infinite() -> None:

@@ -54,9 +54,9 @@ def amiss(page: playwright.Page) -> dict[str, Any]:
     return {kind: faults for kind, faults in page.evaluate(LOOK).items() if faults}
 
 
-def light(colour: str) -> float:
-    """The relative luminance of a colour as browsers write it."""
-    parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
+def light(color: str) -> float:
+    """The relative luminance of a color as browsers write it."""
+    parts = [int(part) / 255 for part in re.findall(r"\d+", color)[:3]]
     red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
@@ -70,7 +70,7 @@ def overlaps(page: playwright.Page) -> list[tuple[str, str]]:
         text = sheet.get_textpage()
         boxes = [text.get_rect(index) for index in range(text.count_rects())]
         for first, second in itertools.combinations(boxes, 2):
-            # Left, bottom, right and top, in points; a T and its neighbour overlap a little.
+            # Left, bottom, right and top, in points; a T and its neighbor overlap a little.
             across = min(first[2], second[2]) - max(first[0], second[0])
             up = min(first[3], second[3]) - max(first[1], second[1])
             if across > 3 and up > 2:
@@ -128,8 +128,8 @@ def test_some_axes_of_each_kind_were_looked_at(opened: Open, pages: Pages) -> No
 def test_marks_are_seen_on_a_dark_screen(opened: Open, pages: Pages, name: str) -> None:
     page = opened(pages(name), 800, "dark")
     paper = light(page.evaluate("getComputedStyle(document.body).backgroundColor"))
-    for colour in set(page.evaluate(MARKS)):
-        assert (light(colour) + 0.05) / (paper + 0.05) >= 3, colour
+    for color in set(page.evaluate(MARKS)):
+        assert (light(color) + 0.05) / (paper + 0.05) >= 3, color
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

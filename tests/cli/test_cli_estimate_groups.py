@@ -267,7 +267,7 @@ def test_a_table_has_all_rows(run: Run, study: list[Any], suffix: str) -> None:
 
 
 @pytest.mark.parametrize("suffix", ["svg", "pdf", "png"])
-def test_a_plain_picture_has_no_colours_and_no_title(
+def test_a_plain_picture_has_no_colors_and_no_title(
     run: Run, study: list[Any], suffix: str
 ) -> None:
     out = Path(f"figure.{suffix}")

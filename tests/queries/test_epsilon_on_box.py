@@ -34,7 +34,7 @@ def test_it_is_that_of_the_points_of_a_box_of_integers(seed: int) -> None:
 def test_roundings_of_the_curve_stay_inside(
     curve: Callable[..., xp.queries.Query], epsilon: str
 ) -> None:
-    """Neighbouring doubles, where the share in doubles goes down while the score goes up."""
+    """Neighboring doubles, where the share in doubles goes down while the score goes up."""
     start = 0.731
     near = [start]
     for _ in range(200):

@@ -66,7 +66,7 @@ def test_noise_on_a_box_is_least_surprising_for_the_closest_score() -> None:
 def test_roundings_of_the_curve_stay_inside(
     curve: Callable[..., xp.queries.Query], epsilon: str
 ) -> None:
-    """Neighbouring doubles, where the share in doubles goes down while the score goes up."""
+    """Neighboring doubles, where the share in doubles goes down while the score goes up."""
     near = [0.731]
     for _ in range(200):
         near.append(float(np.nextafter(near[-1], 2)))

@@ -38,7 +38,7 @@ def test_there_are_two_to_five_round_numbers_and_each_is_on_the_axis(
     high = low + width
     if not high > low or width < 1e-6 * abs(low):
         return
-    ticks = Axis("", low, high).labelled
+    ticks = Axis("", low, high).labeled
     assert 1 <= len(ticks) <= 5
     slack = 1e-9 * max(abs(low), abs(high))
     assert all(low - slack <= tick <= high + slack for tick, _ in ticks)
@@ -57,7 +57,7 @@ def test_there_are_two_to_five_round_numbers_and_each_is_on_the_axis(
     ],
 )
 def test_numbers_at_an_axis_are_for_people(high: float, texts: list[str]) -> None:
-    assert [text for _, text in Axis("", 0, high).labelled] == texts
+    assert [text for _, text in Axis("", 0, high).labeled] == texts
 
 
 def test_marks_are_where_their_numbers_are() -> None:

@@ -185,7 +185,7 @@ def test_few_responses_have_a_mark_each_and_many_have_none() -> None:
 def test_responses_are_counted_in_whole_numbers() -> None:
     odometer = xp.Odometer(xp.Transcript(VALUES).add(HALF, "never"))
     chart = odometer_chart(odometer, odometer.history, peak=1)
-    assert [text for _, text in chart.x.labelled] == ["0", "1"]
+    assert [text for _, text in chart.x.labeled] == ["0", "1"]
 
 
 SHARES = st.floats(0, 1)

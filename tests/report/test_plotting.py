@@ -192,7 +192,7 @@ def _grey(color: str) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-def test_the_two_colours_differ_in_grey_print_and_from_paper() -> None:
+def test_the_two_colors_differ_in_grey_print_and_from_paper() -> None:
     def contrast(first: float, second: float) -> float:
         return (max(first, second) + 0.05) / (min(first, second) + 0.05)
 
@@ -219,7 +219,7 @@ except xp.InvalidInput as error:
     assert done.stdout.strip() == "a picture needs the extra: pip install 'expost[plot]'"
 
 
-def test_values_of_several_attributes_are_labelled_without_their_names() -> None:
+def test_values_of_several_attributes_are_labeled_without_their_names() -> None:
     distribution = _together()
     for estimate in (distribution, distribution.intervals(repetitions=50)):
         texts = [tick.get_text() for tick in xp.plot(estimate).get_yticklabels()]
@@ -238,5 +238,5 @@ def test_a_command_draws_what_plot_draws() -> None:
     )
     axes = xp.plot(xp.estimation.estimate_distribution(answers))
     assert chart.x.label == axes.get_xlabel()
-    assert [label for _, label in chart.y.labelled] == ["no", "yes"]
+    assert [label for _, label in chart.y.labeled] == ["no", "yes"]
     assert [tick.get_text() for tick in axes.get_yticklabels()] == ["no", "yes"]

@@ -105,7 +105,7 @@ def coins(times: int, *, steps: int, ratio: int, most: int, ordered: bool = Fals
 
 
 def numbers() -> Study:
-    """Three numbers, of which a value goes to a neighbour at most."""
+    """Three numbers, of which a value goes to a neighbor at most."""
     questions = tuple(Question((0,), step, DIE) for step in (1, 2, 3))
     game = Game(questions, sequences(3, steps=3), 4)
     return Study(xp.Attributes(x=xp.changing([0, 1, 2], max_step=1)), 16, game, nearest(1))

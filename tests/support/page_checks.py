@@ -123,7 +123,9 @@ def _needs_nothing(page: Element, text: str) -> None:
     assert policy.attributes["content"].startswith("default-src 'none'; style-src 'sha256-")
     for tag in ("script", "link", "img", "iframe", "object", "embed", "form", "base"):
         assert not page.all(tag)
-    assert not re.search(r"https?:|//|url\(|@import", text)
+    # A digest in the policy may have two slashes in a row.
+    rest = text.replace(policy.attributes["content"], "")
+    assert not re.search(r"https?:|//|url\(|@import", rest)
     for element in _all(page):
         # The policy forbids styles in attributes: they would silently do nothing.
         assert not {"src", "href", "style"} & set(element.attributes)

@@ -42,6 +42,6 @@ def queries_to_json(domain: Domain, queries: Mapping[str, Query]) -> str:
     """Return the text of such a file; every query must work on the domain."""
     expect(domain, Domain, "a FiniteSet, Attributes or a Box", "domain")
     likelihoods_of(domain, queries)
-    trees = {key: query.labelled_tree() for key, query in queries.items()}
+    trees = {key: query.labeled_tree() for key, query in queries.items()}
     document = {"version": VERSION, "domain": domain.tree(), "queries": trees}
     return json_text(readable_tree(document), indent=1) + "\n"

@@ -511,7 +511,7 @@ def choice_reader(choices: Any) -> Callable[[Any], Any]:
 def class_likelihoods(
     weights: Pair, classes: Sequence[int], speaks: Callable[[Any], Iterable[bool]]
 ) -> tuple[Callable[[Any], list[int]], Worst]:
-    """Return ``column`` and ``worst`` of responses that favour some values equally."""
+    """Return ``column`` and ``worst`` of responses that favor some values equally."""
     heavy, light = weights
 
     def worst(

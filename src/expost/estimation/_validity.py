@@ -112,7 +112,7 @@ class Provenance:
         return f"{responses} of {format_count(self.subjects, 'subject')}"
 
     def facts(self) -> dict[str, str]:
-        """Return labelled texts for people."""
+        """Return labeled texts for people."""
         return {
             "used": self.amount(),
             **{

@@ -137,7 +137,7 @@ class Catalog:
         if query_number:
             return query_number
         self._kernel.query_index(query)  # refuses a query that cannot be asked on this domain
-        document = json_text(readable_tree(query.labelled_tree()))
+        document = json_text(readable_tree(query.labeled_tree()))
         if len(document.encode()) > MAX_SIZE:
             raise InvalidInput(f"has more than {MAX_SIZE:,} bytes", "query")
         name = name or query.content_id

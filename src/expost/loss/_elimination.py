@@ -178,9 +178,9 @@ def _order(
     while ties.values:
         following, _ = ties.pop()
         outwards.append(following)
-        for neighbour in tied[following]:
-            if neighbour in ties.values:
-                ties.put(neighbour, ties.values[neighbour] - 1)
+        for neighbor in tied[following]:
+            if neighbor in ties.values:
+                ties.put(neighbor, ties.values[neighbor] - 1)
     return outwards[::-1]
 
 
@@ -220,35 +220,35 @@ def _tied_variables(
     for scope in scopes:
         for variable in scope:
             near[variable].update(scope)
-    for variable, neighbours in near.items():
-        neighbours.discard(variable)
-    tied = {variable: set(neighbours) for variable, neighbours in near.items()}
+    for variable, neighbors in near.items():
+        neighbors.discard(variable)
+    tied = {variable: set(neighbors) for variable, neighbors in near.items()}
     new = _LeastFirst({variable: _count_missing(variable, near) for variable in size})
     while near:
         variable, missing = new.pop()
-        neighbours = near.pop(variable)
-        _check({variable, *neighbours}, math.prod(size[v] for v in (variable, *neighbours)))
+        neighbors = near.pop(variable)
+        _check({variable, *neighbors}, math.prod(size[v] for v in (variable, *neighbors)))
         if not missing:
-            # No ties are new, and a neighbour loses the pairs of this variable with others.
-            for neighbour in neighbours:
-                pairs = len(near[neighbour]) - len(neighbours)
-                new.put(neighbour, new.values[neighbour] - 2 * pairs)
-                near[neighbour].discard(variable)
+            # No ties are new, and a neighbor loses the pairs of this variable with others.
+            for neighbor in neighbors:
+                pairs = len(near[neighbor]) - len(neighbors)
+                new.put(neighbor, new.values[neighbor] - 2 * pairs)
+                near[neighbor].discard(variable)
             continue
-        for neighbour in neighbours:
-            near[neighbour].update(neighbours)
-            near[neighbour] -= {neighbour, variable}
-            tied[neighbour].update(neighbours)
-            tied[neighbour].discard(neighbour)
-        for changed in neighbours.union(*(near[neighbour] for neighbour in neighbours)):
+        for neighbor in neighbors:
+            near[neighbor].update(neighbors)
+            near[neighbor] -= {neighbor, variable}
+            tied[neighbor].update(neighbors)
+            tied[neighbor].discard(neighbor)
+        for changed in neighbors.union(*(near[neighbor] for neighbor in neighbors)):
             new.put(changed, _count_missing(changed, near))
     return tied
 
 
 def _count_missing(variable: Variable, near: dict[Variable, set[Variable]]) -> int:
-    """Count the pairs of neighbours that are not neighbours of each other (each pair twice)."""
-    neighbours = near[variable]
-    return sum(len(neighbours) - 1 - len(near[neighbour] & neighbours) for neighbour in neighbours)
+    """Count the pairs of neighbors that are not neighbors of each other (each pair twice)."""
+    neighbors = near[variable]
+    return sum(len(neighbors) - 1 - len(near[neighbor] & neighbors) for neighbor in neighbors)
 
 
 def _check(tied: set[Variable], combinations: int) -> None:

@@ -108,7 +108,7 @@ class BoundedChange(Move):
 
     def apply(self, sums: Floats) -> Floats:
         order, first, last = self._windows
-        # The largest of any 2^k neighbours; two of these cover a window.
+        # The largest of any 2^k neighbors; two of these cover a window.
         levels = [np.moveaxis(sums, self.value + 1, -1)[..., order]]
         longest = int((last - first).max()) + 1
         while 1 << len(levels) <= longest:

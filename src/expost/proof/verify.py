@@ -628,8 +628,8 @@ def aligned(weights: Any, columns: list[Column]) -> list[Decimal]:
     """Return the weight of every column; 0 if it is not named, or its coordinate has weight 0."""
     given: dict[tuple[Any, str | None], Any] = {}
     for name, weight in enumerate(weights) if isinstance(weights, list) else weights.items():
-        labelled = weight if isinstance(weight, dict) else {None: weight}
-        given |= {(name, label): entry for label, entry in labelled.items()}
+        labeled = weight if isinstance(weight, dict) else {None: weight}
+        given |= {(name, label): entry for label, entry in labeled.items()}
     zeros = {(column.name, None) for column in columns if given.get((column.name, None)) == 0}
     need(set(given) <= {column[:2] for column in columns} | zeros)
     return [double(given.get(column[:2], NO)) for column in columns]

@@ -218,7 +218,7 @@ class Query(ABC):
         """Return the kind and the parameters, as in files."""
         return {"kind": self.kind, **self.tree()}
 
-    def labelled_tree(self) -> dict[str, Any]:
+    def labeled_tree(self) -> dict[str, Any]:
         """Return the tree of a file: the kind, the parameters, and the labels."""
         tree = self.tagged_tree()
         if self.question is not None:
@@ -227,7 +227,7 @@ class Query(ABC):
 
     def to_json(self) -> str:
         """Write the content of a file with this query, as in a transcript."""
-        return json_text(readable_tree(self.labelled_tree()), indent=1) + "\n"
+        return json_text(readable_tree(self.labeled_tree()), indent=1) + "\n"
 
     def save(self, path: PathLike, *, overwrite: bool = False) -> None:
         """Write a query file, durably; :func:`load_query` reads it, as do ``decide`` and ``ask``.

@@ -228,7 +228,7 @@ def _draw_losses(audit: Audit) -> str:
 
 
 def histogram(
-    audit: Audit, spread: Histogram, label: str, caption: str, colour: str = "realized"
+    audit: Audit, spread: Histogram, label: str, caption: str, color: str = "realized"
 ) -> str:
     """Draw the histogram of an amount over people, with the budget.
 
@@ -237,11 +237,11 @@ def histogram(
         spread: The histogram.
         label: The name of the amount, for the axis.
         caption: A line below the figure.
-        colour: The name of the colour of the bars.
+        color: The name of the color of the bars.
     """
     budget = audit.filter.budget_of_person
     edges, counts = spread.edges, spread.counts
-    marks: list[Mark] = [VerticalBars(edges, counts, colour)]
+    marks: list[Mark] = [VerticalBars(edges, counts, color)]
     # A budget at a level does not bound these amounts, which are about the person as a whole.
     described = "no budget is about the person as a whole"
     if budget is not None:

@@ -1,7 +1,7 @@
 """Charts as SVG whose lettering stays readable at every width.
 
 Marks are placed in percentages of the plot, and text has its own size: a narrow screen gets a
-narrow plot with the same letters. Colours are names of the palette, so that a chart follows the
+narrow plot with the same letters. Colors are names of the palette, so that a chart follows the
 page that it is on. A legend is no part of the drawing: it is text, and breaks where the screen
 ends.
 """
@@ -32,7 +32,7 @@ __all__ = [
     "svg_file",
 ]
 
-#: The colours of marks.
+#: The colors of marks.
 MARKS = ("realized", "basic", "allowed", "ochre", "purple", "green", "grey", "ink")
 
 
@@ -54,20 +54,20 @@ EDGES = {
 }
 
 
-def chart_style(colours: Mapping[str, str]) -> str:
-    """Write the style of marks, in these colours by name."""
+def chart_style(colors: Mapping[str, str]) -> str:
+    """Write the style of marks, in these colors by name."""
     marks = " ".join(
-        f".{name} {{ fill: {colours[name]}; }} .stroke.{name} {{ stroke: {colours[name]}; }}"
+        f".{name} {{ fill: {colors[name]}; }} .stroke.{name} {{ stroke: {colors[name]}; }}"
         for name in MARKS
     )
     return f"""{marks}
 .stroke {{ fill: none; stroke-linejoin: round; vector-effect: non-scaling-stroke; }}
 .ring.stroke {{ fill: none; stroke-width: 2; }}
-.hollow.stroke {{ fill: {colours["paper"]}; stroke-width: 3; }}
+.hollow.stroke {{ fill: {colors["paper"]}; stroke-width: 3; }}
 .range {{ fill-opacity: .3; }} .range.allowed {{ fill-opacity: 1; }}
-.grid {{ stroke: {colours["line"]}; stroke-width: 1; }}
-text {{ font: 13px system-ui, sans-serif; fill: {colours["faint"]}; }}
-text.title {{ fill: {colours["ink"]}; }}"""
+.grid {{ stroke: {colors["line"]}; stroke-width: 1; }}
+text {{ font: 13px system-ui, sans-serif; fill: {colors["faint"]}; }}
+text.title {{ fill: {colors["ink"]}; }}"""
 
 
 Point = tuple[float, float]
@@ -98,7 +98,7 @@ class Axis:
     ticks: Sequence[tuple[float, str]] | None = None
 
     @property
-    def labelled(self) -> Sequence[tuple[float, str]]:
+    def labeled(self) -> Sequence[tuple[float, str]]:
         return _choose_ticks(self.low, self.high) if self.ticks is None else self.ticks
 
     @classmethod
@@ -108,7 +108,7 @@ class Axis:
 
     def with_whole_ticks(self) -> Axis:
         """Return this axis with ticks at whole numbers only."""
-        ticks = [(at, text) for at, text in self.labelled if at == int(at)]
+        ticks = [(at, text) for at, text in self.labeled if at == int(at)]
         return Axis(self.label, self.low, self.high, ticks)
 
     def share(self, position: float) -> float:
@@ -121,7 +121,7 @@ class Polyline:
     """A line through points, with ``dashes`` as SVG writes them, such as "6 4"."""
 
     points: Sequence[Point]
-    colour: str
+    color: str
     label: str = ""
     dashes: str = ""
     width: float = 2
@@ -135,7 +135,7 @@ class Polyline:
     @property
     def _look(self) -> str:
         dashes = f' stroke-dasharray="{self.dashes}"' if self.dashes else ""
-        return f' class="stroke {self.colour}" stroke-width="{self.width:g}"{dashes}'
+        return f' class="stroke {self.color}" stroke-width="{self.width:g}"{dashes}'
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,15 +144,15 @@ class Band:
 
     lower: Sequence[Point]
     upper: Sequence[Point]
-    colour: str
+    color: str
     label: str = ""
 
     def svg(self, x: Axis, y: Axis) -> str:
         around = [*self.lower, *reversed(self.upper)]
-        return _draw_path(around, x, y, f' class="range {self.colour}"', end="Z")
+        return _draw_path(around, x, y, f' class="range {self.color}"', end="Z")
 
     def swatch(self) -> str:
-        return f'<rect width="24" height="12" class="range {self.colour}"/>'
+        return f'<rect width="24" height="12" class="range {self.color}"/>'
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ class Dots:
     """A mark on each point: full, hollow, a ring around what is there, or a diamond."""
 
     points: Sequence[Point]
-    colour: str
+    color: str
     label: str = ""
     shape: str = "full"
     size: float = 4
@@ -177,12 +177,12 @@ class Dots:
             half = self.size
             return (
                 f'<svg x="{position[0]}" y="{position[1]}" overflow="visible"><path '
-                f'd="M0 {-half:g}L{half:g} 0L0 {half:g}L{-half:g} 0Z" class="{self.colour}"/></svg>'
+                f'd="M0 {-half:g}L{half:g} 0L0 {half:g}L{-half:g} 0Z" class="{self.color}"/></svg>'
             )
         kind = "" if self.shape == "full" else f"{self.shape} stroke "
         return (
             f'<circle cx="{position[0]}" cy="{position[1]}" r="{self.size:g}" '
-            f'class="{kind}{self.colour}"/>'
+            f'class="{kind}{self.color}"/>'
         )
 
 
@@ -195,7 +195,7 @@ class VerticalBars:
 
     edges: Sequence[float]
     heights: Sequence[float]
-    colour: str
+    color: str
     label: str = ""
     floors: Sequence[float] = ()
 
@@ -203,13 +203,13 @@ class VerticalBars:
         floors = self.floors or [0.0] * len(self.heights)
         bars = zip(self.edges, self.edges[1:], floors, self.heights, strict=False)
         return "".join(
-            _draw_rectangle(start, floor, end, floor + height, self.colour, x, y)
+            _draw_rectangle(start, floor, end, floor + height, self.color, x, y)
             for start, end, floor, height in bars
             if height
         )
 
     def swatch(self) -> str:
-        return f'<rect width="24" height="12" class="{self.colour}"/>'
+        return f'<rect width="24" height="12" class="{self.color}"/>'
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +217,7 @@ class HorizontalBars:
     """Horizontal bars, a row for each whole number of the vertical axis."""
 
     spans: Sequence[tuple[float, float]]
-    colour: str
+    color: str
     label: str = ""
     thickness: float = 0.62
 
@@ -225,7 +225,7 @@ class HorizontalBars:
     def by_look(
         cls, ends: Sequence[float], looks: Sequence[tuple[str, str]], thickness: float = 0.62
     ) -> list[HorizontalBars]:
-        """Make bars from 0 to these ends, each in its look: a colour and a label."""
+        """Make bars from 0 to these ends, each in its look: a color and a label."""
         rows = list(zip(ends, looks, strict=True))
         return [
             cls([(0.0, end if own == look else 0.0) for end, own in rows], *look, thickness)
@@ -235,12 +235,12 @@ class HorizontalBars:
     def svg(self, x: Axis, y: Axis) -> str:
         half = self.thickness / 2
         return "".join(
-            _draw_rectangle(start, row - half, end, row + half, self.colour, x, y)
+            _draw_rectangle(start, row - half, end, row + half, self.color, x, y)
             for row, (start, end) in enumerate(self.spans)
         )
 
     def swatch(self) -> str:
-        return f'<rect width="24" height="12" class="{self.colour}"/>'
+        return f'<rect width="24" height="12" class="{self.color}"/>'
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +248,7 @@ class FullLine:
     """A line through the whole plot, from the bottom to the top or from side to side."""
 
     at: float
-    colour: str
+    color: str
     label: str = ""
     dashes: str = ""
     width: float = 1.5
@@ -263,7 +263,7 @@ class FullLine:
         return self._line([]).swatch()
 
     def _line(self, points: Sequence[Point]) -> Polyline:
-        return Polyline(points, self.colour, "", self.dashes, self.width)
+        return Polyline(points, self.color, "", self.dashes, self.width)
 
 
 #: Anything that is drawn. A mark with a label is explained by a line of the legend.
@@ -297,14 +297,14 @@ class Chart:
         """The margin for the lettering, by its name in the style sheet."""
         if self.names_above:
             return "rows"
-        longest = max((len(text) for _, text in self.y.labelled), default=0)
+        longest = max((len(text) for _, text in self.y.labeled), default=0)
         return "bare" if not longest else "numbers" if longest <= _SHORT else "names"
 
     def plot(self) -> str:
         """Draw the inside of the SVG element; its lettering stands outside of the plot."""
-        parts = [_draw_grid_line(text, "x", self.x.share(at)) for at, text in self.x.labelled]
+        parts = [_draw_grid_line(text, "x", self.x.share(at)) for at, text in self.x.labeled]
         kind = "row" if self.names_above else "y"
-        parts += [_draw_grid_line(text, kind, 1 - self.y.share(at)) for at, text in self.y.labelled]
+        parts += [_draw_grid_line(text, kind, 1 - self.y.share(at)) for at, text in self.y.labeled]
         parts += [mark.svg(self.x, self.y) for mark in self.marks]
         for index, line in enumerate(self.x.label.split("\n")):
             position = f'x="100%" y="100%" dy="{38 + _LINE * index}" text-anchor="end"'
@@ -365,13 +365,13 @@ def _draw_path(points: Sequence[Point], x: Axis, y: Axis, look: str, end: str = 
 
 
 def _draw_rectangle(
-    start: float, bottom: float, end: float, top: float, colour: str, x: Axis, y: Axis
+    start: float, bottom: float, end: float, top: float, color: str, x: Axis, y: Axis
 ) -> str:
     first, last = sorted((100 * x.share(start), 100 * x.share(end)))
     above, below = sorted((100 - 100 * y.share(bottom), 100 - 100 * y.share(top)))
     return (
         f'<rect x="{first:.6g}%" y="{above:.6g}%" width="{last - first:.6g}%" '
-        f'height="{below - above:.6g}%" class="{colour}"/>'
+        f'height="{below - above:.6g}%" class="{color}"/>'
     )
 
 
@@ -379,7 +379,7 @@ def svg_file(
     *charts: tuple[str, Chart],
     alt: str,
     width: int = 720,
-    colours: Mapping[str, str] = LIGHT,
+    colors: Mapping[str, str] = LIGHT,
 ) -> str:
     """Write charts with their titles, one below the other; ``alt`` describes them in words.
 
@@ -399,16 +399,16 @@ def svg_file(
             )
         top += -(-len(chart.legend) // 2) * _LINE
         edges = EDGES[chart.margin]
-        longest = max((len(text) for _, text in chart.y.labelled), default=0)
+        longest = max((len(text) for _, text in chart.y.labeled), default=0)
         start = max(edges.left, 12 + _LETTER * longest)
         parts.append(
             f'<svg x="{start}" y="{top + edges.above}" width="{width - start - edges.right}" '
             f'height="{chart.height}" overflow="visible">{chart.plot()}</svg>'
         )
         top += edges.above + chart.height + edges.below + _LINE * chart.x.label.count("\n") + 12
-    style = f"{chart_style(colours)}\n.name {{ font-weight: 600; }}"
+    style = f"{chart_style(colors)}\n.name {{ font-weight: 600; }}"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {top}" width="{width}" '
         f'height="{top}" role="img" aria-label="{escape(alt)}"><style>{style}</style>'
-        f'<rect width="{width}" height="{top}" fill="{colours["paper"]}"/>{"".join(parts)}</svg>\n'
+        f'<rect width="{width}" height="{top}" fill="{colors["paper"]}"/>{"".join(parts)}</svg>\n'
     )

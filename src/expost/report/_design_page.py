@@ -322,11 +322,11 @@ def _draw_curve(design: Design) -> str:
     finite = [point for point in design.curve if math.isfinite(point.error)]
     families = list(dict.fromkeys(point.family for point in finite))
     marks: list[Mark] = []
-    for family, (colour, dashes) in zip(families, _LOOKS, strict=False):
+    for family, (color, dashes) in zip(families, _LOOKS, strict=False):
         points = [
             (point.epsilon, math.log10(point.error)) for point in finite if point.family == family
         ]
-        marks += [Polyline(points, colour, family, dashes), Dots(points, colour, size=3)]
+        marks += [Polyline(points, color, family, dashes), Dots(points, color, size=3)]
     budgets = sorted({point.epsilon for point in design.curve})
     ticks = [(epsilon, format_number(epsilon)) for epsilon in budgets]
     errors = [point.error for point in finite]

@@ -44,7 +44,7 @@ _BINS = 60
 #: The height of a row in pixels.
 _ROW = 26
 
-#: How the cost of a composition rule is drawn: its name, colour, dashes and width.
+#: How the cost of a composition rule is drawn: its name, color, dashes and width.
 _RULES = {
     "basic": ("basic composition", "basic", "", 4.5),
     "whitehouse": ("Whitehouse", "ochre", "6 4", 2.4),
@@ -77,14 +77,14 @@ def odometer_chart(
     marks: list[Mark] = []
     dots: list[Mark] = []
     for name, amounts in (costs or {"basic": basic_charges(odometer, budget)}).items():
-        label, colour, dashes, width = _RULES[name]
+        label, color, dashes, width = _RULES[name]
         charges = [(float(count), cost) for count, cost in enumerate(amounts)]
         stops = budget is not None and len(charges) <= answered
         text = f"{label}: stops after {len(charges) - 1:,}" if stops else label
-        marks.append(Polyline(charges, colour, text, dashes, width))
+        marks.append(Polyline(charges, color, text, dashes, width))
         if stops or (name == "basic" and answered <= _MOST_WITH_DOTS):
             points = charges[-1:] if answered > _MOST_WITH_DOTS else charges
-            dots.append(Dots(points, colour, size=5))
+            dots.append(Dots(points, color, size=5))
     marks += [
         Band(lower, upper, "realized"),
         Polyline(upper, "realized", f"realized loss: {answered:,} answered"),
@@ -178,7 +178,7 @@ def estimates_chart(
     if side_by_side:
         looks = zip(groups, _GROUP_LOOKS, strict=False)
         marks += [
-            Dots(points[group], colour, group, shape, size + 1) for group, (colour, shape) in looks
+            Dots(points[group], color, group, shape, size + 1) for group, (color, shape) in looks
         ]
     else:
         marks.append(Dots([*chain.from_iterable(points.values())], "realized", size=size))
@@ -230,7 +230,7 @@ def _place_rows(
     return rows, [(index * height + middle, labels[of]) for index, of in enumerate(values)]
 
 
-#: How the estimates of groups look side by side, even without colours.
+#: How the estimates of groups look side by side, even without colors.
 _GROUP_LOOKS = (("realized", "full"), ("basic", "diamond"), ("purple", "hollow"))
 
 

@@ -33,8 +33,8 @@ __all__ = [
 ]
 
 
-def _declare_variables(colours: Mapping[str, str]) -> str:
-    return " ".join(f"--{name}: {colour};" for name, colour in colours.items())
+def _declare_variables(colors: Mapping[str, str]) -> str:
+    return " ".join(f"--{name}: {color};" for name, color in colors.items())
 
 
 _PADDING = "\n".join(
@@ -57,7 +57,7 @@ h3 {{ font-size: 1rem; margin-top: 2rem; }} p, li, h1, figcaption {{ max-width: 
 figure {{ margin: 1.2rem 0; }} .drawn {{ max-width: 46rem; }}
 .beside {{ display: grid; gap: 0 1.5rem;
   grid-template-columns: repeat(auto-fit, minmax(min(22rem, 100%), 1fr)); }}
-/* Legends, charts and captions of neighbours are at the same heights. */
+/* Legends, charts and captions of neighbors are at the same heights. */
 .beside .drawn {{ display: grid; grid-template-rows: subgrid; grid-row: span 4; }}
 .beside .drawn > * {{ min-width: 0; }}
 .legend {{ list-style: none; margin: 0; padding: 0; display: flex; flex-wrap: wrap;

@@ -1,4 +1,4 @@
-"""The colours of all figures and pages. A colour means the same everywhere.
+"""The colors of all figures and pages. A color means the same everywhere.
 
 A dark blue and a light orange: eyes that do not see red or green tell them apart, and so does grey
 print. On a dark page it is the other way around: the blue is the light one.

@@ -117,15 +117,15 @@ def save_chart(chart: Chart, path: Path, *, alt: str, plain: bool = False) -> No
     Raises:
         InvalidInput: The file cannot be written, or matplotlib is missing.
     """
-    colours = PRINT if plain else LIGHT
+    colors = PRINT if plain else LIGHT
     try:
         if path.suffix.lower() == ".svg":
-            path.write_text(svg_file(("", chart), alt=alt, colours=colours), "utf-8")
+            path.write_text(svg_file(("", chart), alt=alt, colors=colors), "utf-8")
             return
         from matplotlib.figure import Figure
 
         figure = Figure(figsize=(_WIDTH, _compute_height(chart)), layout="constrained")
-        _draw_chart(figure.subplots(), chart, colours)
+        _draw_chart(figure.subplots(), chart, colors)
         figure.savefig(path, dpi=150, format=path.suffix[1:] or "png")
     except ModuleNotFoundError:
         raise InvalidInput(_NO_MATPLOTLIB) from None
@@ -171,14 +171,14 @@ def _compute_height(chart: Chart) -> float:
     """Return how many inches a figure needs for the rows of a chart and its legend."""
     if not chart.has_rows:
         return _HEIGHT
-    rows = min(len(chart.y.labelled), _MOST_ROWS) + len(chart.legend)
+    rows = min(len(chart.y.labeled), _MOST_ROWS) + len(chart.legend)
     return max(1.8, 1.2 + 1.3 * _LINE * rows)
 
 
-def _draw_chart(axes: Axes, chart: Chart, colours: Mapping[str, str] = LIGHT) -> None:
+def _draw_chart(axes: Axes, chart: Chart, colors: Mapping[str, str] = LIGHT) -> None:
     """Draw a chart on axes of matplotlib, with its legend above them."""
     for mark in chart.marks:
-        _draw_mark(axes, mark, colours)
+        _draw_mark(axes, mark, colors)
     width, height = _measure_axes(axes)
     legend_columns = max(1, int(width / _LEGEND_ENTRY))
     if chart.has_rows:
@@ -191,8 +191,8 @@ def _draw_chart(axes: Axes, chart: Chart, colours: Mapping[str, str] = LIGHT) ->
         xlim=(chart.x.low, chart.x.high),
         ylim=(chart.y.low, chart.y.high),
     )
-    axes.set_xticks(*_escape_ticks(chart.x.labelled))
-    rows = chart.y.labelled
+    axes.set_xticks(*_escape_ticks(chart.x.labeled))
+    rows = chart.y.labeled
     if chart.has_rows:
         letters = int(_LETTERS * width)
         rows = [(row, _shorten_label(label, letters)) for row, label in rows]
@@ -206,42 +206,42 @@ def _draw_chart(axes: Axes, chart: Chart, colours: Mapping[str, str] = LIGHT) ->
         )  # fmt: skip
 
 
-def _draw_mark(axes: Axes, mark: Mark, colours: Mapping[str, str]) -> None:
-    colour = colours[mark.colour]
+def _draw_mark(axes: Axes, mark: Mark, colors: Mapping[str, str]) -> None:
+    color = colors[mark.color]
     label = mark.label or "_"  # which keeps it out of the legend
     match mark:
         case Polyline():
             axes.plot(
-                *_split_points(mark.points), color=colour, label=label, **_make_line_style(mark)
+                *_split_points(mark.points), color=color, label=label, **_make_line_style(mark)
             )
         case Band():
             positions, lower = _split_points(mark.lower)
             _, upper = _split_points(mark.upper)
-            alpha = 1.0 if mark.colour == "allowed" else 0.3
+            alpha = 1.0 if mark.color == "allowed" else 0.3
             axes.fill_between(
-                positions, lower, upper, color=colour, alpha=alpha, linewidth=0, label=label
+                positions, lower, upper, color=color, alpha=alpha, linewidth=0, label=label
             )
         case Dots():
-            fill = {"hollow": colours["paper"], "ring": "none"}.get(mark.shape, colour)
+            fill = {"hollow": colors["paper"], "ring": "none"}.get(mark.shape, color)
             axes.plot(
-                *_split_points(mark.points), "D" if mark.shape == "diamond" else "o", color=colour,
+                *_split_points(mark.points), "D" if mark.shape == "diamond" else "o", color=color,
                 markerfacecolor=fill, markersize=2 * _POINTS * mark.size, clip_on=False,
                 label=label,
             )  # fmt: skip
         case VerticalBars():
             axes.stairs(
-                mark.heights, mark.edges, baseline=mark.floors or 0, fill=True, color=colour,
+                mark.heights, mark.edges, baseline=mark.floors or 0, fill=True, color=color,
                 label=label,
             )  # fmt: skip
         case HorizontalBars():
             spans = [(row, *span) for row, span in enumerate(mark.spans) if span[0] != span[1]]
             axes.barh(
                 [row for row, _, _ in spans], [end - start for _, start, end in spans],
-                mark.thickness, [start for _, start, _ in spans], color=colour, label=label,
+                mark.thickness, [start for _, start, _ in spans], color=color, label=label,
             )  # fmt: skip
         case FullLine():
             draw = axes.axhline if mark.horizontal else axes.axvline
-            draw(mark.at, color=colour, label=label, **_make_line_style(mark))
+            draw(mark.at, color=color, label=label, **_make_line_style(mark))
         case _:
             assert_never(mark)
 

@@ -158,7 +158,7 @@ _DRAWN = 60
 #: The longest key that is shown as a whole: a table of them has to fit on paper.
 _LONGEST = 24
 
-_COLOURS = ("realized", "ochre", "grey")
+_COLORS = ("realized", "ochre", "grey")
 _SUSPENDED = "suspended or not respected"
 
 
@@ -174,11 +174,11 @@ def budgets_figure(shares: BudgetShares) -> str:
     ]
     marks: list[Mark] = []
     lower = upper = 0.0
-    for colour, label, count, share in counts:
+    for color, label, count, share in counts:
         ends = (lower, lower + share), (upper, upper + count / total)
         if count or share > 0:
             text = f"{label}: {format_count(count, 'subject')}" if count else label
-            marks.append(HorizontalBars(ends, colour, text, thickness=0.7))
+            marks.append(HorizontalBars(ends, color, text, thickness=0.7))
         lower, upper = ends[0][1], ends[1][1]
     chart = Chart(
         Axis("", 0, 1, PERCENT_TICKS),
@@ -217,10 +217,10 @@ def rounds_figure(rounds: Sequence[Round]) -> str:
     together = total_outcomes(drawn)
     marks: list[Mark] = []
     floors = [0] * len(drawn)
-    for index, (outcome, colour) in enumerate(zip(OUTCOMES, _COLOURS, strict=True)):
+    for index, (outcome, color) in enumerate(zip(OUTCOMES, _COLORS, strict=True)):
         heights = [round_outcomes(round_)[index] for round_ in drawn]
         if any(heights):
-            marks.append(VerticalBars(edges, heights, colour, outcome, floors))
+            marks.append(VerticalBars(edges, heights, color, outcome, floors))
         floors = [floor + height for floor, height in zip(floors, heights, strict=True)]
     rows = [
         (

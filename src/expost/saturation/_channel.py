@@ -406,10 +406,10 @@ class _BinaryChannel(SaturatingChannel):
         first_slope, second_slope = 1 / gains[first], 1 / gains[second]
         denominator = opposite + first_slope + sign * second_slope
         # Digits cancel where arcs of one answer have in_doubles the same ratio.
-        cancelling = np.flatnonzero(np.abs(denominator) < 1e-3 * first_slope)
-        denominator[cancelling] = 1.0
+        canceling = np.flatnonzero(np.abs(denominator) < 1e-3 * first_slope)
+        denominator[canceling] = 1.0
         levels = (lows[first] * first_slope + sign * lows[second] * second_slope) / denominator
-        for pair in cancelling.tolist():
+        for pair in canceling.tolist():
             bend = self._kink(int(first[pair]), int(second[pair]))
             levels[pair] = self._as_double(min(max(bend, Fraction(0)), 2 * self._scale))
         return levels, first, second

@@ -157,7 +157,7 @@ class SearchTree:
 class BranchAndBound:
     """Best-first branch and bound for one problem.
 
-    Splitting scores and splitting coordinates can differ by orders of magnitude, in favour of
+    Splitting scores and splitting coordinates can differ by orders of magnitude, in favor of
     either; a short race decides.
     """
 

@@ -49,7 +49,7 @@ def cases(draw: st.DrawFn) -> Case:
         window=draw(st.integers(1, 9)),
         epsilon=draw(st.sampled_from(EPSILONS)),
     )
-    # Halves go to the even neighbour.
+    # Halves go to the even neighbor.
     steps = [min(cells, max(0, round((Fraction(n, 8) - low) / step))) for n in eighths]
     return xp.FiniteSet([n / 8 for n in eighths]), query, steps
 

@@ -214,13 +214,13 @@ def test_the_score_is_off_where_large_weights_cancel(position: int) -> None:
     query = xp.linear([1e8, -1e8], intercept=0.3, range=(0, 1), clip=True, epsilon=1)
     logistic = xp.logistic([1e8, -1e8], intercept=0.3, epsilon=1)
 
-    def cancelling(generator: random.Random) -> Point:
+    def canceling(generator: random.Random) -> Point:
         x = generator.random()
         return x, min(1.0, max(0.0, x + generator.uniform(-3e-9, 3e-9)))
 
     # Without the rounding of the score an error is about 8e-13.
     for family in (query, logistic):
-        worst = worst_deviation(family, box, position, cancelling)
+        worst = worst_deviation(family, box, position, canceling)
         assert worst > family.on(box).term(position).error / 100
         assert worst > 1e-10
 

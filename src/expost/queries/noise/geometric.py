@@ -102,7 +102,7 @@ class Geometric(QueryWithEpsilon):
 
 
 class PowersOf(dict[int, int]):
-    """Powers of a base, each computed from a neighbour when it is first needed."""
+    """Powers of a base, each computed from a neighbor when it is first needed."""
 
     def __init__(self, base: int) -> None:
         self._base = base

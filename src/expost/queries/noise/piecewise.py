@@ -181,7 +181,7 @@ class _PiecewiseOnBox(BoxLikelihood):
 
     @property
     def sufficient(self) -> Sequence[int] | None:
-        # Neighbouring steps are separated only by responses that separate no others, so all of
+        # Neighboring steps are separated only by responses that separate no others, so all of
         # them are needed.
         return range(len(self.responses)) if len(self.responses) <= _MOST_SUFFICIENT else None
 
@@ -266,7 +266,7 @@ class _PiecewiseOnBox(BoxLikelihood):
 
 
 def _widest_gap(box: Box, weights: Sequence[float]) -> Fraction:
-    """Bound the largest gap between neighbouring scores on a box, in real numbers.
+    """Bound the largest gap between neighboring scores on a box, in real numbers.
 
     Coordinates with the smallest jumps come first: a later jump leaves no gap larger than what the
     earlier ones span.
