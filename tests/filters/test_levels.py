@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import expost as xp
+from expost.files.reading import parse
 from expost.filters import filter_from_json
 from expost.panel._kernel import Kernel
 from support.level_cases import (
@@ -190,6 +191,7 @@ def test_a_level_that_promises_nothing_is_refused(domain: Any, level: Any, reaso
         ({"groups": [[]]}, "protects no pair of records"),
         ({"groups": [["a", "a"]]}, "a name twice"),
         ({"groups": "a"}, "must be a list"),
+        ({"groups": [[parse("1")]]}, "must be a string"),
         ({"steps": 0}, "an integer from 1"),
         ({"steps": 1.5}, "must be an integer"),
         ({}, "must be one of"),

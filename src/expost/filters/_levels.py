@@ -18,7 +18,7 @@ from typing import Any, final
 from expost._format import format_list
 from expost.domains import Attributes, Domain, Variable, require_attributes, require_no_box
 from expost.errors import InvalidInput, at, expect, read_at
-from expost.files.reading import array, members, read_integer
+from expost.files.reading import array, members, read_integer, text
 
 __all__ = [
     "EVERYTHING",
@@ -330,7 +330,7 @@ def level_from_json(value: Any) -> Level:
     ((kind, parameter),) = fields.items()
     with at(kind):
         if kind == "groups":
-            return _groups([array(group) for group in array(parameter)])
+            return _groups([list(map(text, array(group))) for group in array(parameter)])
         number = read_integer(parameter)
         return _one_attribute(number) if kind == "attributes" else _steps(number)
 

@@ -513,8 +513,10 @@ def read_level(fields: Any) -> Any:
     """Read what a filter protects: {"attributes": 1}, {"groups": names} or {"steps": a number}."""
     ((name, given),) = fields.items()
     if name == "groups":
-        need(given != [] and all(group != [] for group in given), "protects: an empty group")
-        return {name: [[str(attribute) for attribute in group] for group in given]}
+        lists = isinstance(given, list) and all(isinstance(group, list) for group in given)
+        need(lists and given != [] and [] not in given, "protects: no list of groups")
+        need(all(type(x) is str for group in given for x in group), "protects: no names")
+        return {name: given}
     need(name in ("attributes", "steps"), "protects: unknown here")
     count = integer(given)
     need(count >= 1 and (name == "steps" or count == 1), "protects: a number that it cannot have")
