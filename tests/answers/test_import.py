@@ -16,7 +16,7 @@ import openpyxl
 import pytest
 
 import expost as xp
-from expost.answers import ImportedAnswers, import_answers
+from expost.answers import ImportedAnswers, import_answers, queries_from_json
 
 Run = Callable[..., tuple[int, str, str]]
 Rows = list[dict[str, Any]]
@@ -370,7 +370,7 @@ def test_a_completed_file_of_queries_is_not_overwritten(tmp_path: Path, run: Run
     assert 'Complete every "?"' in run(*arguments)[1]
     code, _, err = run("estimate", tmp_path / "answers.csv", "--queries", tmp_path / "queries.json")
     assert code == 2
-    assert "queries.s.epsilon" in err
+    assert "queries.s.epsilon: got '?'; complete the query of 's' in this file" in err
     completed = (tmp_path / "queries.json").read_text().replace('"?"', '"1"')
     (tmp_path / "queries.json").write_text(completed)
     code, out, err = run(*arguments)
@@ -462,3 +462,14 @@ def test_a_subject_with_two_covariates_is_an_error(tmp_path: Path) -> None:
         match="row 2 below the header: region is 'south', and 'north' in an earlier row",
     ):
         import_answers(file, subject="id", query="q", response="a", covariates=["region"])
+
+
+def test_a_file_of_queries_with_unnamed_bits_says_what_to_complete(tmp_path: Path) -> None:
+    file = tmp_path / "survey.csv"
+    file.write_text("id,q,a\n1,s,0100\n2,s,0110\n")
+    document = import_answers(file, subject="id", query="q", response="a").queries_document("1")
+    with pytest.raises(xp.InvalidInput, match=r"^queries.s.variant: got '\?'; complete the query"):
+        queries_from_json(document)
+    document = document.replace('"variant": "?"', '"variant": "optimized"')
+    with pytest.raises(xp.InvalidInput, match=r"^domain.values: got '\?' as values; name them in"):
+        queries_from_json(document)

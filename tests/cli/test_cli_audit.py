@@ -105,6 +105,17 @@ def test_a_filter_as_in_a_transcript_is_a_filter_file(run: Run, tmp_path: Path) 
     assert run(*arguments, "--json") == versioned
 
 
+def test_the_policy_of_a_ledger_is_a_filter_file(run: Run, tmp_path: Path) -> None:
+    arguments = files(some_honest(2), tmp_path)
+    versioned = run(*arguments, "--json")
+    domain = xp.FiniteSet(["no", "yes"])
+    with xp.Ledger.create(
+        tmp_path / "study.db", domain, filter=xp.BayesianFilter(epsilon=1)
+    ) as ledger:
+        (tmp_path / "filter.json").write_text(ledger.policy.to_json())
+    assert run(*arguments, "--json") == versioned
+
+
 @pytest.mark.parametrize(
     ("filter_file", "reason"),
     [

@@ -94,7 +94,7 @@ def test_infinite_losses_are_counted_and_drawn_beside(
     data.write_text("subject,query,response\nann,hard,1\nbob,hard,0\n")
     code, out, _ = run("loss", "--many", data, "--queries", queries, "--plot", picture)
     assert code == 0
-    assert "infinite           2 subjects" in out
+    assert "unbounded          2 subjects" in out
     code, out, _ = run("loss", "--many", data, "--queries", queries, "--json")
     assert json.loads(out)["losses"][0]["upper"] == "inf"
 

@@ -211,6 +211,15 @@ def test_a_refusal_within_the_budget_says_that_the_filter_allows_less() -> None:
         session.ask(xp.randomized_response(epsilon="1.5"))
 
 
+def test_a_refusal_over_any_budget_says_that_a_response_is_impossible() -> None:
+    session = xp.Session(xp.FiniteSet(["no", "yes"]), "no", filter=BayesianFilter(1))
+    with pytest.raises(
+        xp.BudgetExceeded,
+        match="a response that is impossible for some value would reveal without bound, over",
+    ):
+        session.ask(xp.channel([[1, 0], ["0.5", "0.5"]]))
+
+
 # Each accepts whatever those before it do.
 CHAINS = [
     ("basic", "simplified", "bayesian"),

@@ -11,7 +11,7 @@ from expost.answers._columns import (
     response_position,
 )
 from expost.answers._covariates import Covariates, read_covariates
-from expost.answers._import import UNKNOWN, ImportedAnswers, import_answers
+from expost.answers._import import ImportedAnswers, import_answers
 from expost.answers._outcomes import (
     ANSWERED,
     DECLINED,
@@ -21,7 +21,7 @@ from expost.answers._outcomes import (
     REFUSED,
     UNANSWERED,
 )
-from expost.answers._queries_file import queries_from_json, queries_to_json
+from expost.answers._queries_file import UNKNOWN, queries_from_json, queries_to_json
 
 __all__ = [
     "ANSWERED",

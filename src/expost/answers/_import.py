@@ -19,15 +19,13 @@ from typing import Any
 
 from expost._format import format_count, format_list
 from expost.answers._outcomes import ANSWERED, DECLINED, MISSING, OUTCOME, REFUSED, UNANSWERED
+from expost.answers._queries_file import UNKNOWN
 from expost.errors import InvalidInput, at, expect
 from expost.files.canonical import json_text, readable_tree
 from expost.files.exported import ExportedTable, column_index, read_exported
 from expost.files.reading import read_list, text
 
-__all__ = ["UNKNOWN", "ImportedAnswers", "import_answers"]
-
-#: Stands in a file of queries for what a table does not show.
-UNKNOWN = "?"
+__all__ = ["ImportedAnswers", "import_answers"]
 
 _MOST_LABELS = 50
 _DECIMAL = re.compile(r"[-+]?\d+(?:\.\d+)?")

@@ -32,6 +32,10 @@ __all__ = [
 ]
 
 
+#: What the policy of a ledger has next to its version and its filter.
+_OF_POLICY = ("study", "nonce", "domain")
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """A domain, the queries on it by their ids, and the filter that was promised."""
@@ -62,7 +66,7 @@ class Plan:
 
 
 def filter_file_from_json(document: str) -> Filter:
-    """Read a filter file strictly: a versioned document, or the bare filter of a transcript.
+    """Read a filter file strictly: a versioned document, a bare filter, or a ledger's policy.
 
     >>> filter_file_from_json('{"version": 1, "filter": {"kind": "bayesian", "epsilon": "1"}}')
     BayesianFilter(epsilon=1)
@@ -74,7 +78,9 @@ def filter_file_from_json(document: str) -> Filter:
     if isinstance(tree, dict) and "version" not in tree and tree.get("kind") in FILTERS:
         return filter_from_json(tree)
     with explain_wrong_kind(FILTER_FILE, document):
-        fields = members(tree, required=("version", "filter"))
+        is_policy = isinstance(tree, dict) and tree.keys() >= set(_OF_POLICY)
+        optional = _OF_POLICY if is_policy else ()
+        fields = members(tree, required=("version", "filter"), optional=optional)
     check_version(fields["version"])
     return read_at("filter", filter_from_json, fields["filter"])
 
@@ -93,7 +99,7 @@ def load_filter(path: PathLike) -> Filter:
     """Read a filter file.
 
     It has ``{"version": 1, "filter": {…}}``, with the filter as in a transcript, or that filter
-    alone.
+    alone; or it is the policy of a ledger.
     """
     return read_file(path, filter_file_from_json)
 

@@ -83,7 +83,7 @@ def loss_of_many(
     ]
     infinite = int(np.isinf(losses.upper).sum())
     if infinite:
-        lines.append(("infinite", f"{infinite:,} subjects"))
+        lines.append(("unbounded", f"{infinite:,} subjects"))
     wide = int((losses.upper > losses.lower + effort.gap).sum())
     if wide:
         lines.append(("wider than the gap", f"{wide:,} subjects; more nodes may narrow that"))

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from expost._format import format_count, format_nats
+from expost._format import format_count
 from expost.audits._answer_files import transcript_files
 from expost.audits._audit import Audit, FilesRead, audit, audit_files_on_spark, is_transcript_folder
 from expost.audits._decisions import AT_LEVEL
@@ -47,7 +47,7 @@ from expost.report._audit_page import (
     audit_page,
     other_filter,
 )
-from expost.report._formatting import budget_text, format_amount
+from expost.report._formatting import budget_text, format_amount, loss_text
 from expost.solver import Effort
 
 __all__ = ["audit_lines", "command"]
@@ -63,7 +63,12 @@ _UNIT = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 @click.command("audit")
 @click.argument("answers", type=path, metavar="ANSWERS")
 @queries_file
-@file_option("--filter", "FILTER", "Privacy filter that was promised (JSON).", required=True)
+@file_option(
+    "--filter",
+    "FILTER",
+    "Privacy filter that was promised (JSON), or a ledger's policy.",
+    required=True,
+)
 @out_option("OUT", "Folder for losses.parquet, summary.json and audit.html. Default: no files.")
 @file_option("--csv", "CSV", "Table for spreadsheets, with a row per subject (.csv).")
 @click.option(
@@ -241,24 +246,24 @@ def audit_lines(result: Audit) -> Iterator[tuple[str, str]]:
     yield "used up", used if result.used_up else "none"
     lower, upper = result.frame["lower"], result.frame["upper"]
     mean, median, largest = (
-        Enclosure(getattr(lower, statistic)(), getattr(upper, statistic)()).shown()
+        loss_text(Enclosure(getattr(lower, statistic)(), getattr(upper, statistic)()))
         for statistic in ("mean", "median", "max")
     )
-    basic = {key: format_nats(float(n)) for key, n in summary["basic"].items()}
+    basic = {key: loss_text(float(n)) for key, n in summary["basic"].items()}
     yield "loss", f"{mean} on average, {median} median, {largest} largest"
     if result.levels:
         about = " or ".join(level.about for level in result.levels)
-        at_level = {key: format_nats(summary[AT_LEVEL][key]) for key in ("mean", "largest")}
+        at_level = {key: loss_text(float(summary[AT_LEVEL][key])) for key in ("mean", "largest")}
         yield f"about {about}", f"{at_level['mean']} on average, {at_level['largest']} largest"
         yield "not covered", " ".join(level.gap for level in result.levels)
-    yield "at its peak", f"{format_nats(float(summary['peak']['largest']))} largest"
+    yield "at its peak", f"{loss_text(float(summary['peak']['largest']))} largest"
     yield "basic composition", f"{basic['mean']} on average, {basic['largest']} largest"
     yield from _draw_histogram(result)
     for rank, row in enumerate(result.worst(5)):
         verdict = verdict_text(row["budget_respected"], row["first_refused"])
-        now = Enclosure(row["lower"], row["upper"]).shown()
+        now = loss_text(Enclosure(row["lower"], row["upper"]))
         subject = make_printable(str(row["subject"]))
-        text = f"{subject}: {format_amount(row['peak'])}, now {now}, {verdict}"
+        text = f"{subject}: {loss_text(row['peak'])}, now {now}, {verdict}"
         yield "" if rank else "largest peaks", text
 
 
@@ -296,4 +301,4 @@ def _draw_histogram(result: Audit) -> Iterator[tuple[str, str]]:
         name = "" if index else "losses now"
         yield name, f"up to {format_amount(edges[index + 1]):<8} {bar:<{_BAR}} {count:,}"
     if spread.infinite:
-        yield "", f"{'infinite':<14} {'':<{_BAR}} {spread.infinite:,}"
+        yield "", f"{'unbounded':<14} {'':<{_BAR}} {spread.infinite:,}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
@@ -93,6 +94,12 @@ class Decision:
     def searched(self) -> bool:
         """Whether every number costs a search, as on a box."""
         return self._account.searched
+
+    @property
+    def unbounded(self) -> bool:
+        """Whether a response to the query is impossible for some value, which no budget covers."""
+        infinite = self.loss_at_worst.lower == math.inf
+        return infinite and self._query.charge(self._account.domain).is_infinite
 
     @property
     def remaining(self) -> float:

@@ -45,10 +45,7 @@ def refusal_message(decision: Decision) -> str:
         filters = [one.filter for one in decision.by_filter]
         number = 1 + next(n for n, one in enumerate(filters) if one is decision.filter)
         by = f" by filter {number} of {len(filters)} ({decision.filter.kind})"
-    message = (
-        f"query refused{by}: {decision.label} {before}"
-        f"could reach {decision.loss_at_worst.shown(10)}"
-    )
+    message = f"query refused{by}: {decision.label} {before}{_worst_text(decision)}"
     if decision.undecided:
         message += (
             f", and the budget is {limit}. The search stopped at its limit of nodes; "
@@ -64,6 +61,13 @@ def refusal_message(decision: Decision) -> str:
             fits = f"A saturating query with a cap of {decision.fits}, made now,"
         message += f" {fits} would be accepted."
     return message
+
+
+def _worst_text(decision: Decision) -> str:
+    """Say what a query could lead to at worst; some responses have no bound."""
+    if decision.unbounded:
+        return "a response that is impossible for some value would reveal without bound"
+    return f"could reach {decision.loss_at_worst.shown(10)}"
 
 
 def breach_reason(first_refused: int | None) -> str:

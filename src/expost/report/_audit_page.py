@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -18,6 +17,7 @@ from expost.report._formatting import (
     domain_in_words,
     filter_name,
     format_amount,
+    loss_text,
     queries_by_question,
     queries_in_words,
     query_name,
@@ -139,7 +139,7 @@ def _list_facts(audit: Audit) -> Iterator[tuple[str, str]]:
 
 def _format_largest(audit: Audit, column: str) -> str:
     largest: Any = audit.frame[column].max()
-    return "unbounded" if largest == math.inf else format_amount(largest)
+    return loss_text(largest)
 
 
 def _list_queries(audit: Audit) -> str:
@@ -324,9 +324,9 @@ def _format_row(row: dict[str, Any]) -> tuple[Any, ...]:
         row["subject"],
         respected_cell(respected, None),
         row["first_refused"],
-        format_amount(Enclosure(row["lower"], row["upper"])),
-        format_amount(row["peak"]),
-        format_amount(row["basic"]),
+        loss_text(Enclosure(row["lower"], row["upper"])),
+        loss_text(row["peak"]),
+        loss_text(row["basic"]),
         None if respected is False else format_remaining(row["remaining"]),
         row["exchanges"],
     )

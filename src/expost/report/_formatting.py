@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -33,6 +34,7 @@ __all__ = [
     "domain_in_words",
     "filter_name",
     "format_amount",
+    "loss_text",
     "queries_by_question",
     "queries_in_words",
     "query_in_words",
@@ -50,6 +52,16 @@ __all__ = [
 def format_amount(amount: Enclosure | float) -> str:
     """Format a number; for an enclosure its upper end, or 0 if it is negligible."""
     return amount.shown() if isinstance(amount, Enclosure) else format_nats(amount)
+
+
+def loss_text(loss: Enclosure | float) -> str:
+    """Format a loss, or say that it is unbounded.
+
+    >>> loss_text(0.25), loss_text(float("inf"))
+    ('0.25', 'unbounded')
+    """
+    upper = loss.upper if isinstance(loss, Enclosure) else loss
+    return "unbounded" if upper == math.inf else format_amount(loss)
 
 
 def with_unit(amount: str) -> str:
