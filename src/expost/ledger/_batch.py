@@ -40,6 +40,9 @@ R = TypeVar("R", bound=tuple[Any, ...])
 ROLLBACKS = ("recovered", "rollback")
 
 BARRED_REASON = "a restored backup lost why it was suspended"
+WITHDRAWN_REASON = "withdrawn from the study"
+#: Reasons of suspensions that no operator can end.
+PERMANENT_REASONS = (BARRED_REASON, WITHDRAWN_REASON)
 
 #: The generation of a subject whose device has to sync before it is asked anything.
 UNCONFIRMED = -1
@@ -173,16 +176,23 @@ class Batch:
     def suspend(self, subject: SubjectRow, reason: str) -> SubjectRow:
         """Ask a subject nothing more until an operator has resolved it.
 
-        No operator can resolve it if a restored backup lost what the subject revealed.
+        No operator can resolve it if a restored backup lost what the subject revealed, or if the
+        subject has withdrawn.
         """
-        self.events.append(f"suspended {self.tickets.subject_digest(subject.name)}")
-        state = BARRED if reason == BARRED_REASON else SUSPENDED
+        event = "withdrawn" if reason == WITHDRAWN_REASON else "suspended"
+        self.events.append(f"{event} {self.tickets.subject_digest(subject.name)}")
+        state = BARRED if reason in PERMANENT_REASONS else SUSPENDED
         return self._set_state(subject._replace(state=state), "suspended", reason)
 
     def resolve(self, subject: SubjectRow) -> SubjectRow:
         """End a suspension; the subject's device has to confirm its chain first."""
         subject = subject._replace(state=ACTIVE, generation=UNCONFIRMED)
         return self._set_state(subject, "resolved", "by an operator")
+
+    def is_withdrawn(self, name: str) -> bool:
+        """Return whether a subject has withdrawn."""
+        changes = self.rows_of_subject(StateRow, name)
+        return any(change.reason == WITHDRAWN_REASON for change in changes)
 
     def confirm(self, subject: SubjectRow, reason: str) -> SubjectRow:
         """End that a subject is unconfirmed: nothing that it answered is missing."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -105,9 +105,15 @@ class StudyHistory:
             parts[-1] = np.append(parts[-1], np.array(extra_responses, dtype=np.int64))
         return np.concatenate(parts), np.cumsum([0, *map(len, parts)])
 
-    def answers(self, engine: CommitEngine, *, extras: bool = False) -> Answers:
-        """Return what all subjects answered, as estimates and audits take it."""
+    def answers(
+        self, engine: CommitEngine, *, extras: bool = False, leave_out: Set[Subject] = frozenset()
+    ) -> Answers:
+        """Return what subjects answered, as estimates and audits take it."""
         responses, starts = self.with_extras() if extras else (self.responses, self.starts)
+        if leave_out:
+            stays = [subject_from_json(row.name) not in leave_out for row in self.subjects]
+            responses = responses[np.repeat(stays, np.diff(starts))]
+            starts = np.append(0, np.cumsum(np.diff(starts) * stays))
         distinct, inverse = np.unique(responses, return_inverse=True)
         entries = [engine.catalog.response(index) for index in distinct.tolist()]
         with_answers = np.flatnonzero(np.diff(starts))
@@ -119,7 +125,10 @@ class StudyHistory:
             inverse,
             np.append(starts[with_answers], len(responses)),
             filters=(engine.policy.filter,),
-            unanswered={outcome: frozenset(pairs) for outcome, pairs in self.unanswered.items()},
+            unanswered={
+                outcome: frozenset(pair for pair in pairs if pair[0] not in leave_out)
+                for outcome, pairs in self.unanswered.items()
+            },
         )
 
 

@@ -57,6 +57,7 @@ from expost.ledger._requests import (
     read_key,
     resolve,
     suspend_held,
+    withdraw,
 )
 from expost.ledger._simulation import SimulatedRound, SimulationJob, replies_of
 from expost.ledger._verification import Verification, verify_ledger
@@ -438,6 +439,20 @@ class Ledger:
 
         return self._engine.run_job(job)
 
+    def withdraw(self, subjects: Any) -> tuple[Subject, ...]:
+        """Ask subjects nothing more, permanently, and return those that had not withdrawn before.
+
+        Their answers stay in the record and in audits, but :meth:`answers` leaves them out. An
+        answer that a device has drawn before is still recorded.
+        """
+        names = subject_names(self._reader, subjects)
+
+        def job(batch: Batch) -> tuple[Subject, ...]:
+            batch.load(SubjectRow, [(name,) for name in names])
+            return tuple(subject_from_json(name) for name in names if withdraw(batch, name))
+
+        return self._engine.run_job(job)
+
     def end(self) -> None:
         """End the study, permanently: nothing more is registered, reserved or imported.
 
@@ -466,6 +481,16 @@ class Ledger:
     def subjects(self) -> tuple[Subject, ...]:
         """The names of all subjects, in the order of their registration."""
         return tuple(map(subject_from_json, self._reader.names()))
+
+    @property
+    def withdrawn(self) -> frozenset[Subject]:
+        """The names of subjects that have withdrawn."""
+        with self._reader.reading() as engine:
+            return frozenset(map(subject_from_json, self._reader.withdrawn(engine)))
+
+    def subjects_of_kind(self, kind: str) -> tuple[Subject, ...]:
+        """Return the names of subjects of one kind, in the order of their registration."""
+        return tuple(map(subject_from_json, self._reader.names(kind)))
 
     @property
     def queries(self) -> dict[str, Query]:
@@ -502,9 +527,12 @@ class Ledger:
         return self._reader.transcript(name)
 
     def answers(self) -> Answers:
-        """Return what all subjects answered, and who was refused what, for estimates."""
+        """Return what subjects answered, and who was refused what, for estimates.
+
+        Subjects that have withdrawn are left out.
+        """
         with self._reader.reading() as engine:
-            return StudyHistory.read(engine).answers(engine)
+            return StudyHistory.read(engine).answers(engine, leave_out=self.withdrawn)
 
     def rounds(self) -> tuple[Round, ...]:
         """Return what became of every query, by key, in the order of first requests."""

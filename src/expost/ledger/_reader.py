@@ -19,7 +19,7 @@ from expost.answers import Subject
 from expost.cards import View
 from expost.errors import InvalidInput
 from expost.files.tables import ResultTable
-from expost.ledger._batch import subject_from_json
+from expost.ledger._batch import WITHDRAWN_REASON, subject_from_json
 from expost.ledger._digests import first_head, next_head
 from expost.ledger._engine import CommitEngine
 from expost.ledger._requests import subject_state
@@ -147,6 +147,11 @@ class LedgerReader:
             rows = [check_seal(row) for row in engine.backend.scan(SubjectRow)]
         numbered_names = sorted((row.number, row.name) for row in rows if row.kind == kind)
         return [name for _, name in numbered_names]
+
+    def withdrawn(self, engine: CommitEngine) -> set[str]:
+        """Return the names of subjects that have withdrawn (JSON)."""
+        states = engine.backend.scan(StateRow)
+        return {row.subject for row in states if row.reason == WITHDRAWN_REASON}
 
     def rows(self, engine: CommitEngine, names: Sequence[str]) -> list[SubjectRow]:
         """Return the rows of subjects."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from expost.errors import InvalidInput
-from expost.ledger._batch import BARRED_REASON, Batch, subject_from_json
+from expost.ledger._batch import BARRED_REASON, WITHDRAWN_REASON, Batch, subject_from_json
 from expost.ledger._digests import Tickets
 from expost.ledger._engine import CommitEngine
 from expost.ledger._requests import IMPORTED, lost_imports
@@ -118,7 +118,7 @@ class _Recover:
     def __call__(self, batch: Batch) -> Recovery:
         names = batch.engine.subject_numbers()
         names_by_digest = {batch.tickets.subject_digest(name): name for name in names}
-        registrations, imports, barred = 0, 0, list[str]()
+        registrations, imports, barred, withdrawn = 0, 0, list[str](), list[str]()
         batch.events.extend(self.unlisted)
         for event in dict.fromkeys(event for _, events in self.events for event in events):
             kind, *details = event.split(" ")
@@ -129,6 +129,10 @@ class _Recover:
                 registrations += self._add(batch, event, "registered")
             elif kind == "imported" and event not in self.recorded:
                 imports += self._add(batch, event, "imported")
+            elif kind == "withdrawn" and details[0] in names_by_digest:
+                withdrawn.append(names_by_digest[details[0]])
+            elif kind == "withdrawn":
+                self._add(batch, event, "withdrawn")
             elif kind in ("suspended", "extra") and details[0] in names_by_digest:
                 barred.append(names_by_digest[details[0]])
             elif kind in ("suspended", "extra"):
@@ -137,6 +141,10 @@ class _Recover:
             subject = batch.subject(name)
             if subject is not None and subject.state != BARRED:
                 batch.suspend(subject, BARRED_REASON)
+        for name in withdrawn:
+            subject = batch.subject(name)
+            if subject is not None and not batch.is_withdrawn(name):
+                batch.suspend(subject, WITHDRAWN_REASON)
         count = "an unknown number of" if self.lost_commits is None else f"{self.lost_commits:,}"
         batch.add_mark("recovered", f"{count} commits were lost")
         unconfirmed = self._confirm_imported(batch)

@@ -12,7 +12,13 @@ from typing import Any, ClassVar
 from expost._types import Ints
 from expost.answers import Subject
 from expost.errors import InvalidInput, at, expect
-from expost.ledger._batch import BARRED_REASON, UNCONFIRMED, Batch, subject_from_json
+from expost.ledger._batch import (
+    BARRED_REASON,
+    UNCONFIRMED,
+    WITHDRAWN_REASON,
+    Batch,
+    subject_from_json,
+)
 from expost.ledger._engine import CommitEngine
 from expost.ledger.tables import (
     ACTIVE,
@@ -45,6 +51,7 @@ __all__ = [
     "resolve",
     "subject_state",
     "suspend_held",
+    "withdraw",
 ]
 
 #: The kinds of subjects: a device answers, answers come from elsewhere, or `ask` draws them.
@@ -130,6 +137,8 @@ def register_subject(batch: Batch, name: str, kind: str) -> SubjectRow:
     subject = batch.register(name, subject_number, kind, generation)
     if batch.get(LostRow, digest, "barred") is not None:
         subject = batch.suspend(subject, BARRED_REASON)
+    if batch.get(LostRow, digest, "withdrawn") is not None:
+        subject = batch.suspend(subject, WITHDRAWN_REASON)
     return subject
 
 
@@ -343,9 +352,20 @@ def suspend_held(batch: Batch, name: str, *, held: set[str]) -> bool:
     return subject.state == ACTIVE
 
 
+def withdraw(batch: Batch, name: str) -> bool:
+    """Ask a subject nothing more, permanently; return whether this is new."""
+    subject = _find_subject(batch, name)
+    if batch.is_withdrawn(name):
+        return False
+    batch.suspend(subject, WITHDRAWN_REASON)
+    return True
+
+
 def resolve(batch: Batch, name: str) -> bool:
     """End the suspension of a subject; return whether there was one."""
     subject = _find_subject(batch, name)
+    if batch.is_withdrawn(name):
+        raise InvalidInput(f"{name} has withdrawn from the study", "subjects")
     if subject.state == BARRED:
         reason = f"{name} cannot be resolved: a restored backup lost what it revealed"
         raise InvalidInput(reason, "subjects")

@@ -20,7 +20,7 @@ import numpy as np
 from expost.audits._decisions import replay_subjects
 from expost.audits._plan import Plan
 from expost.errors import InvalidInput
-from expost.ledger._batch import BARRED_REASON, ROLLBACKS, UNCONFIRMED, subject_from_json
+from expost.ledger._batch import PERMANENT_REASONS, ROLLBACKS, UNCONFIRMED, subject_from_json
 from expost.ledger._digests import first_head, first_root, next_head, next_root
 from expost.ledger._engine import CommitEngine
 from expost.ledger._history import StudyHistory
@@ -218,7 +218,7 @@ class _States(NamedTuple):
         change = self.suspensions.get(subject.name)
         state = ACTIVE
         if change is not None and change.state == SUSPENDED:
-            state = BARRED if change.reason == BARRED_REASON else SUSPENDED
+            state = BARRED if change.reason in PERMANENT_REASONS else SUSPENDED
         last = self.confirmations.get(subject.name)
         commit = subject.commit if last is None else last.commit
         # Other jobs of the same commit may have come before or after.

@@ -45,7 +45,8 @@ MAX_SIZE = 1 << 20
 #: Stands for a subject where a row is about none.
 NO_SUBJECT = ""
 
-#: The stored states of a subject. A barred subject is suspended and cannot be resolved.
+#: The stored states of a subject. A barred subject is suspended and cannot be resolved, as after
+#: its withdrawal.
 ACTIVE, SUSPENDED, BARRED = "active", "suspended", "barred"
 
 
@@ -179,7 +180,7 @@ class LostRow(NamedTuple):
 
     #: The digest of a subject's name, or of an import.
     digest: str
-    #: "registered", "barred" or "imported".
+    #: "registered", "barred", "withdrawn" or "imported".
     what: str  # name: a column of the stored tables
     #: The kind of a registered subject, or the digest of an imported one.
     detail: str
