@@ -532,7 +532,8 @@ class Ledger:
         Subjects that have withdrawn are left out.
         """
         with self._reader.reading() as engine:
-            return StudyHistory.read(engine).answers(engine, leave_out=self.withdrawn)
+            withdrawn = set(map(subject_from_json, self._reader.withdrawn(engine)))
+            return StudyHistory.read(engine).answers(engine, leave_out=withdrawn)
 
     def rounds(self) -> tuple[Round, ...]:
         """Return what became of every query, by key, in the order of first requests."""
