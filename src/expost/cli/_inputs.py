@@ -11,16 +11,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from expost.answers import Answers, no_such_query, queries_from_json
+from expost.answers import no_such_query, queries_from_json
 from expost.cli._outputs import Line, warn
 from expost.cli._parsing import parse_labels
-from expost.domains import Domain, domain_from_json, join_names
-from expost.errors import InvalidInput, at, did_you_mean, read_at
+from expost.domains import Domain, domain_from_json
+from expost.errors import InvalidInput, at, read_at
 from expost.files.kinds import QUERY, explain_wrong_kind
 from expost.files.reading import has_duplicate_key, members, parse
 from expost.files.regular import open_for_reading, others_may_read, read_contents, read_text
 from expost.files.tables import column_names, read_table
-from expost.queries import About, Query
+from expost.queries import Query
 from expost.session import HistoryFile
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 __all__ = [
     "ABOUT_OPTIONS",
     "check_name",
-    "find_attributes",
     "is_ledger",
     "open_history",
     "option_names",
@@ -190,27 +189,6 @@ def read_attributes(text: str) -> tuple[str, ...]:
         return tuple(parse_labels(text))
 
 
-def find_attributes(
-    answers: Answers, names: tuple[str, ...] | None, step: int | None, *, key: str | None
-) -> tuple[tuple[str, ...], int | None] | None:
-    """Return the attributes that an estimate is about, and the step; None on a set or a whole box.
-
-    By default it is the only attribute that was asked about, or what the query ``key`` is about,
-    and the only step.
-    """
-    if names is None and step is None and not answers.domain.kinds:
-        return None
-    answered = dict.fromkeys(name for name, _ in answers.responses)
-    queries_about = {
-        name: query for name in answered if isinstance(query := answers.queries[name], About)
-    }
-    if not queries_about:
-        option = "--at" if names is None else "--about"
-        raise InvalidInput("no query is about attributes; leave it out", option)
-    names = _find_names(queries_about, names, key)
-    return names, _find_step(queries_about, names, key) if step is None else step
-
-
 #: The options for the arguments of ``about``.
 ABOUT_OPTIONS = {"about": "--about", "at": "--at"}
 
@@ -222,45 +200,6 @@ def option_names(options: Mapping[str, str]) -> Iterator[None]:
         yield
     except InvalidInput as error:
         raise InvalidInput(error.reason, options.get(error.location, error.location)) from None
-
-
-def _find_names(
-    queries_about: Mapping[str, About], names: tuple[str, ...] | None, key: str | None
-) -> tuple[str, ...]:
-    attributes = tuple(
-        dict.fromkeys(name for query in queries_about.values() for name in query.names)
-    )
-    choices = join_names(attributes)
-    if names is not None:
-        for name in names:
-            if name not in attributes:
-                reason = f"no query is about {name!r}; the queries are about {choices}"
-                raise InvalidInput(reason + did_you_mean(name, attributes), "--about")
-        return names
-    if key is not None and key in queries_about:
-        return queries_about[key].names
-    if len(attributes) > 1:
-        raise InvalidInput(
-            f"expected one attribute of {choices}, or several together, such as "
-            f"{','.join(attributes[:2])}",
-            "--about",
-        )
-    return attributes
-
-
-def _find_step(
-    queries_about: Mapping[str, About], names: tuple[str, ...], key: str | None
-) -> int | None:
-    if key is not None and key in queries_about:
-        return queries_about[key].step
-    steps = {query.step for query in queries_about.values() if {*names} & {*query.names}}
-    steps.discard(None)
-    if len(steps) > 1:
-        steps_text = join_names([str(step) for step in sorted(filter(None, steps))])
-        raise InvalidInput(
-            f"name a step; {join_names(names)} was asked about at {steps_text}", "--at"
-        )
-    return next(iter(steps), None)
 
 
 def read_domain(path: Path) -> Domain:

@@ -36,6 +36,7 @@ _TASKS = {
     },
     "Many subjects": {
         "ledger": "Run a durable study (crash-safe budgets for many subjects).",
+        "serve": "Serve a study over HTTP.",
         "forecast": "Forecast how many subjects will accept a query, now and in later rounds.",
         "import": "Make a clean table of answers from an exported survey.",
         "estimate": "Estimate means, shares or distributions from many subjects.",

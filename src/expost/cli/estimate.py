@@ -16,7 +16,6 @@ from expost.cli._estimate_output import (
 )
 from expost.cli._inputs import (
     ABOUT_OPTIONS,
-    find_attributes,
     option_names,
     read_answers,
     read_attributes,
@@ -47,7 +46,12 @@ from expost.report._estimates import (
     with_outcomes,
 )
 from expost.report._groups import report_by_group
-from expost.report._quantities import Quantity, find_mean, share_of_statement
+from expost.report._quantities import (
+    Quantity,
+    find_attributes,
+    find_mean,
+    share_of_statement,
+)
 
 __all__ = ["command"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,14 +10,14 @@ import numpy as np
 
 from expost.answers import Answers
 from expost.domains import Domain, FiniteSet, join_names, require_no_box
-from expost.errors import InvalidInput, at, unknown_name
+from expost.errors import InvalidInput, at, did_you_mean, unknown_name
 from expost.estimation._support import query_scores
 from expost.estimation._validity import ChosenAttributes
 from expost.knowledge import Statement
 from expost.queries import About
 from expost.report._formatting import query_in_words
 
-__all__ = ["Quantity", "find_mean", "mean_of_query", "share_of_statement"]
+__all__ = ["Quantity", "find_attributes", "find_mean", "mean_of_query", "share_of_statement"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,3 +114,63 @@ def _numbers_named(domain: Domain, name: str) -> list[float]:
         values = domain.kinds[index].values.values
     are_numbers = all(isinstance(value, (int, float, np.number)) for value in values)
     return [float(value) for value in values] if are_numbers else []
+
+
+def find_attributes(
+    answers: Answers, names: tuple[str, ...] | None, step: int | None, *, key: str | None
+) -> tuple[tuple[str, ...], int | None] | None:
+    """Return the attributes that an estimate is about, and the step; None on a set or a whole box.
+
+    By default it is the only attribute that was asked about, or what the query ``key`` is about,
+    and the only step.
+    """
+    if names is None and step is None and not answers.domain.kinds:
+        return None
+    answered = dict.fromkeys(name for name, _ in answers.responses)
+    queries_about = {
+        name: query for name in answered if isinstance(query := answers.queries[name], About)
+    }
+    if not queries_about:
+        option = "--at" if names is None else "--about"
+        raise InvalidInput("no query is about attributes; leave it out", option)
+    names = _find_names(queries_about, names, key)
+    return names, _find_step(queries_about, names, key) if step is None else step
+
+
+def _find_names(
+    queries_about: Mapping[str, About], names: tuple[str, ...] | None, key: str | None
+) -> tuple[str, ...]:
+    attributes = tuple(
+        dict.fromkeys(name for query in queries_about.values() for name in query.names)
+    )
+    choices = join_names(attributes)
+    if names is not None:
+        for name in names:
+            if name not in attributes:
+                reason = f"no query is about {name!r}; the queries are about {choices}"
+                raise InvalidInput(reason + did_you_mean(name, attributes), "--about")
+        return names
+    if key is not None and key in queries_about:
+        return queries_about[key].names
+    if len(attributes) > 1:
+        raise InvalidInput(
+            f"expected one attribute of {choices}, or several together, such as "
+            f"{','.join(attributes[:2])}",
+            "--about",
+        )
+    return attributes
+
+
+def _find_step(
+    queries_about: Mapping[str, About], names: tuple[str, ...], key: str | None
+) -> int | None:
+    if key is not None and key in queries_about:
+        return queries_about[key].step
+    steps = {query.step for query in queries_about.values() if {*names} & {*query.names}}
+    steps.discard(None)
+    if len(steps) > 1:
+        steps_text = join_names([str(step) for step in sorted(filter(None, steps))])
+        raise InvalidInput(
+            f"name a step; {join_names(names)} was asked about at {steps_text}", "--at"
+        )
+    return next(iter(steps), None)
