@@ -12,7 +12,7 @@ from expost.collector._endpoints import Answer, Call, Endpoint
 from expost.collector._estimates import EstimateRequest
 from expost.collector._groups import check_new_group
 from expost.collector._jobs import Work, estimate_work
-from expost.collector._problems import Problem
+from expost.collector._problems import RequestProblem
 from expost.collector._service import Service
 from expost.collector._state import RoundRecord
 from expost.collector._tokens import ANALYST, AUDITOR, BY_NAME, REGISTRAR
@@ -52,7 +52,7 @@ async def ask(call: Call) -> Answer:
     if body.dry_run:
         return Answer(await asyncio.to_thread(_forecast, service, query, subjects))
     if body.key is None:
-        raise Problem(400, "invalid-body", "key: is missing; only dry runs have none")
+        raise RequestProblem(400, "invalid-body", "key: is missing; only dry runs have none")
     key = body.key
     record = RoundRecord(query.content_id, body.group, body.subjects is not None)
 
@@ -88,14 +88,14 @@ def _name_of(service: Service, query: Query) -> str:
 _LATER = ("waiting", "suspended", "unconfirmed", "dropped")
 
 
-def _forecast(service: Service, query: Query, subjects: list[int | str]) -> documents.Forecast:
+def _forecast(service: Service, query: Query, subjects: list[int | str]) -> documents.DryRun:
     decisions = service.reader.decide(query, subjects)
     status = service.reader.status(subjects)
     free = (np.array(status.states) == "active") & ~status.reserved
     accepted, undecided = int(decisions.accepted.sum()), int(decisions.undecided.sum())
     busy = len(subjects) - int(free.sum())
     refused = len(subjects) - accepted - undecided - busy
-    return documents.Forecast(len(subjects), accepted, refused, undecided, busy)
+    return documents.DryRun(len(subjects), accepted, refused, undecided, busy)
 
 
 async def rounds(call: Call) -> Answer:
@@ -108,7 +108,7 @@ async def one_round(call: Call) -> Answer:
     for counts in found:
         if counts.key == call.path["key"]:
             return Answer(counts)
-    raise Problem(404, "unknown-round", "there is no such round")
+    raise RequestProblem(404, "unknown-round", "there is no such round")
 
 
 def _rounds(call: Call) -> list[documents.RoundCounts]:
@@ -141,8 +141,8 @@ def _rounds(call: Call) -> list[documents.RoundCounts]:
 
 async def groups(call: Call) -> Answer:
     named = call.service.state.groups
-    entries = [documents.Group(name, len(members)) for name, members in named.items()]
-    return Answer(documents.Groups(entries))
+    entries = [documents.NamedGroup(name, len(members)) for name, members in named.items()]
+    return Answer(documents.GroupList(entries))
 
 
 async def name_group(call: Call) -> Answer:
@@ -150,15 +150,15 @@ async def name_group(call: Call) -> Answer:
     service, name = call.service, call.path["name"]
     everybody = await asyncio.to_thread(service.reader.subjects_of_kind, DEVICE)
     if not 1 <= len(name) <= 200 or not name.isprintable():
-        raise Problem(422, "invalid-input", "a name has 1 to 200 printable characters")
+        raise RequestProblem(422, "invalid-input", "a name has 1 to 200 printable characters")
 
-    def record() -> documents.Group:
+    def record() -> documents.NamedGroup:
         with service.state.lock:
             named, smallest = service.state.groups, service.settings.smallest_group
             check_new_group(name, body.subjects, named, everybody, smallest)
             if name not in named:
                 service.state.name_group(name, body.subjects)
-            return documents.Group(name, len(named[name]))
+            return documents.NamedGroup(name, len(named[name]))
 
     return Answer(await asyncio.to_thread(record))
 
@@ -214,7 +214,7 @@ async def job_answer(call: Call, key: object, work: Work) -> Answer:
         key, work, call.holder.name, tip.root.hex(), call.parameters.wait
     )
     if isinstance(result, tuple):
-        return Answer(documents.Progress(*result), 202, headers={"Retry-After": "1"})
+        return Answer(documents.JobProgress(*result), 202, headers={"Retry-After": "1"})
     return Answer(result)
 
 
@@ -228,7 +228,7 @@ ENDPOINTS = (
         "How many accept, refuse or wait, to the analyst. Acceptance is a function of transcripts, "
         "within epsilon; waiting and declined are not covered.",
         body=documents.RoundRequest,
-        answers={200: documents.RoundCounts | documents.Forecast},
+        answers={200: documents.RoundCounts | documents.DryRun},
         problems={
             403: _SMALL,
             404: "No such group.",
@@ -265,7 +265,7 @@ ENDPOINTS = (
         "List the groups.",
         (ANALYST, BY_NAME, REGISTRAR),
         "Names and sizes of groups.",
-        answers={200: documents.Groups},
+        answers={200: documents.GroupList},
     ),
     Endpoint(
         "PUT",
@@ -275,7 +275,7 @@ ENDPOINTS = (
         (REGISTRAR,),
         "The size of the group.",
         body=documents.GroupMembers,
-        answers={200: documents.Group},
+        answers={200: documents.NamedGroup},
         problems={
             409: "A group of this name has other members.",
             422: "A member is unknown, or the group or a difference of groups is too small.",
@@ -303,7 +303,7 @@ ENDPOINTS = (
         (ANALYST, BY_NAME),
         "Estimates with intervals, functions of the transcripts of the group.",
         parameters=documents.EstimateParameters,
-        answers={200: documents.Document, 202: documents.Progress},
+        answers={200: documents.Document, 202: documents.JobProgress},
         problems={403: _SMALL, 404: "No such group.", 422: _UNREADABLE},
         logged=True,
     ),

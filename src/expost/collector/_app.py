@@ -18,7 +18,7 @@ from starlette.routing import Route
 from expost.collector import _analysts, _devices, _operators
 from expost.collector._endpoints import Answer, Call, Endpoint
 from expost.collector._openapi import describe
-from expost.collector._problems import PROBLEM_TYPE, Problem, unavailable
+from expost.collector._problems import PROBLEM_TYPE, RequestProblem, unavailable
 from expost.collector._service import Service
 from expost.collector._tokens import Token, read_credential
 from expost.errors import InvalidInput
@@ -63,7 +63,9 @@ async def _http_problem(request: Request, error: Exception) -> Response:
     """Answer what no endpoint answers: an unknown path, or another method."""
     assert isinstance(error, HTTPException), "the handler of these"
     kind = "unknown-path" if error.status_code == 404 else "wrong-method"
-    problem = Problem(error.status_code, kind, error.detail, headers=dict(error.headers or {}))
+    problem = RequestProblem(
+        error.status_code, kind, error.detail, headers=dict(error.headers or {})
+    )
     return _problem_response(problem)
 
 
@@ -80,7 +82,7 @@ class _Dispatcher:
         if endpoint is None:
             allowed = ", ".join(self._endpoints)
             response = _problem_response(
-                Problem(405, "wrong-method", "no such method", headers={"Allow": allowed})
+                RequestProblem(405, "wrong-method", "no such method", headers={"Allow": allowed})
             )
             await response(scope, receive, send)
             return
@@ -109,10 +111,10 @@ class _Dispatcher:
         token = credential and self._service.state.authenticate(credential)
         if token is None:
             headers = {"WWW-Authenticate": "Bearer"}
-            raise Problem(401, "token-invalid", "expected a valid token", headers=headers)
+            raise RequestProblem(401, "token-invalid", "expected a valid token", headers=headers)
         if not token.scopes.intersection(endpoint.scopes):
             needed = list(endpoint.scopes)
-            raise Problem(403, "scope-missing", "the token lacks a scope", scopes=needed)
+            raise RequestProblem(403, "scope-missing", "the token lacks a scope", scopes=needed)
         self._service.check_rate(token)
         return token
 
@@ -125,7 +127,7 @@ class _Dispatcher:
                 dict(request.query_params), endpoint.parameters, strict=False
             )
         except msgspec.ValidationError as error:
-            raise Problem(400, "invalid-parameters", str(error)) from None
+            raise RequestProblem(400, "invalid-parameters", str(error)) from None
         body: Any = None
         if endpoint.body is not None:
             content = await _read_body(request)
@@ -144,7 +146,7 @@ async def _read_body(request: Request) -> bytes:
     async for part in request.stream():
         size += len(part)
         if size > LARGEST_BODY:
-            raise Problem(413, "body-too-large", "the body is too large", limit=LARGEST_BODY)
+            raise RequestProblem(413, "body-too-large", "the body is too large", limit=LARGEST_BODY)
         parts.append(part)
     return b"".join(parts)
 
@@ -154,7 +156,7 @@ def _decode(content: bytes, kind: Any) -> Any:
     try:
         return msgspec.json.decode(content, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Problem(400, "invalid-body", str(error)) from None
+        raise RequestProblem(400, "invalid-body", str(error)) from None
 
 
 def _changed(parameters: msgspec.Struct) -> dict[str, Any]:
@@ -193,19 +195,19 @@ def _response(answer: Answer) -> Response:
     return Response(content, answer.status, headers, answer.media_type)
 
 
-def _problem_response(problem: Problem) -> Response:
+def _problem_response(problem: RequestProblem) -> Response:
     return Response(problem.to_json(), problem.status, problem.headers, PROBLEM_TYPE)
 
 
-def _problem_of(error: Exception, endpoint: Endpoint) -> Problem:
+def _problem_of(error: Exception, endpoint: Endpoint) -> RequestProblem:
     """Return the problem that an error is."""
-    if isinstance(error, Problem):
+    if isinstance(error, RequestProblem):
         return error
     if isinstance(error, LedgerStopped | LedgerLocked):
         LOG.error("%s %s: %s", endpoint.method, endpoint.path, error)
         return unavailable("the ledger cannot be used now", 5)
     if isinstance(error, InvalidInput):
-        return Problem(422, "invalid-input", str(error))
+        return RequestProblem(422, "invalid-input", str(error))
     # Its message may have anything: only its kind is shown.
     LOG.error("%s %s: error of expost: %s", endpoint.method, endpoint.path, type(error).__name__)
     return unavailable("this is an error of expost", 60)

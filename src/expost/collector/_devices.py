@@ -7,7 +7,7 @@ import asyncio
 from expost.answers import Subject
 from expost.collector import _documents as documents
 from expost.collector._endpoints import Answer, Call, Endpoint
-from expost.collector._problems import Problem
+from expost.collector._problems import RequestProblem
 from expost.collector._service import Service
 from expost.collector._tokens import DEVICE, GATEWAY, REGISTRAR, read_credential
 from expost.errors import InvalidInput
@@ -31,7 +31,7 @@ async def enroll(call: Call) -> Answer:
     body: documents.Enrolment = call.body
     code = read_credential(body.code)
     if code is None:
-        raise Problem(403, "unknown-invitation", "there is no such invitation")
+        raise RequestProblem(403, "unknown-invitation", "there is no such invitation")
     service = call.service
 
     def bind() -> documents.Enrolled:
@@ -47,11 +47,11 @@ def _read(service: Service, content: bytes) -> SyncRequest:
         request = SyncRequest.read(content)
         subjects = {Message.read(message).subject for message in request.messages}
     except InvalidInput as error:
-        raise Problem(400, "invalid-body", str(error)) from None
+        raise RequestProblem(400, "invalid-body", str(error)) from None
     if request.ledger != service.study:
-        raise Problem(409, "another-study", "the request is about another study")
+        raise RequestProblem(409, "another-study", "the request is about another study")
     if subjects - {request.subject}:
-        raise Problem(403, "foreign-subject", "a message is about another subject")
+        raise RequestProblem(403, "foreign-subject", "a message is about another subject")
     return request
 
 
@@ -93,28 +93,28 @@ async def _check_subject(call: Call, subject: Subject) -> None:
     else:
         allowed = token.subject == subject and type(token.subject) is type(subject)
     if not allowed:
-        raise Problem(403, "foreign-subject", "this token does not speak for the subject")
+        raise RequestProblem(403, "foreign-subject", "this token does not speak for the subject")
 
 
 async def sync_batch(call: Call) -> Answer:
     """Answer many sync requests; each line has an answer or a problem."""
     service = call.service
-    results: list[asyncio.Future[SyncAnswer] | Problem] = []
+    results: list[asyncio.Future[SyncAnswer] | RequestProblem] = []
     for line in call.body.splitlines():
         if not line.strip():
             continue
         try:
             await _check_subject(call, _read(service, line).subject)
             results.append(service.queue.submit(line, call.holder.name))
-        except Problem as problem:
+        except RequestProblem as problem:
             results.append(problem)
     lines = []
     for result in results:
         try:
-            if isinstance(result, Problem):
+            if isinstance(result, RequestProblem):
                 raise result
             lines.append((await result).to_json().encode())
-        except Problem as problem:
+        except RequestProblem as problem:
             lines.append(problem.to_json())
     return Answer(b"".join(line + b"\n" for line in lines), media_type=JSON_LINES)
 

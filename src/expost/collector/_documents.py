@@ -45,7 +45,7 @@ class RoundRequest(Body):
     dry_run: bool = False
 
 
-class Forecast(Struct):
+class DryRun(Struct):
     """What a dry run returns: how many would accept."""
 
     subjects: int
@@ -62,7 +62,7 @@ class RoundCounts(Struct):
     key: str
     query: str
     group: str | None
-    asked: int
+    subjects: int
     answered: int
     declined: int
     refused: int
@@ -112,17 +112,17 @@ class GroupMembers(Body):
     subjects: Names
 
 
-class Group(Struct):
+class NamedGroup(Struct):
     """A group and its size."""
 
     name: str
     subjects: int
 
 
-class Groups(Struct):
+class GroupList(Struct):
     """All groups."""
 
-    groups: list[Group]
+    groups: list[NamedGroup]
 
 
 class SubjectName(Body):
@@ -185,7 +185,7 @@ class StatusCounts(Struct):
     ended: bool
 
 
-class Progress(Struct):
+class JobProgress(Struct):
     """How far a job is."""
 
     done: int

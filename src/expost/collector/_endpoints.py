@@ -1,4 +1,4 @@
-"""The endpoints: one table, from which routes, permissions, documentation and OpenAPI are made."""
+"""One endpoint: routes, permissions, documentation and OpenAPI are made from a table of these."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Endpoint:
     summary: str
     #: The scopes of which a token needs one; empty if the endpoint is public.
     scopes: tuple[str, ...]
-    #: What its answer reveals, and to whom.
+    #: Everything that its answer reveals, and the holder of which token sees it.
     reveals: str
     parameters: type[Struct] = documents.NoParameters
     #: The body; bytes if the handler reads it itself.

@@ -23,7 +23,7 @@ __all__ = ["EstimateRequest", "estimate"]
 
 @dataclass(frozen=True, slots=True)
 class EstimateRequest:
-    """What is estimated, as the command ``expost estimate`` names it."""
+    """The quantity to estimate, as the command ``expost estimate`` names it."""
 
     #: The subjects; None for everybody.
     subjects: Set[Subject] | None = None

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 
 from expost.answers import Subject
-from expost.collector._problems import Problem
+from expost.collector._problems import RequestProblem
 
 __all__ = ["SMALLEST", "check_everybody", "check_new_group"]
 
@@ -30,15 +30,15 @@ def check_new_group(
     if name in groups:
         if set(groups[name]) == set(members):
             return
-        raise Problem(409, "group-exists", "a group of this name has other members")
+        raise RequestProblem(409, "group-exists", "a group of this name has other members")
     unknown = set(members).difference(everybody)
     if unknown:
-        raise Problem(
+        raise RequestProblem(
             422, "unknown-subject", "some members are not registered", unknown=len(unknown)
         )
     size = smallest_cell([*groups.values(), members], everybody)
     if len(set(members)) < smallest or size < smallest:
-        raise Problem(
+        raise RequestProblem(
             422,
             "group-too-small",
             "the group, or what remains when groups are subtracted, is too small",
@@ -62,7 +62,7 @@ def smallest_cell(groups: Collection[Collection[Subject]], everybody: Collection
 def check_everybody(count: int, smallest: int) -> None:
     """Refuse questions about everybody while that is a small group."""
     if count < smallest:
-        raise Problem(
+        raise RequestProblem(
             403, "group-too-small", "too few subjects are registered",
             size=count, smallest=smallest,
         )  # fmt: skip

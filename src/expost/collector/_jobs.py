@@ -18,7 +18,7 @@ from typing import Any
 
 from expost._types import PathLike
 from expost.collector._estimates import EstimateRequest, estimate
-from expost.collector._problems import Problem, unavailable
+from expost.collector._problems import RequestProblem, unavailable
 from expost.errors import ExpostError, InvalidInput
 from expost.ledger import Ledger
 
@@ -40,7 +40,7 @@ class _Job:
     waiting: set[str] = field(default_factory=set)
     progress: tuple[int, int] = (0, 0)
     result: Mapping[str, Any] | None = None
-    error: Problem | None = None
+    error: RequestProblem | None = None
     finished: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -119,7 +119,7 @@ class Jobs:
                     status = 422 if kind == "invalid" else 503
                     headers = {} if status == 422 else {"Retry-After": "60"}
                     name = "invalid-input" if status == 422 else "unavailable"
-                    job.error = Problem(status, name, content, headers=headers)
+                    job.error = RequestProblem(status, name, content, headers=headers)
                     return
         except EOFError:  # it was killed
             job.error = unavailable("the computation was interrupted")

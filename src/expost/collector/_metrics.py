@@ -12,7 +12,7 @@ __all__ = ["Metrics"]
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 
 
-class Histogram:
+class DurationHistogram:
     """Counts of durations by upper bounds."""
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class Metrics:
         self._lock = threading.Lock()
         self._answers: Counter[tuple[str, str, int]] = Counter()
         self._messages: Counter[str] = Counter()
-        self.commits = Histogram()
+        self.commits = DurationHistogram()
 
     def count_answer(self, method: str, path: str, status: int) -> None:
         self._answers[method, path, status] += 1

@@ -13,7 +13,7 @@ from expost.collector._analysts import job_answer
 from expost.collector._devices import JSON_LINES
 from expost.collector._endpoints import Answer, Call, Endpoint
 from expost.collector._jobs import audit
-from expost.collector._problems import Problem, unavailable
+from expost.collector._problems import RequestProblem, unavailable
 from expost.collector._tokens import ADMINISTRATOR, AUDITOR, DEVICE, GATEWAY, REGISTRAR, SCOPES
 from expost.ledger import Ledger
 
@@ -65,7 +65,7 @@ async def revoke_device(call: Call) -> Answer:
     state = call.service.state
     binding = state.bindings.get(body.subject)
     if binding is None:
-        raise Problem(404, "no-device", "no device has enrolled for this subject")
+        raise RequestProblem(404, "no-device", "no device has enrolled for this subject")
     changed = binding.token not in state.revoked
     await asyncio.to_thread(state.revoke, binding.token)
     return Answer(documents.Changed(changed))
@@ -79,7 +79,7 @@ def _find_subject(call: Call) -> Subject:
         return name
     if name.removeprefix("-").isdecimal() and len(name) < 18 and int(name) in names:
         return int(name)
-    raise Problem(404, "unknown-subject", "there is no such subject")
+    raise RequestProblem(404, "unknown-subject", "there is no such subject")
 
 
 async def transcript(call: Call) -> Answer:
@@ -132,9 +132,9 @@ async def make_token(call: Call) -> Answer:
     unknown = scopes - SCOPES.keys()
     if unknown or DEVICE in scopes:
         choices = ", ".join(scope for scope in SCOPES if scope != DEVICE)
-        raise Problem(422, "invalid-input", f"scopes: expected some of {choices}")
+        raise RequestProblem(422, "invalid-input", f"scopes: expected some of {choices}")
     if body.group is not None and (GATEWAY not in scopes or body.group not in state.groups):
-        raise Problem(422, "invalid-input", "group: expected a named group, for a gateway")
+        raise RequestProblem(422, "invalid-input", "group: expected a named group, for a gateway")
     label = body.label if body.label.isprintable() else ""
     credential = await asyncio.to_thread(state.add_token, scopes, label, body.group)
     return Answer(documents.NewToken(credential.name, str(credential)), 201)
@@ -251,7 +251,7 @@ ENDPOINTS = (
         (AUDITOR,),
         "Verdicts, and the names of subjects that are suspended, unconfirmed or withdrawn.",
         parameters=documents.JobParameters,
-        answers={200: documents.Document, 202: documents.Progress},
+        answers={200: documents.Document, 202: documents.JobProgress},
         problems={422: "The audit needs a package that is not installed."},
         logged=True,
     ),

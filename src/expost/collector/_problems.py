@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
-__all__ = ["PROBLEM_TYPE", "Problem", "unavailable"]
+__all__ = ["PROBLEM_TYPE", "RequestProblem", "unavailable"]
 
 PROBLEM_TYPE = "application/problem+json"
 
 
-class Problem(Exception):
+class RequestProblem(Exception):
     """An answer that is no success.
 
     Args:
@@ -46,6 +46,6 @@ class Problem(Exception):
         return json.dumps(self._tree).encode()
 
 
-def unavailable(detail: str, seconds: int = 1) -> Problem:
+def unavailable(detail: str, seconds: int = 1) -> RequestProblem:
     """Return the refusal of a request that the client should repeat later."""
-    return Problem(503, "unavailable", detail, headers={"Retry-After": str(seconds)})
+    return RequestProblem(503, "unavailable", detail, headers={"Retry-After": str(seconds)})

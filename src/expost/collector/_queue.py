@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from expost.collector._metrics import Metrics
-from expost.collector._problems import Problem, unavailable
+from expost.collector._problems import RequestProblem, unavailable
 from expost.collector._state import ServiceState
 from expost.ledger import Ledger, Receipt, SyncAnswer
 from expost.ledger.errors import LedgerStopped
@@ -98,7 +98,7 @@ class SyncQueue:
             if entry.answered.cancelled():
                 continue
             if answer is None:
-                problem = Problem(401, "token-invalid", "the token was revoked")
+                problem = RequestProblem(401, "token-invalid", "the token was revoked")
                 entry.answered.set_exception(problem)
             elif isinstance(answer, SyncAnswer):
                 entry.answered.set_result(answer)

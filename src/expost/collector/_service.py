@@ -19,7 +19,7 @@ from expost.collector._groups import SMALLEST, check_everybody
 from expost.collector._jobs import Jobs
 from expost.collector._journal import Journal
 from expost.collector._metrics import Metrics
-from expost.collector._problems import Problem
+from expost.collector._problems import RequestProblem
 from expost.collector._queue import SyncQueue
 from expost.collector._state import ServiceState
 from expost.collector._tokens import ADMINISTRATOR, BY_NAME, Credential, Token
@@ -120,7 +120,7 @@ class Service:
         left = min(most, left + (now - last) * rate)
         if left < 1:
             seconds = max(1, round((1 - left) / rate))
-            raise Problem(
+            raise RequestProblem(
                 429, "too-many-requests", "this token sends too many requests",
                 headers={"Retry-After": str(seconds)}, rate=rate,
             )  # fmt: skip
@@ -146,9 +146,9 @@ class Service:
         """Return the subjects that a token may ask about: everybody, a group, or by name."""
         if subjects is not None:
             if group is not None:
-                raise Problem(400, "invalid-body", "expected a group or subjects, not both")
+                raise RequestProblem(400, "invalid-body", "expected a group or subjects, not both")
             if BY_NAME not in token.scopes:
-                raise Problem(403, "scope-missing", "this needs a token that asks by name")
+                raise RequestProblem(403, "scope-missing", "this needs a token that asks by name")
             return list(dict.fromkeys(subjects))
         everybody = await self.everybody()
         check_everybody(len(everybody), self.settings.smallest_group)
@@ -156,7 +156,7 @@ class Service:
             return everybody
         members = self.state.groups.get(group)
         if members is None:
-            raise Problem(404, "unknown-group", "there is no such group")
+            raise RequestProblem(404, "unknown-group", "there is no such group")
         return [subject for subject in everybody if subject in members]
 
     async def everybody(self) -> list[Subject]:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from expost.answers import Subject
 from expost.collector._journal import Journal
-from expost.collector._problems import Problem
+from expost.collector._problems import RequestProblem
 from expost.collector._tokens import (
     DEVICE,
     Credential,
@@ -44,7 +44,7 @@ class Binding(NamedTuple):
 
 
 class RoundRecord(NamedTuple):
-    """Who was asked what under a key."""
+    """The query and the subjects of a key."""
 
     #: The content id of the query.
     query: str
@@ -137,7 +137,7 @@ class ServiceState:
     def revoke(self, name: str) -> None:
         """Refuse a token from now on."""
         if name not in self.tokens:
-            raise Problem(404, "unknown-token", "there is no such token")
+            raise RequestProblem(404, "unknown-token", "there is no such token")
         if name not in self.revoked:
             self._write({"kind": "revoked", "token": name})
 
@@ -165,23 +165,27 @@ class ServiceState:
         with self.lock:
             invitation = self.invitations.get(code.name)
             if invitation is None or not code.matches(invitation.digest):
-                raise Problem(403, "unknown-invitation", "there is no such invitation")
+                raise RequestProblem(403, "unknown-invitation", "there is no such invitation")
             subject, digest = invitation.subject, device_digest(device)
             token = device_credential(code, device)
             bound = self.bindings.get(subject)
             if bound == (digest, token.name, code.name):
                 if token.name in self.revoked:
-                    raise Problem(403, "token-revoked", "the token of this device was revoked")
+                    raise RequestProblem(
+                        403, "token-revoked", "the token of this device was revoked"
+                    )
                 return subject, token
             if self._last_invitation[subject] != code.name:
-                raise Problem(409, "invitation-void", "a later invitation has replaced this one")
+                raise RequestProblem(
+                    409, "invitation-void", "a later invitation has replaced this one"
+                )
             other = bound is None or bound.device != digest
             taken = other and subject in self.handed
             if bound is not None and other:
                 taken = taken or bound.invitation == code.name or has_answered(subject)
             if taken:
                 reason = "another device speaks for this subject already"
-                raise Problem(409, "another-device", reason)
+                raise RequestProblem(409, "another-device", reason)
             self._write(
                 {
                     "kind": "bound",
@@ -224,7 +228,7 @@ class ServiceState:
             if key not in self.rounds:
                 self._write({"kind": "round", "key": key, **record._asdict()})
             elif self.rounds[key] != record:
-                raise Problem(
+                raise RequestProblem(
                     409, "key-used", "the key was used for another query or other subjects"
                 )
 

@@ -1,0 +1,227 @@
+"""A study over HTTP alone, on SQLite and on PostgreSQL: kills, offline spells, a restored backup."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import expost as xp
+from expost.device import checks
+from expost.ledger import Ledger
+from expost.ledger.tables import SubjectRow
+from support.collectors import Collector, Fleet
+from support.scripted_devices import HALF, QUARTER, SMOKES, restore
+
+NAMES = [f"subject {number}" for number in range(60)]
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return str(tmp_path / "study.db")
+    return str(request.getfixturevalue("postgres"))
+
+
+class StudySite:
+    """A study with a running collector, a token of each kind, and enrolled devices."""
+
+    def __init__(self, place: str, folder: Path, names: list[str] = NAMES, budget: Any = 2) -> None:
+        self.place, self.checkpoint = place, folder / "checkpoint"
+        queries = {"half": HALF, "quarter": QUARTER}
+        guard = xp.BayesianFilter(epsilon=budget)
+        Ledger.create(
+            place, SMOKES, filter=guard, queries=queries, checkpoint=self.checkpoint
+        ).close()
+        self.collector = Collector(place, self.checkpoint)
+        self.analyst = self.collector.token("analyst")
+        self.registrar = self.collector.token("registrar")
+        self.auditor = self.collector.token("auditor")
+        self.fleet = Fleet(self.collector, folder)
+        self.fleet.enroll(self.invite(names), values=["yes", "yes", "no"])
+
+    def invite(self, names: list[str]) -> Any:
+        body = {"subjects": names}
+        path = "/v1/invitations"
+        return self.collector.succeed("POST", path, self.registrar, body)["invitations"]
+
+    def ask(self, query: str, key: str, **fields: Any) -> Any:
+        body = {"query": query, "key": key, **fields}
+        return self.collector.succeed("POST", "/v1/rounds", self.analyst, body)
+
+    def recorded(self) -> dict[str, str]:
+        """Return the heads in the database of a collector that is stopped."""
+        with Ledger(self.place, checkpoint=self.checkpoint) as ledger:
+            rows = ledger._engine.backend.scan(SubjectRow)
+            return {json.loads(row.name): row.head.hex() for row in rows}
+
+
+@pytest.fixture
+def new_site() -> Iterator[Callable[..., StudySite]]:
+    made = []
+
+    def make(*arguments: Any, **options: Any) -> StudySite:
+        made.append(StudySite(*arguments, **options))
+        return made[-1]
+
+    yield make
+    for site in made:
+        site.collector.close()
+        site.fleet.close()
+
+
+def test_a_study_survives_kills_while_devices_sync(
+    place: str, tmp_path: Path, new_site: Callable[..., StudySite]
+) -> None:
+    site = new_site(place, tmp_path)
+    collector, fleet = site.collector, site.fleet
+    for number in range(2):
+        counts = site.ask("half", f"round {number}")
+        assert (counts["subjects"], counts["waiting"]) == (len(NAMES), len(NAMES))
+        offline = set(NAMES[number::5])
+
+        def work() -> None:
+            for name in NAMES:
+                if name not in offline:
+                    try:
+                        fleet.sync([name], threads=1)
+                    except Exception:  # noqa: S112 - its request was cut off by the kill
+                        continue
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        time.sleep(0.15)
+        assert collector.stop(signal.SIGKILL) == -signal.SIGKILL
+        thread.join()
+        collector.start()
+        assert site.ask("half", f"round {number}")["subjects"] == len(NAMES)
+        fleet.sync()
+        fleet.sync(NAMES[:5])  # a second sync changes nothing
+    found = collector.succeed("GET", "/v1/rounds", site.analyst)["rounds"]
+    assert [(done["key"], done["answered"]) for done in found] == [
+        ("round 0", len(NAMES)), ("round 1", len(NAMES)),
+    ]  # fmt: skip
+    assert collector.succeed("GET", "/v1/audit?wait=30", site.auditor)["good"] is True
+    shares = collector.succeed("GET", "/v1/estimates?wait=30&frequencies=true", site.analyst)
+    (yes,) = (row for row in shares["estimates"] if row["of"] == "yes")
+    assert yes["lower"] <= 2 / 3 <= yes["upper"]
+    export = tmp_path / "export.jsonl"
+    export.write_bytes(collector.call("GET", "/v1/export", site.auditor).content)
+    assert collector.stop() == 0
+    assert site.recorded() == fleet.heads()
+    assert {len(device.heads) for device in fleet.devices.values()} == {3}
+    checked = subprocess.run(
+        [sys.executable, "-I", str(checks.__file__), "export", str(export)],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert "60 subjects, 120 exchanges: chains, tallies and decisions are right" in checked.stdout
+
+
+def test_a_restored_backup_changes_no_binding_and_loses_nothing(
+    tmp_path: Path, new_site: Callable[..., StudySite]
+) -> None:
+    place, backup = tmp_path / "study.db", tmp_path / "backup.db"
+    site = new_site(str(place), tmp_path, NAMES[:25])
+    collector, fleet = site.collector, site.fleet
+    site.ask("half", "first")
+    fleet.sync()
+    with Ledger(place, checkpoint=site.checkpoint) as ledger:
+        ledger.backup(backup)
+    late = site.invite(NAMES[25:27])
+    fleet.enroll(late)
+    site.ask("quarter", "second")
+    fleet.sync()
+    gone = NAMES[4]
+    withdrawal = {"subject": gone}
+    collector.succeed("POST", "/v1/withdrawals", fleet.tokens[gone], withdrawal)
+    revoked = collector.token("analyst")
+    path = f"/v1/tokens/{revoked.partition('.')[0]}"
+    collector.succeed("DELETE", path, collector.administrator)
+    assert collector.stop() == 0
+    restore(backup, place)
+    Ledger.recover(place, checkpoint=site.checkpoint)
+    collector.start()
+
+    # The codes are used, the token is revoked, and every device speaks for its subject as before.
+    stolen = {"code": late[0]["code"], "device": "0" * 64}
+    reply = collector.call("POST", "/v1/enroll", body=stolen)
+    assert (reply.status, reply.tree["type"]) == (409, "urn:expost:problem:another-device")
+    assert collector.call("GET", "/v1/status", revoked).status == 401
+    before = fleet.heads()
+    fleet.sync()
+    assert fleet.heads() == before
+    assert site.ask("quarter", "third")["subjects"] == 26  # without the withdrawn one
+    fleet.sync()
+    assert collector.stop() == 0
+    assert site.recorded() == fleet.heads()
+    with Ledger(place, checkpoint=site.checkpoint) as ledger:
+        assert ledger.withdrawn == {gone}
+        assert ledger.audit().good
+        assert ledger.verify().good
+
+
+def test_a_collector_that_is_stopped_finishes_and_answers(
+    tmp_path: Path, new_site: Callable[..., StudySite]
+) -> None:
+    site = new_site(str(tmp_path / "study.db"), tmp_path, NAMES[:20])
+    # A device that waits for a reservation is answered when the collector stops.
+    request, replies = site.fleet.devices[NAMES[0]].sync(), []
+
+    def wait() -> None:
+        path, token = "/v1/sync?wait=25", site.fleet.tokens[NAMES[0]]
+        replies.append(site.collector.call("POST", path, token, request.encode()))
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    time.sleep(0.3)
+    start = time.monotonic()
+    assert site.collector.stop() == 0
+    thread.join()
+    assert time.monotonic() - start < 5
+    assert replies[0].status == 503 or replies[0].tree["reservation"] is None
+
+
+def test_a_waiting_device_gets_its_reservation_when_it_is_made(
+    tmp_path: Path, new_site: Callable[..., StudySite]
+) -> None:
+    site = new_site(str(tmp_path / "study.db"), tmp_path, NAMES[:20])
+    request, replies = site.fleet.devices[NAMES[0]].sync(), []
+
+    def wait() -> None:
+        path, token = "/v1/sync?wait=25", site.fleet.tokens[NAMES[0]]
+        replies.append(site.collector.call("POST", path, token, request.encode()))
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    time.sleep(0.3)
+    site.ask("half", "first")
+    thread.join(5)
+    assert replies[0].tree["reservation"]["key"] == "first"
+
+
+def test_a_damaged_journal_is_refused_and_a_torn_line_is_not(tmp_path: Path) -> None:
+    place, checkpoint = tmp_path / "study.db", tmp_path / "checkpoint"
+    guard = xp.BayesianFilter(epsilon=1)
+    Ledger.create(place, SMOKES, filter=guard, checkpoint=checkpoint).close()
+    collector = Collector(str(place), checkpoint)
+    for _ in range(3):
+        collector.token("analyst")
+    assert collector.stop() == 0
+    journal = Path(f"{checkpoint}.collector")
+    copy = tmp_path / "copy"
+    shutil.copyfile(journal, copy)
+    journal.write_bytes(journal.read_bytes()[:-5])  # a crash while a line is written
+    collector.start()
+    assert collector.stop() == 0
+    journal.write_bytes(copy.read_bytes().replace(b"analyst", b"auditor", 1))
+    with pytest.raises(AssertionError, match="line 2 of .* is damaged"):
+        collector.start()
