@@ -7,19 +7,21 @@ from typing import Any
 
 import pytest
 
-from collector.conftest import NAMES, Study
 from expost.collector._app import ENDPOINTS
+from support.collectors import NAMES, Study
 
 SCOPES = (
     "device", "gateway", "analyst", "asks-by-name", "registrar", "auditor", "administrator",
 )  # fmt: skip
+
+DRY_RUN = {"query": "half", "dry_run": True}
 
 # For each endpoint: the scopes that it accepts, and a request that such a token may make.
 TABLE: dict[tuple[str, str], tuple[str, str, Any]] = {
     ("POST", "/v1/sync"): ("device gateway", "/v1/sync", "SYNC"),
     ("POST", "/v1/sync/batch"): ("gateway", "/v1/sync/batch", b"\n"),
     ("POST", "/v1/withdrawals"): ("device registrar", "/v1/withdrawals", {"subject": NAMES[0]}),
-    ("POST", "/v1/rounds"): ("analyst asks-by-name", "/v1/rounds", {"query": "half", "dry_run": True}),
+    ("POST", "/v1/rounds"): ("analyst asks-by-name", "/v1/rounds", DRY_RUN),
     ("GET", "/v1/rounds"): ("analyst asks-by-name auditor", "/v1/rounds", None),
     ("GET", "/v1/rounds/{key}"): ("analyst asks-by-name auditor", "/v1/rounds/first", None),
     ("GET", "/v1/groups"): ("analyst asks-by-name registrar", "/v1/groups", None),
@@ -47,7 +49,9 @@ TABLE: dict[tuple[str, str], tuple[str, str, Any]] = {
 def test_every_scope_may_do_what_the_table_says(study: Study) -> None:
     collector = study.collector
     assert TABLE.keys() == {(each.method, each.path) for each in ENDPOINTS if each.scopes}
-    collector.succeed("POST", "/v1/rounds", study.tokens["analyst"], {"query": "half", "key": "first"})
+    collector.succeed(
+        "POST", "/v1/rounds", study.tokens["analyst"], {"query": "half", "key": "first"}
+    )
     request = study.fleet.devices[NAMES[0]].sync().encode()
     victim = collector.token("analyst").partition(".")[0]
     wrong = []

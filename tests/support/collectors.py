@@ -11,12 +11,18 @@ import sys
 import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import expost as xp
 from expost.device.device import Device
+from support.scripted_devices import HALF, SMOKES
 
-__all__ = ["Collector", "Fleet", "Reply"]
+__all__ = ["NAMES", "Collector", "Fleet", "Reply", "Study"]
+
+#: The subjects of :class:`Study`.
+NAMES = [f"subject {number}" for number in range(40)]
 
 _PATIENCE = 30.0
 
@@ -58,6 +64,8 @@ class Collector:
             if what == "listening on":
                 self.port = int(last.rpartition(":")[2])
                 return
+        self._process.stdout.close()
+        self._process.wait(_PATIENCE)
         raise AssertionError(f"the collector does not start: {self.log.read_text('utf-8')}")
 
     def stop(self, number: int = signal.SIGTERM) -> int:
@@ -85,13 +93,12 @@ class Collector:
         """Send a request; a body that is no bytes is sent as JSON."""
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         content = body if isinstance(body, bytes | None) else json.dumps(body).encode()
-        own = connection or self.connection()
-        own.request(method, path, content, headers)
-        response = own.getresponse()
-        reply = Reply(response.status, response.getheader("Content-Type", ""), response.read())
         if connection is None:
-            own.close()
-        return reply
+            with closing(self.connection()) as connection:
+                return self.call(method, path, token, content, connection)
+        connection.request(method, path, content, headers)
+        response = connection.getresponse()
+        return Reply(response.status, response.getheader("Content-Type", ""), response.read())
 
     def succeed(self, method: str, path: str, token: str = "", body: Any = None) -> Any:
         """Send a request that succeeds, and return the JSON of the answer."""
@@ -130,8 +137,11 @@ class Fleet:
             return sum(pool.map(self._sync_one, list(names or self.devices)))
 
     def _sync_one(self, name: str) -> int:
-        connection, answered = self.collector.connection(), 0
-        request = self.devices[name].sync()
+        with closing(self.collector.connection()) as connection:
+            return self._converse(name, connection)
+
+    def _converse(self, name: str, connection: http.client.HTTPConnection) -> int:
+        request, answered = self.devices[name].sync(), 0
         while request:
             reply = self.collector.call(
                 "POST", "/v1/sync", self.tokens[name], request.encode(), connection
@@ -142,7 +152,6 @@ class Fleet:
             assert reply.status == 200, reply
             answered += 1
             request = self.devices[name].take(reply.content)
-        connection.close()
         return answered
 
     def heads(self) -> dict[str, str]:
@@ -151,3 +160,30 @@ class Fleet:
     def close(self) -> None:
         for device in self.devices.values():
             device.close()
+
+
+class Study:
+    """A collector with tokens, a group, and three devices."""
+
+    def __init__(self, folder: Path) -> None:
+        self.place, self.checkpoint = str(folder / "study.db"), folder / "checkpoint"
+        guard = xp.BayesianFilter(epsilon=2)
+        xp.Ledger.create(
+            self.place, SMOKES, filter=guard, queries={"half": HALF}, checkpoint=self.checkpoint
+        ).close()
+        self.collector = Collector(self.place, self.checkpoint)
+        scopes = ("gateway", "analyst", "asks-by-name", "registrar", "auditor")
+        self.tokens = {scope: self.collector.token(scope) for scope in scopes}
+        self.tokens["administrator"] = self.collector.administrator
+        self.invitations = self.collector.succeed(
+            "POST", "/v1/invitations", self.tokens["registrar"], {"subjects": NAMES}
+        )["invitations"]
+        registrar = self.tokens["registrar"]
+        self.collector.succeed("PUT", "/v1/groups/odd", registrar, {"subjects": NAMES[1::2]})
+        self.fleet = Fleet(self.collector, folder)
+        self.fleet.enroll(self.invitations[:3])
+        self.tokens["device"] = self.fleet.tokens[NAMES[0]]
+
+    def close(self) -> None:
+        self.fleet.close()
+        self.collector.close()

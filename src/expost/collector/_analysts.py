@@ -34,8 +34,8 @@ def _read_query(service: Service, document: bytes) -> Query:
     with at("query"):
         try:
             tree = parse(document.decode())
-        except RecursionError:
-            raise InvalidInput("is nested too deeply") from None
+        except (RecursionError, UnicodeDecodeError):
+            raise InvalidInput("is no JSON, or nested too deeply") from None
         if type(tree) is str:
             queries = service.reader.queries
             if tree not in queries:

@@ -210,4 +210,4 @@ def _problem_of(error: Exception, endpoint: Endpoint) -> RequestProblem:
         return RequestProblem(422, "invalid-input", str(error))
     # Its message may have anything: only its kind is shown.
     LOG.error("%s %s: error of expost: %s", endpoint.method, endpoint.path, type(error).__name__)
-    return unavailable("this is an error of expost", 60)
+    return RequestProblem(500, "internal-error", "this is an error of expost; please report it")

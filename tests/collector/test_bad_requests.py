@@ -1,0 +1,120 @@
+"""Bodies that no endpoint can use: one problem each, nobody suspended, nothing recorded."""
+
+from __future__ import annotations
+
+import json
+import random
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from support.collectors import NAMES, Reply, Study
+
+
+def problem(reply: Reply) -> str:
+    """Return the kind of a problem, after checking its form."""
+    assert reply.media_type == "application/problem+json", reply
+    assert reply.tree["status"] == reply.status, reply
+    assert reply.tree.keys() >= {"type", "title", "detail"}, reply
+    return str(reply.tree["type"]).removeprefix("urn:expost:problem:")
+
+
+def mutated(content: bytes, random_: random.Random) -> bytes:
+    """Change some bytes, cut, repeat, or nest."""
+    data = bytearray(content)
+    for _ in range(random_.randint(1, 4)):
+        start = random_.randrange(len(data) + 1)
+        match random_.randrange(5):
+            case 0:
+                data[start : start + 1] = random_.randbytes(random_.randint(0, 3))
+            case 1:
+                del data[start : start + random_.randint(1, 40)]
+            case 2:
+                data[start:start] = data[: random_.randint(1, 60)]
+            case 3:
+                data[start:start] = random_.choice([b"[" * 2000, b"NaN", b"1e999", b'"\\ud800"'])
+            case _:
+                data[start:start] = random_.choice([b"\0", b"\xff", b'",', b"{}", b"null", b"-"])
+    return bytes(data)
+
+
+def test_fuzzed_bodies_get_one_problem_each_and_change_nothing(study: Study) -> None:
+    collector, random_ = study.collector, random.Random(36)
+    foreign = study.fleet.devices[NAMES[1]].sync().encode()
+    code = {"code": study.invitations[5]["code"], "device": "0" * 63}
+    seeds: list[tuple[str, str, bytes]] = [
+        ("/v1/sync", study.tokens["device"], foreign),
+        ("/v1/enroll", "", json.dumps(code).encode()),
+        ("/v1/rounds", study.tokens["asks-by-name"], b'{"query": {"kind": "linear"}, "key": "a"}'),
+        ("/v1/tokens", study.tokens["administrator"], b'{"scopes": ["everything"]}'),
+        ("/v1/withdrawals", study.tokens["device"], b'{"subject": "subject 1"}'),
+    ]
+    before = collector.succeed("GET", "/v1/status", study.tokens["auditor"])
+    kinds = set()
+    with closing(collector.connection()) as connection:
+        for number in range(1000):
+            path, token, content = seeds[number % len(seeds)]
+            body = mutated(content, random_)
+            reply = collector.call("POST", path, token, body, connection)
+            assert reply.status in (400, 403, 409, 422), (path, body, reply)
+            kinds.add(problem(reply))
+    assert {"invalid-body", "foreign-subject", "invalid-input"} <= kinds
+    after = collector.succeed("GET", "/v1/status", study.tokens["auditor"])
+    assert (after["root"], after["states"]) == (before["root"], {"active": len(NAMES)})
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "expected"),
+    [
+        ("GET", "/v1/nothing", None, (404, "unknown-path")),
+        ("PATCH", "/v1/rounds", None, (405, "wrong-method")),
+        ("GET", "/v1/status?group=nobody", None, (404, "unknown-group")),
+        ("GET", "/v1/status?grop=odd", None, (400, "invalid-parameters")),
+        ("GET", "/v1/rounds/never", None, (404, "unknown-round")),
+        ("POST", "/v1/rounds", {"query": "half"}, (400, "invalid-body")),
+        ("POST", "/v1/rounds", {"query": "nothing", "key": "a"}, (422, "invalid-input")),
+        ("POST", "/v1/rounds", b"x" * (4 << 20) + b"x", (413, "body-too-large")),
+        ("GET", "/v1/estimates?wait=20&share=x", None, (422, "invalid-input")),
+    ],
+)
+def test_an_unusable_request_gets_a_problem(
+    study: Study, method: str, path: str, body: Any, expected: tuple[int, str]
+) -> None:
+    reply = study.collector.call(method, path, study.tokens["analyst"], body)
+    assert (reply.status, problem(reply)) == expected
+
+
+def test_a_group_and_all_differences_of_groups_are_large_enough(study: Study) -> None:
+    collector, registrar = study.collector, study.tokens["registrar"]
+    members = {
+        "too small": NAMES[:19],
+        "all but one": NAMES[1:],
+        "half odd, half even": NAMES[:20],
+        "a stranger": [*NAMES[:20], "stranger"],
+    }
+    for name, subjects in members.items():
+        path = f"/v1/groups/{name.replace(' ', '%20')}"
+        reply = collector.call("PUT", path, registrar, {"subjects": subjects})
+        kind = "unknown-subject" if name == "a stranger" else "group-too-small"
+        assert (reply.status, problem(reply)) == (422, kind)
+    assert collector.call("PUT", "/v1/groups/odd", registrar, {"subjects": NAMES}).status == 409
+    listed = collector.succeed("GET", "/v1/groups", study.tokens["analyst"])
+    assert listed == {"groups": [{"name": "odd", "subjects": 20}]}
+    status = collector.succeed("GET", "/v1/status?group=odd", study.tokens["analyst"])
+    assert status["subjects"] == 20
+
+
+def test_a_key_belongs_to_one_query_and_one_group(study: Study) -> None:
+    collector, analyst = study.collector, study.tokens["analyst"]
+    body = {"query": "half", "key": "one key", "group": "odd"}
+    first = collector.succeed("POST", "/v1/rounds", analyst, body)
+    assert collector.succeed("POST", "/v1/rounds", analyst, body) == first
+    for changed in ({"group": None}, {"query": {"kind": "randomized_response", "epsilon": "1"}}):
+        reply = collector.call("POST", "/v1/rounds", analyst, body | changed)
+        assert (reply.status, problem(reply)) == (409, "key-used")
+    by_name = study.tokens["asks-by-name"]
+    named = {"query": "half", "key": "by name", "subjects": [NAMES[0], NAMES[2]]}
+    collector.succeed("POST", "/v1/rounds", by_name, named)
+    assert collector.call("GET", "/v1/rounds/by%20name", analyst).status == 404
+    assert collector.succeed("GET", "/v1/rounds/by%20name", by_name)["subjects"] == 2
