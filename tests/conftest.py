@@ -9,12 +9,16 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
 from expost.cli.main import main
 from slow_tests import LIST
+
+if TYPE_CHECKING:
+    from support.collectors import Study
 
 settings.register_profile(
     "expost", deadline=None, print_blob=True, derandomize=bool(os.environ.get("CI"))
@@ -61,3 +65,13 @@ def postgres(postgres_server: str) -> Iterator[str]:
 
     with fresh(postgres_server) as dsn:
         yield dsn
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Study]:
+    """A study on a collector, which the tests of a module share."""
+    from support.collectors import Study
+
+    shared = Study(tmp_path_factory.mktemp("study"))
+    yield shared
+    shared.close()

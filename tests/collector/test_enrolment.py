@@ -10,6 +10,7 @@ from expost.collector._journal import Journal
 from expost.collector._problems import RequestProblem
 from expost.collector._state import ServiceState
 from expost.collector._tokens import Credential
+from expost.ledger import LedgerDamaged
 
 PHONE, TABLET = "1" * 64, "2" * 64
 
@@ -91,3 +92,27 @@ def test_no_secret_is_stored(journal: Path) -> None:
     stored = journal.read_text("utf-8")
     assert not any(secret in stored for secret in secrets)
     assert journal.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_line_that_a_crash_cut_off_is_removed(journal: Path) -> None:
+    state = opened(journal)
+    first, last = state.add_token(["analyst"], "first"), state.add_token(["analyst"], "last")
+    journal.write_bytes(journal.read_bytes()[:-5])
+    again = opened(journal)
+    assert again.authenticate(first) is not None
+    assert again.authenticate(last) is None
+    another = again.add_token(["auditor"], "")
+    assert opened(journal).authenticate(another) is not None
+
+
+def test_a_changed_journal_is_refused(journal: Path) -> None:
+    state = opened(journal)
+    for label in ("first", "last"):
+        state.add_token(["analyst"], label)
+    content = journal.read_bytes()
+    journal.write_bytes(content.replace(b"analyst", b"auditor", 1))
+    with pytest.raises(LedgerDamaged, match=r"line 1 of .* is damaged"):
+        opened(journal)
+    journal.write_bytes(content)
+    with pytest.raises(LedgerDamaged, match=r"line 1 of .* is damaged"):
+        ServiceState(Journal(journal, "another study"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import signal
 import subprocess
 import sys
@@ -20,7 +19,7 @@ import expost as xp
 from expost.device import checks
 from expost.ledger import Ledger
 from expost.ledger.tables import SubjectRow
-from support.collectors import Collector, Fleet
+from support.collectors import Collector, Fleet, Reply
 from support.scripted_devices import HALF, QUARTER, SMOKES, restore
 
 NAMES = [f"subject {number}" for number in range(45)]
@@ -168,59 +167,32 @@ def test_a_restored_backup_changes_no_binding_and_loses_nothing(
         assert ledger.verify().good
 
 
-def test_a_collector_that_is_stopped_finishes_and_answers(
+def test_a_waiting_device_is_answered_by_a_round_and_by_a_stop(
     tmp_path: Path, new_site: Callable[..., StudySite]
 ) -> None:
     site = new_site(str(tmp_path / "study.db"), tmp_path, NAMES[:20])
-    # A device that waits for a reservation is answered when the collector stops.
-    request, replies = site.fleet.devices[NAMES[0]].sync(), []
+    replies: list[Reply] = []
 
-    def wait() -> None:
-        path, token = "/v1/sync?wait=25", site.fleet.tokens[NAMES[0]]
-        replies.append(site.collector.call("POST", path, token, request.encode()))
+    def wait() -> threading.Thread:
+        request, token = site.fleet.devices[NAMES[0]].sync(), site.fleet.tokens[NAMES[0]]
 
-    thread = threading.Thread(target=wait)
-    thread.start()
-    time.sleep(0.3)
+        def send() -> None:
+            call = site.collector.call
+            replies.append(call("POST", "/v1/sync?wait=25", token, request.encode()))
+
+        thread = threading.Thread(target=send)
+        thread.start()
+        time.sleep(0.3)
+        return thread
+
     start = time.monotonic()
+    thread = wait()
+    site.ask("half", "first")
+    thread.join()
+    assert replies[0].tree["reservation"]["key"] == "first"
+    site.fleet.sync([NAMES[0]])
+    thread = wait()
     assert site.collector.stop() == 0
     thread.join()
-    assert time.monotonic() - start < 5
-    assert replies[0].status == 503 or replies[0].tree["reservation"] is None
-
-
-def test_a_waiting_device_gets_its_reservation_when_it_is_made(
-    tmp_path: Path, new_site: Callable[..., StudySite]
-) -> None:
-    site = new_site(str(tmp_path / "study.db"), tmp_path, NAMES[:20])
-    request, replies = site.fleet.devices[NAMES[0]].sync(), []
-
-    def wait() -> None:
-        path, token = "/v1/sync?wait=25", site.fleet.tokens[NAMES[0]]
-        replies.append(site.collector.call("POST", path, token, request.encode()))
-
-    thread = threading.Thread(target=wait)
-    thread.start()
-    time.sleep(0.3)
-    site.ask("half", "first")
-    thread.join(5)
-    assert replies[0].tree["reservation"]["key"] == "first"
-
-
-def test_a_damaged_journal_is_refused_and_a_torn_line_is_not(tmp_path: Path) -> None:
-    place, checkpoint = tmp_path / "study.db", tmp_path / "checkpoint"
-    guard = xp.BayesianFilter(epsilon=1)
-    Ledger.create(place, SMOKES, filter=guard, checkpoint=checkpoint).close()
-    collector = Collector(str(place), checkpoint)
-    for _ in range(3):
-        collector.token("analyst")
-    assert collector.stop() == 0
-    journal = Path(f"{checkpoint}.collector")
-    copy = tmp_path / "copy"
-    shutil.copyfile(journal, copy)
-    journal.write_bytes(journal.read_bytes()[:-5])  # a crash while a line is written
-    collector.start()
-    assert collector.stop() == 0
-    journal.write_bytes(copy.read_bytes().replace(b"analyst", b"auditor", 1))
-    with pytest.raises(AssertionError, match=r"line 2 of .* is damaged"):
-        collector.start()
+    assert time.monotonic() - start < 20
+    assert replies[1].status == 503 or replies[1].tree["reservation"] is None

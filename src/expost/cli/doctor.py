@@ -33,6 +33,7 @@ EXTRAS = {
     "ledger": "ledgers on SQLite",
     "plot": "pictures",
     "postgres": "ledgers on PostgreSQL",
+    "serve": "expost serve",
     "sklearn": "models of scikit-learn as queries",
 }
 

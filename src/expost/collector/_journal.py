@@ -82,8 +82,9 @@ class Journal:
             for index, line in enumerate(file, 1):
                 text, _, digest = line.rstrip(b"\n").rpartition(b" ")
                 expected = _digest(check, text)
-                if not line.endswith(b"\n") or digest != expected.encode():
-                    if file.read(1):
+                complete = line.endswith(b"\n") and b"\0" not in line
+                if not complete or digest != expected.encode():
+                    if complete or file.read(1):
                         raise LedgerDamaged(f"line {index} of {self.path} is damaged; restore it")
                     return
                 check = expected
