@@ -7,6 +7,7 @@ import sys
 from benchmarks import (
     attributes,
     audit,
+    collector,
     consecutive_decisions,
     device,
     estimation,
@@ -44,6 +45,7 @@ if __name__ == "__main__":
             panel,
             ledger,
             ledger_postgres,
+            collector,
             device,
             estimation,
             information,

@@ -52,11 +52,14 @@ def make_app(service: Service) -> Starlette:
         return Response(document, media_type="application/json")
 
     routes = [
-        Route(path, _Dispatcher(service, methods), methods=list(methods))
+        # A name or a key may have slashes.
+        Route(path.replace("}", ":path}"), _Dispatcher(service, methods), methods=list(methods))
         for path, methods in by_path.items()
     ]
     routes.append(Route(_OPENAPI_PATH, openapi, methods=["GET"]))
-    return Starlette(routes=routes, exception_handlers={HTTPException: _http_problem})
+    app = Starlette(routes=routes, exception_handlers={HTTPException: _http_problem})
+    app.router.redirect_slashes = False
+    return app
 
 
 async def _http_problem(request: Request, error: Exception) -> Response:
@@ -77,7 +80,7 @@ class _Dispatcher:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         request = Request(scope, receive)
-        endpoint = self._endpoints.get(request.method)
+        endpoint = self._endpoints.get("GET" if request.method == "HEAD" else request.method)
         start, token = time.perf_counter(), None
         if endpoint is None:
             allowed = ", ".join(self._endpoints)

@@ -11,7 +11,7 @@ from expost.answers import Subject
 # msgspec reads the annotations of these classes when they are made.
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
 Names = Annotated[list[Subject], Meta(min_length=1, max_length=100_000)]
-Wait = Annotated[float, Meta(ge=0, le=30)]
+Wait = Annotated[int, Meta(ge=0, le=30)]
 
 
 class Body(Struct, forbid_unknown_fields=True):
@@ -198,7 +198,7 @@ class JobProgress(Struct):
 class SyncParameters(Body):
     """Parameters of a sync."""
 
-    wait: Wait = 0.0
+    wait: Wait = 0
 
 
 class GroupParameters(Body):
@@ -219,13 +219,13 @@ class EstimateParameters(Body):
     about: str | None = None
     step: int | None = None
     confidence: Annotated[str, Meta(max_length=20)] = "0.95"
-    wait: Wait = 0.0
+    wait: Wait = 0
 
 
 class JobParameters(Body):
     """Parameters of a job."""
 
-    wait: Wait = 0.0
+    wait: Wait = 0
 
 
 class NoParameters(Body):

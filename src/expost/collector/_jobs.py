@@ -24,8 +24,8 @@ from expost.ledger import Ledger
 
 __all__ = ["Jobs", "Work", "audit", "estimate_work"]
 
-# Results that are stored.
-_STORED = 100
+# Results that are stored, and jobs that may wait.
+_STORED, _MOST_WAITING = 100, 20
 
 Report = Callable[[int, int], None]
 Work = Callable[[Ledger, Report], Mapping[str, Any]]
@@ -77,6 +77,8 @@ class Jobs:
         return job.result
 
     def _start(self, key: object, work: Work, root: str) -> _Job:
+        if sum(not other.finished.is_set() for other in self._jobs.values()) >= _MOST_WAITING:
+            raise unavailable("too many jobs are waiting", 10)
         job = _Job(root)
         self._jobs[key] = job
         for old, other in list(self._jobs.items())[:-_STORED]:

@@ -104,9 +104,10 @@ class ServiceState:
                 )
 
     def _write(self, *entries: Mapping[str, Any]) -> None:
-        self._journal.append(entries)
-        for entry in entries:
-            self._apply(entry)
+        with self.lock:
+            self._journal.append(entries)
+            for entry in entries:
+                self._apply(entry)
 
     # -- tokens
 
