@@ -22,7 +22,7 @@ from expost.ledger.tables import SubjectRow
 from support.collectors import Collector, Fleet, Reply
 from support.scripted_devices import HALF, QUARTER, SMOKES, restore
 
-NAMES = [f"subject {number}" for number in range(45)]
+NAMES = [f"subject {number}" for number in range(27)]
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -97,7 +97,7 @@ def test_a_study_survives_kills_while_devices_sync(
         online = [name for name in NAMES if name not in NAMES[number::5]]
         thread = threading.Thread(target=sync_in_turn, args=(fleet, online))
         thread.start()
-        time.sleep(0.15)
+        time.sleep(0.1)
         assert collector.stop(signal.SIGKILL) == -signal.SIGKILL
         thread.join()
         collector.start()
@@ -121,20 +121,20 @@ def test_a_study_survives_kills_while_devices_sync(
         [sys.executable, "-I", str(checks.__file__), "export", str(export)],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    assert "45 subjects, 90 exchanges: chains, tallies and decisions are right" in checked.stdout
+    assert "27 subjects, 54 exchanges: chains, tallies and decisions are right" in checked.stdout
 
 
 def test_a_restored_backup_changes_no_binding_and_loses_nothing(
     tmp_path: Path, new_site: Callable[..., StudySite]
 ) -> None:
     place, backup = tmp_path / "study.db", tmp_path / "backup.db"
-    site = new_site(str(place), tmp_path, NAMES[:25])
+    site = new_site(str(place), tmp_path, NAMES[:21])
     collector, fleet = site.collector, site.fleet
     site.ask("half", "first")
     fleet.sync()
     with Ledger(place, checkpoint=site.checkpoint) as ledger:
         ledger.backup(backup)
-    late = site.invite(NAMES[25:27])
+    late = site.invite(NAMES[21:23])
     fleet.enroll(late)
     site.ask("quarter", "second")
     fleet.sync()
@@ -157,7 +157,7 @@ def test_a_restored_backup_changes_no_binding_and_loses_nothing(
     before = fleet.heads()
     fleet.sync()
     assert fleet.heads() == before
-    assert site.ask("quarter", "third")["subjects"] == 26  # without the withdrawn one
+    assert site.ask("quarter", "third")["subjects"] == 22  # without the withdrawn one
     fleet.sync()
     assert collector.stop() == 0
     assert site.recorded() == fleet.heads()

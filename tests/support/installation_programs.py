@@ -100,6 +100,24 @@ def postgres() -> None:
     assert "cannot be opened" in said
 
 
+def serve() -> None:
+    """A collector that answers."""
+    import subprocess
+    from urllib.request import urlopen
+
+    guard = xp.BayesianFilter(epsilon=1)
+    xp.Ledger.create("served.db", xp.FiniteSet(["no", "yes"]), filter=guard).close()
+    program = [sys.executable, "-m", "expost", "serve", "served.db", "--port", "0"]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        process.stdout.readline()  # the token
+        address = process.stdout.readline().split()[-1]
+        with urlopen(f"{address}/healthz") as answer:
+            assert answer.status == 204
+        process.terminate()
+    assert process.returncode == 0
+
+
 def sklearn() -> None:
     """A fitted model as a query."""
     from sklearn.linear_model import LinearRegression
@@ -111,7 +129,8 @@ def sklearn() -> None:
 
 
 PROGRAMS: dict[str, Callable[[], None]] = {
-    program.__name__: program for program in (finite, box, frames, ledger, plot, postgres, sklearn)
+    program.__name__: program
+    for program in (finite, box, frames, ledger, plot, postgres, serve, sklearn)
 }
 
 if __name__ == "__main__":
