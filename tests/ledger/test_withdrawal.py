@@ -1,4 +1,4 @@
-"""A subject withdraws: it is asked nothing more, and estimates leave it out, even after a restore."""
+"""A subject withdraws: it is asked nothing more, and estimates leave it out."""
 
 from __future__ import annotations
 
