@@ -227,8 +227,7 @@ def run() -> bool:
         print(outcome)
     print(
         "  one question a week: the loss of its single response is always its epsilon, and losses\n"
-        "  of different weeks add up, so the filter accepts what basic composition accepts\n"
-        "  saturating queries: refused, because they spend one budget about the person as a whole"
+        "  of different weeks add up, so the filter accepts what basic composition accepts"
     )
     # What docs/how-to/long_studies.md says.
     basic, filtered, *_, one_basic, one_filtered = found

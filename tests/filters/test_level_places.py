@@ -149,12 +149,29 @@ def test_a_level_works_or_is_refused_in_one_line(
 
 
 @pytest.mark.parametrize("several", [False, True], ids=["alone", "AllOf"])
-@pytest.mark.parametrize("level", ["everything", "attributes", "groups"])
-def test_a_saturating_query_needs_one_budget_about_the_person(level: str, several: bool) -> None:
-    guard = promise(level, several)
-    session = xp.Session(DOMAINS["attributes"], {"region": "n", "smokes": "no"}, filter=guard)
-    if level == "everything" and not several:
-        session.ask(xp.saturating(session, "smokes == 'yes'", cap=1))
-        return
-    with pytest.raises(ExpostError, match="a saturating query spends one budget about the person"):
-        xp.saturating(session, "smokes == 'yes'", cap=1)
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_saturating_query_works_or_needs_one_filter(
+    level: str, several: bool, tmp_path: Path
+) -> None:
+    domain, guard = DOMAINS["changing"], promise(level, several)
+    session = xp.Session(domain, {"region": "n", "smokes": "no"}, filter=guard)
+    panel = xp.Panel(domain, filter=guard, subjects=["ann"])
+    ledger = xp.Ledger.create(tmp_path / "study.db", domain, filter=guard)
+    ledger.register(["ann"], kind="simulated")
+
+    question = "smokes at 1"
+    makers: list[Callable[[], Any]] = [
+        lambda: xp.saturating(session, question, cap=1).content_id,
+        lambda: panel.saturating(question, cap=1)[0],
+        lambda: ledger.saturating(question, cap=1)[0],
+    ]
+    with ledger:
+        if several:
+            for make in makers:
+                with pytest.raises(ExpostError, match="ends at the budget of one filter"):
+                    make()
+            return
+        first, *others = (make() for make in makers)
+        assert others == [first, first]
+        session.ask(panel.queries[first])
+        assert session.remaining < 1e-5

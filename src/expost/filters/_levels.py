@@ -23,7 +23,7 @@ from expost.files.reading import array, members, read_integer, text
 __all__ = [
     "EVERYTHING",
     "LEVEL_WITH_DELTA",
-    "SATURATING_AT_LEVEL",
+    "SATURATING_UNDER_SEVERAL",
     "Constants",
     "Everything",
     "Group",
@@ -37,6 +37,7 @@ __all__ = [
     "groups",
     "level_from_json",
     "steps",
+    "unit_of_question",
     "units_of",
 ]
 
@@ -46,10 +47,10 @@ LEVEL_WITH_DELTA = (
     "it in AllOf"
 )
 
-#: Why a saturating query needs a single budget.
-SATURATING_AT_LEVEL = (
-    "a saturating query spends one budget about the person as a whole, which this filter has not; "
-    "use a query with an epsilon"
+#: Why a saturating query is not made for several filters.
+SATURATING_UNDER_SEVERAL = (
+    "a saturating query ends at the budget of one filter, and AllOf has several; make it from a "
+    "transcript that names one of them"
 )
 
 #: The longest window; no study has more steps than that.
@@ -380,3 +381,25 @@ def units_of(level: Level, domain: Attributes) -> tuple[Group, ...]:
         return tuple(Group(frozenset([name])) for name in domain.names)
     assert isinstance(level, Groups), "steps have windows instead"
     return tuple(dict.fromkeys(Group(frozenset(group)) for group in level.names))
+
+
+def unit_of_question(level: Level, domain: Attributes, variables: Sequence[Variable]) -> Unit:
+    """Return the unit that has all variables of a saturating query's question.
+
+    Raises:
+        InvalidInput: Several units have a variable of it.
+    """
+    units: Sequence[Unit]
+    if isinstance(level, Steps):
+        asked = sorted({step for _, step in variables if step is not None})
+        units = [Constants(), *(Window(step, 1) for step in asked)]
+    else:
+        units = units_of(level, domain)
+    touched = [unit for unit in units if unit.touches(variables)]
+    if len(touched) > 1:
+        raise InvalidInput(
+            "touches several groups or steps that the budget protects; a saturating query is "
+            "about one of them",
+            "question",
+        )
+    return touched[0]

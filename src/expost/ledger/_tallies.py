@@ -99,7 +99,7 @@ class Decider:
         return self._saturating.queries(wanted, indices, self._summands)
 
     def _forget_tallies(self) -> None:
-        self._saturating = SaturatingQueryCache(self._kernel.registry)
+        self._saturating = SaturatingQueryCache(self._kernel)
         self._tallies = TallyIndex()
         self._revision = self._catalog.revision
 

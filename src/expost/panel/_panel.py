@@ -80,7 +80,7 @@ class Panel:
         self._kernel = Kernel(domain, filter, search)
         self._names = NameTable(subjects, {} if queries is None else queries, self._kernel)
         self._state = self._kernel.start(len(self._names.subjects))
-        self._saturating_queries = SaturatingQueryCache(self._kernel.registry)
+        self._saturating_queries = SaturatingQueryCache(self._kernel)
         self._suspended = np.zeros(len(self._names.subjects), dtype=np.bool_)
         self._refusals: list[tuple[int, Indices]] = []
         self._source = source or SystemSource()

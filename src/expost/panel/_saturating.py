@@ -16,12 +16,13 @@ import numpy as np
 from expost._types import Indices
 from expost.answers import column_values, encode_parsed_column
 from expost.errors import InvalidInput, at
-from expost.panel._compiled_query import QueryRegistry
+from expost.filters._levels import Unit
 from expost.panel._kernel import Kernel
 from expost.queries import Query
 from expost.saturation._question import AnswerPartition, read_question
 from expost.saturation._saturating import TableCache, read_cap, saturating_query
-from expost.saturation._value_classes import ValueLikelihoods, likelihoods_after
+from expost.saturation._unit_state import UnitState, level_of, unit_asked, unit_state
+from expost.saturation._value_classes import ValueLikelihoods
 from expost.tally import Summand
 
 __all__ = ["SaturatingQueryCache", "SaturatingRequest"]
@@ -71,10 +72,10 @@ def _read_column(
 class SaturatingQueryCache:
     """The queries that were made so far, by the state, the question and the cap."""
 
-    def __init__(self, questions: QueryRegistry) -> None:
-        self._registry = questions
-        self._states: dict[tuple[object, ...], ValueLikelihoods] = {}
-        self._of_tally: dict[int, ValueLikelihoods | None] = {}
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
+        self._likelihoods: dict[tuple[object, ...], ValueLikelihoods] = {}
+        self._of_tally: dict[tuple[int, Unit | None], UnitState | None] = {}
         self._queries: dict[tuple[object, ...], Query | None] = {}
         self._tables: TableCache = {}
 
@@ -92,31 +93,35 @@ class SaturatingQueryCache:
         for code, row in zip(distinct.tolist(), first.tolist(), strict=True):
             tally, question_of, cap = (int(part) for part in np.unravel_index(code, shape))
             try:
-                state = self._state_of(tally, summands)
-                queries.append(
-                    self._query(state, request.questions[question_of], request.caps[cap])
-                )
+                question = request.questions[question_of]
+                state = self._state_of(tally, question, summands)
+                queries.append(self._query(state, question, request.caps[cap]))
             except InvalidInput as error:
                 raise error.within(f"row {row + 1}", ": ") from None
         return queries, value
 
     def _state_of(
-        self, tally: int, summands: Callable[[int], list[Summand]]
-    ) -> ValueLikelihoods | None:
-        if tally not in self._of_tally:
-            state = likelihoods_after(self._registry.domain, summands(tally))
+        self, tally: int, question: AnswerPartition, summands: Callable[[int], list[Summand]]
+    ) -> UnitState | None:
+        domain, level = self._kernel.domain, level_of(self._kernel.filter)
+        key = tally, unit_asked(level, domain, question)
+        if key not in self._of_tally:
+            state = unit_state(domain, level, key[1], summands(tally))
             if state is not None:
-                state = self._states.setdefault(state.key, state)
-            self._of_tally[tally] = state
-        return self._of_tally[tally]
+                likelihoods = state.likelihoods
+                likelihoods = self._likelihoods.setdefault(likelihoods.key, likelihoods)
+                state = replace(state, likelihoods=likelihoods)
+            self._of_tally[key] = state
+        return self._of_tally[key]
 
     def _query(
-        self, state: ValueLikelihoods | None, question: AnswerPartition, cap: Fraction
+        self, state: UnitState | None, question: AnswerPartition, cap: Fraction
     ) -> Query | None:
         if state is None:
             return None
-        key = (id(state), question.key, cap)  # states are kept, so identities are not used twice
+        # Likelihoods are stored, so identities are not used twice.
+        key = (id(state.likelihoods), question.key, cap - state.elsewhere)
         if key not in self._queries:
-            domain = self._registry.domain
+            domain = self._kernel.domain
             self._queries[key] = saturating_query(domain, state, question, cap, self._tables)
         return self._queries[key]

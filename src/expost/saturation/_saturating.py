@@ -13,18 +13,14 @@ from expost.domains import Domain
 from expost.errors import InvalidInput, at, expect
 from expost.filters import Filter
 from expost.filters._account import account_of
-from expost.filters._levels import SATURATING_AT_LEVEL
+from expost.filters._levels import SATURATING_UNDER_SEVERAL
 from expost.loss import Odometer
 from expost.numbers import ExactLike, Nats, decimal_text, positive, scaled_exp
 from expost.queries import LARGEST_EPSILON, Channel, Query
 from expost.saturation._channel import SaturatingChannel, WeightTable, saturating_channel
 from expost.saturation._question import AnswerPartition, read_question
-from expost.saturation._value_classes import (
-    ClassKinds,
-    ValueLikelihoods,
-    likelihoods_after,
-    value_classes,
-)
+from expost.saturation._unit_state import UnitState, level_of, unit_asked, unit_state
+from expost.saturation._value_classes import ClassKinds, value_classes
 
 __all__ = ["TableCache", "ratio_at_cap", "read_cap", "saturating", "saturating_query"]
 
@@ -45,6 +41,9 @@ def saturating(odometer: Any, question: Any, *, cap: ExactLike, seed: str | None
     numbers; for a yes-or-no question higher ones are more likely for yes. Estimate from the answers
     by maximum likelihood.
 
+    If the filter protects a level, the loss about the question's group or step ends at the cap. For
+    windows of several steps, the loss about the largest window does.
+
     Args:
         odometer: An odometer, a transcript or a session, on a finite set or attributes.
         question: A statement such as ``'age >= 60'``, a collection of values, or a name: of one
@@ -59,7 +58,9 @@ def saturating(odometer: Any, question: Any, *, cap: ExactLike, seed: str | None
 
     Raises:
         InvalidInput: If the loss so far leaves no room below the cap, the cap is above the budget,
-            the answers rule some values out, or there are more than 256 classes of values.
+            the answers rule some values out, or there are more than 256 classes of values. At a
+            level of protection: if the question touches several groups or steps, or earlier
+            queries tie its own to others.
 
     >>> import expost as xp
     >>> start = xp.Odometer(xp.Transcript(xp.FiniteSet(range(10))))
@@ -75,15 +76,19 @@ def saturating(odometer: Any, question: Any, *, cap: ExactLike, seed: str | None
     domain, filter_ = account.domain, account.transcript.filter
     limit = read_cap(cap, filter_, account)
     partition = read_question(domain, question, seed)
-    likelihoods = likelihoods_after(domain, list(account.log_likelihood.tally))
-    if likelihoods is None:
+    level = level_of(filter_)
+    unit = unit_asked(level, domain, partition)
+    state = unit_state(domain, level, unit, list(account.log_likelihood.tally))
+    if state is None:
         raise InvalidInput("the answers so far rule some values out, so the loss has no bound")
-    query = saturating_query(domain, likelihoods, partition, limit)
+    query = saturating_query(domain, state, partition, limit)
     if query is None:
-        loss = account.loss.shown(10)
-        reason = f"the loss so far is {loss}, so nothing can be asked that ends at"
+        if unit is None:
+            reason = f"the loss so far is {account.loss.shown(10)}, so nothing can be asked"
+        else:
+            reason = f"the responses so far leave nothing to ask about {unit.label}"
         fits = "a larger cap leaves room" if filter_ is None else _fits(filter_, account)
-        raise InvalidInput(f"{reason} {decimal_text(limit)}; {fits}", "cap")
+        raise InvalidInput(f"{reason} that ends at {decimal_text(limit)}; {fits}", "cap")
     return query
 
 
@@ -92,7 +97,12 @@ def _fits(filter_: Filter, account: Odometer | None) -> str:
     largest_cap = None if account is None else filter_.largest_cap(account)
     if largest_cap is not None:
         return f"a cap of {largest_cap} fits"
-    if account is not None and filter_.by_loss and filter_.remaining(account) < 2 * _MARGIN:
+    if (
+        account is not None
+        and filter_.by_loss
+        and not filter_.is_at_level
+        and filter_.remaining(account) < 2 * _MARGIN
+    ):
         return f"nothing is left of the budget of {filter_.limit}"
     return f"a cap is at most {filter_.limit}"
 
@@ -103,8 +113,8 @@ def read_cap(cap: ExactLike, filter_: Filter | None, account: Odometer | None = 
         limit = positive(cap, at_most=LARGEST_EPSILON)
         if limit < _LEAST:
             raise InvalidInput(f"must be at least {decimal_text(_LEAST)}")
-        if filter_ is not None and (filter_.is_at_level or len(filter_.members) > 1):
-            raise InvalidInput(SATURATING_AT_LEVEL)
+        if filter_ is not None and len(filter_.members) > 1:
+            raise InvalidInput(SATURATING_UNDER_SEVERAL)
         if filter_ is not None and Nats(limit) > filter_.budget:
             above = f"{decimal_text(limit)} is above the budget of {filter_.limit}"
             raise InvalidInput(f"{above}; {_fits(filter_, account)}")
@@ -117,7 +127,7 @@ TableCache = dict[tuple[object, ...], WeightTable | None]
 
 def saturating_query(
     domain: Domain,
-    likelihoods: ValueLikelihoods,
+    state: UnitState,
     partition: AnswerPartition,
     cap: Fraction,
     tables: TableCache | None = None,
@@ -126,7 +136,10 @@ def saturating_query(
 
     ``tables`` caches tables for callers that make many queries.
     """
-    classes = value_classes(domain, likelihoods, partition)
+    cap -= state.elsewhere
+    if cap < _LEAST:
+        return None
+    classes = value_classes(domain, state.likelihoods, partition)
     kinds, order = classes.sorted_kinds
     tables, key = {} if tables is None else tables, (kinds, classes.exact, cap)
     if key not in tables:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Decimal
 from fractions import Fraction
+from itertools import chain
 from typing import assert_never
 
 import numpy as np
@@ -37,9 +38,11 @@ __all__ = [
     "ListedLikelihoods",
     "ValueClasses",
     "ValueLikelihoods",
+    "exchanges_of",
     "likelihoods_after",
     "likelihoods_of_set",
     "multiply_out",
+    "rules_out_a_record",
     "sorted_variables",
     "steps_of",
     "value_classes",
@@ -140,16 +143,22 @@ class ValueLikelihoods:
             The smallest and the largest likelihoods, relative to the first of the smallest, and
             whether they are exact.
         """
-        exchanges = []
-        for summand in self.summands:
-            responses = summand.query.on(domain).responses
-            exchange = Exchange(summand.query, responses[summand.position], summand.position)
-            exchanges += [exchange] * summand.times
+        exchanges = exchanges_of(domain, self.summands)
         highs, lows = AttributesLogLikelihood.of(domain, exchanges).marginal_powers(variables, part)
         exact, fractions = multiply_out([*lows.likelihoods, *highs.likelihoods])
         low, high = fractions[: len(lows.likelihoods)], fractions[len(lows.likelihoods) :]
         smallest = [low[index] for index in lows.indices.tolist()]
         return smallest, [high[index] for index in highs.indices.tolist()], exact
+
+
+def exchanges_of(domain: Attributes, summands: Iterable[Summand]) -> list[Exchange]:
+    """Return the exchanges that some summands count."""
+    exchanges = []
+    for summand in summands:
+        responses = summand.query.on(domain).responses
+        exchange = Exchange(summand.query, responses[summand.position], summand.position)
+        exchanges += [exchange] * summand.times
+    return exchanges
 
 
 def likelihoods_after(domain: Domain, summands: Sequence[Summand]) -> ValueLikelihoods | None:
@@ -194,13 +203,10 @@ def _likelihoods_on_set(domain: FiniteSet, summands: Sequence[Summand]) -> Value
 def _likelihoods_on_record(
     domain: Attributes, summands: Sequence[Summand]
 ) -> ValueLikelihoods | None:
-    queried_variables = list[Variable]()
-    for summand in summands:
-        likelihood = summand.query.on(domain)
-        if _rules_out(likelihood.on_part, summand.position):
-            return None
-        queried_variables += likelihood.variables
-    queried = sorted_variables(domain, queried_variables)
+    if rules_out_a_record(domain, summands):
+        return None
+    asked = (summand.query.on(domain).variables for summand in summands)
+    queried = sorted_variables(domain, chain.from_iterable(asked))
     listed: ListedLikelihoods | None = None
     if not queried:
         listed = ListedLikelihoods(np.zeros(1, dtype=np.intp), (Fraction(1),), True)
@@ -222,6 +228,13 @@ def steps_of(variables: Iterable[Variable]) -> set[int]:
 
 def _combination_count(domain: Attributes, variables: Iterable[Variable]) -> int:
     return math.prod(len(domain[name].values) for name, _ in variables)
+
+
+def rules_out_a_record(domain: Attributes, summands: Iterable[Summand]) -> bool:
+    """Return whether some record cannot give one of the responses."""
+    return any(
+        _rules_out(summand.query.on(domain).on_part, summand.position) for summand in summands
+    )
 
 
 def _rules_out(likelihood: FiniteLikelihood, position: int) -> bool:
