@@ -1,7 +1,8 @@
 """The client on a subject's device: it decides, draws, stores and sends.
 
     python3 -I device.py create STORE --policy POLICY.json --subject NAME --value VALUE.json
-    python3 -I device.py sync STORE
+    python3 -I device.py enroll STORE URL --code CODE
+    python3 -I device.py sync STORE [URL]
     python3 -I device.py next STORE --value CHANGES.json
     python3 -I device.py status STORE
 
@@ -13,8 +14,11 @@ docs/reference/ledger.md the messages.
 ``Device.create`` makes a store with a policy and a value. ``Device(path).sync()`` returns a request
 for the ledger. ``take(answer)`` reads the answer and returns the next request, or "" if there is
 nothing more to send. ``next`` starts the next step of a value that changes. The commands do the
-same: ``sync`` prints each request as a line and reads each answer as a line. It exits with 0 at the
-end, or prints one line on standard error and exits with 1.
+same: ``sync`` prints each request as a line and reads each answer as a line. With the URL of a
+collector it sends the requests there, with the token that ``enroll`` got for an invitation code
+(in a private file, or - for standard input). Commands exit with 0 at the end. Otherwise they print
+one line on standard error and exit with 1 if something was refused, 2 if an argument or a file
+cannot be used, and 3 if the collector cannot be reached: then repeat the command later.
 
 A query comes as a reservation, only ever in the answer to the latest request. The device promises:
 
@@ -51,8 +55,20 @@ from functools import cached_property, lru_cache
 from itertools import accumulate, groupby, pairwise, product
 from operator import mul
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
-__all__ = ["Account", "Device", "Filter", "Query", "Refused", "decide"]
+__all__ = [
+    "Account",
+    "Collector",
+    "Device",
+    "Filter",
+    "Offline",
+    "Query",
+    "Refused",
+    "decide",
+    "enroll",
+    "sync_with",
+]
 
 MAX_COMBINATIONS = 100_000  # of attributes in one question, or that are looked at together
 LARGEST_INTEGER = 2**53
@@ -66,6 +82,10 @@ LARGEST_ANSWER = 2 * LARGEST_MESSAGE  # bytes of a reservation with receipts
 
 class Refused(Exception):
     """An operation was refused; the message is one line and never shows a value."""
+
+
+class Stale(Refused):
+    """An answer is not for the latest request; nothing changes."""
 
 
 def require(condition: bool, message: str) -> None:
@@ -1591,6 +1611,9 @@ class Device:
     def __init__(self, path: str, source: Source = os.urandom) -> None:
         #: True if the ledger has had more exchanges than this device, which then draws nothing.
         self.old_copy = False
+        #: Names this store to a collector, which binds the subject to it; "" before ``enroll``.
+        self.id = ""
+        self.token = ""
         self._source, self._process, self._lock = source, os.getpid(), threading.Lock()
         self._sent: list[str] = []  # messages, number 1 first
         self._queries: dict[str, Query] = {}
@@ -1640,6 +1663,10 @@ class Device:
         for kind, entry in [item for line in lines for item in line.items()]:
             if kind == "value":
                 self._history.add(tuple(map(int, entry)))
+            elif kind == "id":
+                self.id = text(entry)
+            elif kind == "token":
+                self.token = text(entry)
             elif kind == "query":
                 self._learn(Query.read(entry), written(entry))
             else:
@@ -1686,6 +1713,23 @@ class Device:
         self._history.add(indices)
         self._store.broken = False
 
+    def make_id(self) -> str:
+        """Return the id of this device, which is drawn and stored at the first call."""
+        self._check_process()
+        with self._lock:
+            if not self.id:
+                drawn = os.urandom(32).hex()
+                self._store.add({"id": drawn})
+                self.id, self._store.broken = drawn, False
+            return self.id
+
+    def store_token(self, token: str) -> None:
+        """Store the token with which this device speaks to a collector."""
+        self._check_process()
+        with self._lock:
+            self._store.add({"token": token})
+            self.token, self._store.broken = token, False
+
     def sync(self) -> str:
         """Begin a conversation with the ledger: return the first request, as a line of JSON."""
         self._check_process()
@@ -1729,8 +1773,8 @@ class Device:
         ours = tree.get("ledger") == self.policy.id
         ours = ours and read_subject(tree.get("subject")) == self.subject
         require(ours, "the answer is not for this device")
-        latest = self._nonce != "" and text(tree.get("nonce"), "a nonce") == self._nonce
-        require(latest, "stale answer: it is not for the latest request; nothing changes")
+        if not self._nonce or text(tree.get("nonce"), "a nonce") != self._nonce:
+            raise Stale("stale answer: it is not for the latest request; nothing changes")
         self._nonce = ""
         return read_object(tree, ANSWERED)
 
@@ -1865,6 +1909,134 @@ def content_id(query: Any) -> str:
     return digest({**defaults, **tree(query)})
 
 
+# -- a collector over HTTP -------------------------------------------------------------------------
+
+ATTEMPTS = 6  # to send a request
+FIRST_PAUSE = 1.0  # seconds before the second attempt; twice as many before each further one
+LONGEST_PAUSE = 60.0
+PATIENCE = 60.0  # seconds for an answer
+CREDENTIAL = re.compile("[0-9a-f]{16}[.][0-9a-f]{64}")
+
+
+def wait(seconds: float) -> None:
+    threading.Event().wait(seconds)
+
+
+class Offline(Exception):
+    """The collector cannot be reached, or is too busy. Nothing is lost: try again later."""
+
+
+class Collector:
+    """A connection to a collector, with one request under way at a time."""
+
+    def __init__(self, url: str) -> None:
+        # Only these need them, and ssl is not a part of every Python.
+        import http.client
+        import ssl
+
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+        plain_url = not (parts.username or parts.password or parts.query or parts.fragment)
+        require(host != "" and plain_url, "the URL must be like https://collector.example")
+        local = parts.scheme == "http" and host in ("127.0.0.1", "::1", "localhost")
+        require(local or parts.scheme == "https", "the URL must begin with https://")
+        self.name, self._path = parts.netloc, parts.path.rstrip("/")
+        self._failures = (OSError, http.client.HTTPException)
+        self._not_certified = ssl.SSLCertVerificationError
+        if local:
+            self._connection = http.client.HTTPConnection(host, port, timeout=PATIENCE)
+        else:  # the default context checks certificate and name
+            checks = ssl.create_default_context()
+            self._connection = http.client.HTTPSConnection(
+                host, port, timeout=PATIENCE, context=checks
+            )
+
+    def request(
+        self, method: str, path: str, body: bytes | None = None, token: str = ""
+    ) -> tuple[int, bytes]:
+        """Send a request until it is answered; return status and content.
+
+        Raises:
+            Offline: if no attempt reaches the collector, or it is too busy each time.
+            Refused: if the certificate is not valid.
+        """
+        headers = {"Content-Type": "application/json"} if body is not None else {}
+        headers |= {"Authorization": f"Bearer {token}"} if token else {}
+        least, reason = 0.0, ""
+        for attempt in range(ATTEMPTS):
+            if attempt:
+                self._pause(attempt, least)
+            try:
+                self._connection.request(method, self._path + path, body, headers)
+                answer = self._connection.getresponse()
+                content = answer.read(LARGEST_ANSWER + 1)
+                if len(content) > LARGEST_ANSWER:
+                    self._connection.close()
+            except self._not_certified:
+                raise Refused(f"the certificate of {self.name} is not valid") from None
+            except self._failures as error:
+                self._connection.close()
+                least, reason = 0.0, str(getattr(error, "strerror", "")) or type(error).__name__
+                continue
+            if answer.status not in (408, 429, 502, 503, 504):
+                return answer.status, content
+            wait = answer.getheader("Retry-After", "")
+            least, reason = float(wait) if wait.isdecimal() else 0.0, f"status {answer.status}"
+        raise Offline(f"{self.name} cannot be reached ({reason}); nothing is lost, try again later")
+
+    def _pause(self, attempt: int, least: float) -> None:
+        """Wait for a random time, or many devices would come back at the same moment."""
+        share = (1 + int.from_bytes(os.urandom(2), "big") / 2**16) / 2
+        longest = FIRST_PAUSE * 2 ** (attempt - 1)
+        wait(min(max(least, share * longest), LONGEST_PAUSE))
+
+    def post(self, path: str, body: str, token: str = "") -> bytes:
+        """Send a request that succeeds; return the content of the answer."""
+        status, content = self.request("POST", path, body.encode(), token)
+        if status == 200:
+            return content
+        detail: Any = ""
+        with suppress(ValueError, RecursionError):
+            problem = json.loads(content)
+            detail = problem.get("detail") if isinstance(problem, dict) else ""
+        detail = "".join(filter(str.isprintable, str(detail or "")))[:200]
+        raise Refused(f"{self.name} answered {status}: {detail or 'no reason'}")
+
+    def __enter__(self) -> Collector:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._connection.close()
+
+
+def enroll(device: Device, collector: Collector, code: str) -> None:
+    """Exchange an invitation code for a token, and store it. Repeating it does no harm."""
+    require(bool(CREDENTIAL.fullmatch(code)), "the invitation code is incomplete or wrong")
+    body = json.dumps({"code": code, "device": device.make_id()})
+    fields = read_object(parse(collector.post("/v1/enroll", body)), ("subject", "token", "ledger"))
+    require(fields["ledger"] == device.policy.id, "the invitation is for another study")
+    ours = read_subject(fields["subject"]) == device.subject
+    require(ours, "the invitation is for another subject")
+    token = text(fields["token"])
+    require(bool(CREDENTIAL.fullmatch(token)), "the collector answered without a token")
+    if token != device.token:
+        device.store_token(token)
+
+
+def sync_with(device: Device, collector: Collector) -> None:
+    """Talk to a collector until there is nothing more to send."""
+    require(device.token != "", "the device has no token; use enroll with an invitation code")
+    request, stale = device.sync(), 0
+    while request:
+        answer = collector.post("/v1/sync", request, device.token)
+        try:
+            request = device.take(answer)
+        except Stale:  # perhaps something in between remembers answers; send the same again
+            stale += 1
+            if stale == ATTEMPTS:
+                raise
+
+
 # -- the command line ------------------------------------------------------------------------------
 
 
@@ -1873,7 +2045,7 @@ def read_private(path: str) -> bytes:
     if path == "-":
         return sys.stdin.buffer.read()
     with open(path, "rb") as file:
-        check_private(file.fileno(), "the file of the value")
+        check_private(file.fileno(), "the file")
         return file.read()
 
 
@@ -1890,9 +2062,13 @@ def converse(device: Device) -> int:
 
 
 def main(command: str = "", path: str = "", *arguments: str) -> int:
+    url = ""
+    if command in ("enroll", "sync") and arguments and not arguments[0].startswith("--"):
+        url, *rest = arguments
+        arguments = tuple(rest)
     options = dict(zip(arguments[::2], arguments[1::2], strict=False))
     option_names = {"create": "--policy --subject --value", "next": "--value"}
-    option_names |= {"sync": "", "status": ""}
+    option_names |= {"enroll": "--code", "sync": "", "status": ""}
     if len(arguments) % 2 or " ".join(sorted(arguments[::2])) != option_names.get(command):
         print(__doc__, file=sys.stderr)
         return 2
@@ -1904,8 +2080,15 @@ def main(command: str = "", path: str = "", *arguments: str) -> int:
             subject = read_subject(parse(name)) if re.fullmatch(r'-?\d+|".+"', name) else name
             Device.create(path, policy, subject, read_private(options["--value"]))
         device = Device(path)
-        if command == "sync":
+        if command == "sync" and not url:
             return converse(device)
+        if command == "sync":
+            with Collector(url) as collector:
+                sync_with(device, collector)
+        if command == "enroll":
+            code = read_private(options["--code"]).decode("ascii", "replace").strip()
+            with Collector(url) as collector:
+                enroll(device, collector, code)
         if command == "next":
             device.next(read_private(options["--value"]))
         status = {"subject": device.subject, "ledger": device.policy.id, "head": device.heads[-1]}
@@ -1914,6 +2097,9 @@ def main(command: str = "", path: str = "", *arguments: str) -> int:
     except Refused as problem:
         print(f"device: {problem}", file=sys.stderr)
         return 1
+    except Offline as problem:
+        print(f"device: {problem}", file=sys.stderr)
+        return 3
     except OSError as error:
         print(f"device: {error.filename or 'output'}: {error.strerror}", file=sys.stderr)
         return 2
