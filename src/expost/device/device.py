@@ -1952,9 +1952,14 @@ class Collector:
             )
 
     def request(
-        self, method: str, path: str, body: bytes | None = None, token: str = ""
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        token: str = "",
+        read: Callable[[Any], bytes] = lambda answer: answer.read(LARGEST_ANSWER + 1),
     ) -> tuple[int, bytes]:
-        """Send a request until it is answered; return status and content.
+        """Send a request until it is answered; return the status, and what ``read`` returns.
 
         Raises:
             Offline: if no attempt reaches the collector, or it is too busy each time.
@@ -1969,9 +1974,8 @@ class Collector:
             try:
                 self._connection.request(method, self._path + path, body, headers)
                 answer = self._connection.getresponse()
-                content = answer.read(LARGEST_ANSWER + 1)
-                if len(content) > LARGEST_ANSWER:
-                    self._connection.close()
+                content = read(answer)
+                answer.close()
             except self._not_certified:
                 raise Refused(f"the certificate of {self.name} is not valid") from None
             except self._failures as error:
@@ -1980,8 +1984,9 @@ class Collector:
                 continue
             if answer.status not in (408, 429, 502, 503, 504):
                 return answer.status, content
-            wait = answer.getheader("Retry-After", "")
-            least, reason = float(wait) if wait.isdecimal() else 0.0, f"status {answer.status}"
+            seconds = answer.getheader("Retry-After", "")
+            least = float(seconds) if seconds.isdecimal() else 0.0
+            reason = f"status {answer.status}"
         raise Offline(f"{self.name} cannot be reached ({reason}); nothing is lost, try again later")
 
     def _pause(self, attempt: int, least: float) -> None:
