@@ -3,6 +3,7 @@
 from expost import answers as answers
 from expost import audits as audits
 from expost import client_checks as client_checks
+from expost import collector as collector
 from expost import designs as designs
 from expost import domains as domains
 from expost import errors as errors
@@ -26,6 +27,7 @@ from expost.audits import audit as audit
 from expost.audits import audit_spark as audit_spark
 from expost.audits import load_answers as load_answers
 from expost.audits import realized_losses as realized_losses
+from expost.collector import Collector as Collector
 from expost.designs import design as design
 from expost.domains import Attributes as Attributes
 from expost.domains import Box as Box

@@ -54,7 +54,8 @@ def command(
     store it. SIGTERM stops the server after the running commit. It needs the extra 'serve'.
     """
     try:
-        from expost.collector import Settings, check_address, serve
+        from expost.collector._server import check_address, serve
+        from expost.collector._service import Settings
     except ModuleNotFoundError as error:
         raise InvalidInput(f"requires {error.name}: pip install 'expost[serve]'") from None
     if (tls_cert is None) != (tls_key is None):

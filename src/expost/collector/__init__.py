@@ -27,11 +27,31 @@ holds up no device. Its request is repeated until the result is there.
 **A stop.** SIGTERM closes the queue: the running commit finishes, and everything else is refused
 with 503. If the ledger stops, because a write failed, the server ends too: only opening the ledger
 again shows what was recorded.
+
+**The client** (client.py) is for analysts, registrars, auditors and administrators. It needs the
+standard library only, so importing this package imports no server; devices use device.py.
 """
 
 from __future__ import annotations
 
-from expost.collector._server import check_address, serve
-from expost.collector._service import Settings
+from expost.collector.client import (
+    Collector,
+    CollectorAudit,
+    CollectorEstimates,
+    CollectorOffline,
+    CollectorRefusal,
+    CollectorStatus,
+    DryRunCounts,
+    RoundProgress,
+)
 
-__all__ = ["Settings", "check_address", "serve"]
+__all__ = [
+    "Collector",
+    "CollectorAudit",
+    "CollectorEstimates",
+    "CollectorOffline",
+    "CollectorRefusal",
+    "CollectorStatus",
+    "DryRunCounts",
+    "RoundProgress",
+]
