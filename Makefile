@@ -10,7 +10,7 @@ UV_VERSION := 0.13.7
 BIN := .venv/bin
 SYNC := sync --quiet --locked --all-extras --inexact --compile-bytecode
 
-.PHONY: setup demo test quick slow-tests test-browser test-wheel test-spark test-r hunt torture check format bench coverage docs clean
+.PHONY: setup demo test quick slow-tests test-browser test-wheel test-spark test-r hunt torture collector check format bench coverage docs clean
 
 setup: .venv/.installed .venv/.compiled
 
@@ -72,6 +72,10 @@ hunt: setup
 
 torture: setup
 	@$(BIN)/python tests/torture.py $(if $(SEEDS),--seeds $(SEEDS)) $(if $(SEED),--first $(SEED))
+
+# A study over HTTP with 2,000 devices and three kills of the server.
+collector: setup
+	@$(BIN)/python tests/large_network_study.py
 
 check: setup
 	@$(BIN)/ruff check --quiet

@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
 from urllib.parse import quote, urlencode
 
-from expost._types import PathLike
-from expost.answers import Subject
 from expost.device.device import Collector as Connection
 from expost.device.device import Offline, Refused
 from expost.errors import ExpostError, InvalidInput, make_printable
-from expost.queries import Query
 
 if TYPE_CHECKING:
+    from expost._types import PathLike, Progress
+    from expost.answers import Subject
     from expost.ledger import StudyPolicy
+    from expost.queries import Query
     from expost.report._estimates import EstimateRow
     from expost.transcript import Transcript
 
@@ -331,13 +331,13 @@ class Collector:
         step: int | None = None,
         group: str | None = None,
         confidence: str = "0.95",
-        progress: Callable[[int, int], None] = lambda done, total: None,
+        progress: Progress = lambda done, total: None,
     ) -> CollectorEstimates:
         """Estimate a distribution, a mean or a share, as ``expost estimate`` does (analyst).
 
         Args:
             mean: The name of a query with a score, or of an attribute.
-            share: A statement, such as ``smokes = yes``.
+            share: A statement, such as ``smokes == "yes"``.
             frequencies: Whether to estimate without bias if all subjects were asked alike.
             likelihood: Whether to estimate a mean by likelihood.
             about: Attributes.
@@ -363,9 +363,7 @@ class Collector:
         sources = {**answer, "description": answer["what"], "rows": tuple(rows)}
         return _read(CollectorEstimates, {**sources, "assumes": tuple(answer["assumes"])})
 
-    def _finish_job(
-        self, path: str, parameters: Mapping[str, Any], progress: Callable[[int, int], None]
-    ) -> Any:
+    def _finish_job(self, path: str, parameters: Mapping[str, Any], progress: Progress) -> Any:
         """Repeat a request until its job is done."""
         location = f"{path}?{urlencode({**parameters, 'wait': _WAIT})}"
         while True:
@@ -377,9 +375,7 @@ class Collector:
 
     # -- auditors
 
-    def audit(
-        self, progress: Callable[[int, int], None] = lambda done, total: None
-    ) -> CollectorAudit:
+    def audit(self, progress: Progress = lambda done, total: None) -> CollectorAudit:
         """Verify and audit the study (auditor).
 
         Args:
