@@ -73,9 +73,16 @@ hunt: setup
 torture: setup
 	@$(BIN)/python tests/torture.py $(if $(SEEDS),--seeds $(SEEDS)) $(if $(SEED),--first $(SEED))
 
-# A study over HTTP with 2,000 devices and three kills of the server.
+# A study over HTTP with 2,000 devices and three kills of the server, 100,000 bad bodies, a soak, and
+# schemathesis, which has an environment of its own.
+SCHEMATHESIS := build/schemathesis
 collector: setup
+	@$(or $(UV),$(BIN)/uv) venv --quiet --allow-existing $(SCHEMATHESIS)
+	@$(or $(UV),$(BIN)/uv) pip install --quiet --python $(SCHEMATHESIS) schemathesis==4.32.5
+	@$(BIN)/python tests/torture_collector.py schema --schemathesis $(SCHEMATHESIS)/bin/schemathesis
 	@$(BIN)/python tests/large_network_study.py
+	@$(BIN)/python tests/torture_collector.py fuzz
+	@$(BIN)/python tests/torture_collector.py soak
 
 check: setup
 	@$(BIN)/ruff check --quiet

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
 import sys
@@ -15,12 +14,10 @@ from typing import Any
 
 import pytest
 
-import expost as xp
 from expost.device import checks
 from expost.ledger import Ledger
-from expost.ledger.tables import SubjectRow
-from support.collectors import Collector, Fleet, Reply
-from support.scripted_devices import HALF, QUARTER, SMOKES, restore
+from support.collectors import Fleet, Reply, StudySite
+from support.scripted_devices import restore
 
 NAMES = [f"subject {number}" for number in range(27)]
 
@@ -30,39 +27,6 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         return str(tmp_path / "study.db")
     return str(request.getfixturevalue("postgres"))
-
-
-class StudySite:
-    """A study with a running collector, a token of each kind, and enrolled devices."""
-
-    def __init__(self, place: str, folder: Path, names: list[str] = NAMES, budget: Any = 2) -> None:
-        self.place, self.checkpoint = place, folder / "checkpoint"
-        queries = {"half": HALF, "quarter": QUARTER}
-        guard = xp.BayesianFilter(epsilon=budget)
-        Ledger.create(
-            place, SMOKES, filter=guard, queries=queries, checkpoint=self.checkpoint
-        ).close()
-        self.collector = Collector(place, self.checkpoint)
-        self.analyst = self.collector.token("analyst")
-        self.registrar = self.collector.token("registrar")
-        self.auditor = self.collector.token("auditor")
-        self.fleet = Fleet(self.collector, folder)
-        self.fleet.enroll(self.invite(names), values=["yes", "yes", "no"])
-
-    def invite(self, names: list[str]) -> Any:
-        body = {"subjects": names}
-        path = "/v1/invitations"
-        return self.collector.succeed("POST", path, self.registrar, body)["invitations"]
-
-    def ask(self, query: str, key: str, **fields: Any) -> Any:
-        body = {"query": query, "key": key, **fields}
-        return self.collector.succeed("POST", "/v1/rounds", self.analyst, body)
-
-    def recorded(self) -> dict[str, str]:
-        """Return the heads in the database of a collector that is stopped."""
-        with Ledger(self.place, checkpoint=self.checkpoint) as ledger:
-            rows = ledger._engine.backend.scan(SubjectRow)
-            return {json.loads(row.name): row.head.hex() for row in rows}
 
 
 @pytest.fixture
@@ -75,8 +39,7 @@ def new_site() -> Iterator[Callable[..., StudySite]]:
 
     yield make
     for site in made:
-        site.collector.close()
-        site.fleet.close()
+        site.close()
 
 
 def sync_in_turn(fleet: Fleet, names: list[str]) -> None:
@@ -89,7 +52,7 @@ def sync_in_turn(fleet: Fleet, names: list[str]) -> None:
 def test_a_study_survives_kills_while_devices_sync(
     place: str, tmp_path: Path, new_site: Callable[..., StudySite]
 ) -> None:
-    site = new_site(place, tmp_path)
+    site = new_site(place, tmp_path, NAMES)
     collector, fleet = site.collector, site.fleet
     for number in range(2):
         counts = site.ask("half", f"round {number}")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
+import random
 import secrets
 import signal
 import subprocess
@@ -17,9 +19,21 @@ from typing import Any, NamedTuple
 
 import expost as xp
 from expost.device.device import Device
-from support.scripted_devices import HALF, SMOKES
+from expost.ledger import Ledger
+from expost.ledger.tables import SubjectRow
+from support.scripted_devices import HALF, QUARTER, SMOKES
 
-__all__ = ["NAMES", "Collector", "Fleet", "Reply", "Study"]
+__all__ = [
+    "NAMES",
+    "Collector",
+    "Fleet",
+    "Reply",
+    "Study",
+    "StudySite",
+    "mutated",
+    "problem",
+    "send_fuzzed_bodies",
+]
 
 #: The subjects of :class:`Study`.
 NAMES = [f"subject {number}" for number in range(40)]
@@ -78,6 +92,11 @@ class Collector:
     def close(self) -> None:
         if self._process.poll() is None:
             self.stop(signal.SIGKILL)
+
+    def memory(self) -> int:
+        """Return the bytes that the process has in memory."""
+        status = Path(f"/proc/{self._process.pid}/statm").read_text("utf-8")
+        return int(status.split()[1]) * os.sysconf("SC_PAGESIZE")
 
     def connection(self) -> http.client.HTTPConnection:
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=_PATIENCE)
@@ -187,3 +206,96 @@ class Study:
     def close(self) -> None:
         self.fleet.close()
         self.collector.close()
+
+
+class StudySite:
+    """A study with a running collector, a token of each kind, and enrolled devices."""
+
+    def __init__(self, place: str, folder: Path, names: list[str], budget: Any = 2) -> None:
+        self.place, self.checkpoint = place, folder / "checkpoint"
+        queries = {"half": HALF, "quarter": QUARTER}
+        guard = xp.BayesianFilter(epsilon=budget)
+        Ledger.create(
+            place, SMOKES, filter=guard, queries=queries, checkpoint=self.checkpoint
+        ).close()
+        self.collector = Collector(place, self.checkpoint)
+        self.analyst = self.collector.token("analyst")
+        self.registrar = self.collector.token("registrar")
+        self.auditor = self.collector.token("auditor")
+        self.fleet = Fleet(self.collector, folder)
+        self.fleet.enroll(self.invite(names), values=["yes", "yes", "no"])
+
+    def invite(self, names: list[str]) -> Any:
+        body = {"subjects": names}
+        path = "/v1/invitations"
+        return self.collector.succeed("POST", path, self.registrar, body)["invitations"]
+
+    def ask(self, query: str, key: str, **fields: Any) -> Any:
+        body = {"query": query, "key": key, **fields}
+        return self.collector.succeed("POST", "/v1/rounds", self.analyst, body)
+
+    def recorded(self) -> dict[str, str]:
+        """Return the heads in the database of a collector that is stopped."""
+        with Ledger(self.place, checkpoint=self.checkpoint) as ledger:
+            rows = ledger._engine.backend.scan(SubjectRow)
+            return {json.loads(row.name): row.head.hex() for row in rows}
+
+    def close(self) -> None:
+        self.fleet.close()
+        self.collector.close()
+
+
+def problem(reply: Reply) -> str:
+    """Return the kind of a problem, after checking its form."""
+    assert reply.media_type == "application/problem+json", reply
+    assert reply.tree["status"] == reply.status, reply
+    assert reply.tree.keys() >= {"type", "title", "detail"}, reply
+    return str(reply.tree["type"]).removeprefix("urn:expost:problem:")
+
+
+def mutated(content: bytes, random_: random.Random) -> bytes:
+    """Change some bytes, cut, repeat, or nest."""
+    data = bytearray(content)
+    for _ in range(random_.randint(1, 4)):
+        start = random_.randrange(len(data) + 1)
+        match random_.randrange(5):
+            case 0:
+                data[start : start + 1] = random_.randbytes(random_.randint(0, 3))
+            case 1:
+                del data[start : start + random_.randint(1, 40)]
+            case 2:
+                data[start:start] = data[: random_.randint(1, 60)]
+            case 3:
+                data[start:start] = random_.choice([b"[" * 2000, b"NaN", b"1e999", b'"\\ud800"'])
+            case _:
+                data[start:start] = random_.choice([b"\0", b"\xff", b'",', b"{}", b"null", b"-"])
+    return bytes(data)
+
+
+def send_fuzzed_bodies(study: Study, count: int, seed: int) -> set[str]:
+    """Send bodies that no endpoint can use; return the kinds of problems that came back.
+
+    Nobody is suspended by them, and nothing is recorded.
+    """
+    collector, random_ = study.collector, random.Random(seed)
+    foreign = study.fleet.devices[NAMES[1]].sync().encode()
+    code = {"code": study.invitations[5]["code"], "device": "0" * 63}
+    seeds: list[tuple[str, str, bytes]] = [
+        ("/v1/sync", study.tokens["device"], foreign),
+        ("/v1/enroll", "", json.dumps(code).encode()),
+        ("/v1/rounds", study.tokens["asks-by-name"], b'{"query": {"kind": "linear"}, "key": "a"}'),
+        ("/v1/tokens", study.tokens["administrator"], b'{"scopes": ["everything"]}'),
+        ("/v1/withdrawals", study.tokens["device"], b'{"subject": "subject 1"}'),
+    ]
+    before = collector.succeed("GET", "/v1/status", study.tokens["auditor"])
+    kinds = set()
+    with closing(collector.connection()) as connection:
+        for number in range(count):
+            path, token, content = seeds[number % len(seeds)]
+            body = mutated(content, random_)
+            reply = collector.call("POST", path, token, body, connection)
+            assert reply.status in (400, 403, 409, 422), (path, body, reply)
+            kinds.add(problem(reply))
+    after = collector.succeed("GET", "/v1/status", study.tokens["auditor"])
+    assert (after["root"], after["states"]) == (before["root"], {"active": len(NAMES)})
+    return kinds

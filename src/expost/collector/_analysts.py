@@ -61,6 +61,7 @@ async def ask(call: Call) -> Answer:
         service.writer.decide(query, subjects[:1])
         service.state.record_round(key, record)
         outcomes = service.writer.reserve(query, subjects, key=key)
+        service.rounds_made += 1
         handed = [outcome.subject for outcome in outcomes if outcome.outcome == "reserved"]
         service.call_in_loop(service.wake, handed)
         counts = Counter(outcome.outcome for outcome in outcomes)

@@ -23,6 +23,7 @@ from expost.collector._problems import RequestProblem
 from expost.collector._queue import SyncQueue
 from expost.collector._state import ServiceState
 from expost.collector._tokens import ADMINISTRATOR, AUDITOR, BY_NAME, Credential, Token
+from expost.errors import InvalidInput
 from expost.ledger import Ledger, Round
 from expost.ledger._opening import checkpoint_file
 from expost.ledger._requests import DEVICE
@@ -76,7 +77,9 @@ class Service:
         self._waiting: defaultdict[Subject, set[asyncio.Event]] = defaultdict(set)
         self._allowances: dict[str, tuple[float, float]] = {}
         self._recorded: dict[tuple[str, str], float] = {}
-        self._rounds: tuple[float, tuple[Round, ...]] | None = None
+        #: Counts requests that asked something: counts from before them are not shown.
+        self.rounds_made = 0
+        self._rounds: tuple[int, float, tuple[Round, ...]] | None = None
         self._rounds_lock = threading.Lock()
         self._loop = asyncio.get_running_loop()
         self._queue_task = asyncio.create_task(self.queue.run())
@@ -172,14 +175,18 @@ class Service:
 
     def has_answered(self, subject: Subject) -> bool:
         """Return whether the ledger has an exchange of a subject."""
-        return bool(self.reader.status([subject]).exchanges[0])
+        try:
+            return bool(self.reader.status([subject]).exchanges[0])
+        except InvalidInput:  # a restored backup has lost the registration
+            return False
 
     def counted_rounds(self) -> tuple[Round, ...]:
         """Return what became of every round, at most a second old."""
         with self._rounds_lock:
-            if self._rounds is None or time.monotonic() - self._rounds[0] > _FRESH_SECONDS:
-                self._rounds = time.monotonic(), self.reader.rounds()
-            return self._rounds[1]
+            version, now = self.rounds_made, time.monotonic()
+            if self._rounds is None or self._rounds[0] != version or now > self._rounds[1]:
+                self._rounds = version, now + _FRESH_SECONDS, self.reader.rounds()
+            return self._rounds[2]
 
     def call_in_loop(self, function: Callable[..., None], *arguments: object) -> None:
         """Call a function in the event loop, from another thread."""
