@@ -1,7 +1,5 @@
-"""Longer tests of the collector: ``make torture-collector``.
+"""Longer tests of the collector: ``make collector``.
 
-study       2,000 devices, five rounds: offline spells, repeated and reordered requests, three
-            kills, one restored backup
 fuzz        100,000 bodies that no endpoint can use
 schema      schemathesis: no answer that the OpenAPI document does not have
 soak        syncs for ten minutes: flat memory, no error
