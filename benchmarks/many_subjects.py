@@ -83,7 +83,7 @@ def _records(subjects: int = 100_000) -> list[bool]:
     steps = xp.Attributes(minutes=xp.changing(range(4), times=2))
     singles: dict[str, xp.queries.Query] = {name: query.about(name) for name in names}
     pairs = {f"{a}, {b}": query.about(a, b) for a, b in pairwise(names)}
-    weeks = {f"{week}": query.about("minutes", at=week) for week in range(12)}
+    weeks = {f"{week}": query.about("minutes", at=week) for week in range(1, 13)}
     return [
         _beside("eight attributes asked singly", person, singles, subjects, _each_by_itself),
         _beside("a chain of seven pairs", person, pairs, subjects, _along_the_chain),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 import expost as xp
 from expost.cli.audit import audit_lines
 from expost.report._audit_page import promise_paragraphs
+from expost.report._sentences import viewer_losses
 
 PERSON = xp.Attributes(region=["north", "south"], smokes=xp.changing(["no", "yes"]))
 COIN = xp.randomized_response(epsilon="0.25")
@@ -43,6 +45,30 @@ def test_a_budget_at_a_level_caps_no_loss_about_the_person() -> None:
     assert replay.peak.upper > 3.7
     assert "the budget allows" not in str(xp.report.explain(transcript(WEEK)))
     assert "the budget allows 99.966 %" in str(xp.report.explain(transcript(BOTH)))
+
+
+def test_the_budget_for_other_viewers_is_not_shown_at_a_level_alone() -> None:
+    *_, (_, week) = viewer_losses(xp.replay(transcript(WEEK)))
+    *_, (_, both) = viewer_losses(xp.replay(transcript(BOTH)))
+    assert week == (
+        "the budget, 1 about any one step; about the person as a whole, assume at least the sum of "
+        "the epsilons, 3.75"
+    )
+    assert both == "the budget, 1 about any one step, and 8 about the person as a whole"
+
+
+@pytest.mark.parametrize("weekly", [WEEK, xp.BasicFilter(epsilon=9, protects=xp.steps(1))])
+def test_cards_show_both_losses_and_the_gap(weekly: Any) -> None:
+    answers = xp.Transcript(PERSON, xp.AllOf(weekly, BOTH.filters[1]))
+    for response in ("yes", "no", "yes"):
+        answers = answers.add(COIN.about("smokes", at=1), response)
+    answers = answers.add(COIN.about("smokes", at=2), "yes").add(COIN.about("region"), "north")
+    session = xp.Session.resume(answers, [{"region": "north", "smokes": "no"}] * 2)
+    for shown in (session, xp.replay(answers)):
+        text = re.sub("<[^>]+>", " ", shown._repr_html_())
+        assert re.search(r"realized loss[a-z ]*0\.75", text)
+        assert re.search(r"about any one step\s+0\.25", text)
+        assert GAP in text
 
 
 def test_a_decision_at_a_level_has_the_loss_about_the_person() -> None:

@@ -151,8 +151,11 @@ class Replay:
         if self.filter is not None:
             facts["respected"] = respected_cell(self.respected, self.first_refused)
         facts["realized loss at the end"] = self.loss.shown()
-        for level, loss in self.level_losses:
+        levels = self.level_losses
+        for level, loss in levels:
             facts[f"about {level.about}"] = loss.shown()
+        if levels:
+            facts["not covered"] = " ".join(level.gap for level, _ in levels)
         facts["at its peak"] = peak_text(self.peak, self.loss)
         return card("Replay", facts)
 

@@ -80,6 +80,8 @@ def viewer_losses(replay: Replay) -> Iterator[tuple[str, str]]:
         part = f"the budget, {filter_.limit}{'' if replay.respected else ', if it was respected'}"
         if not filter_.pure:
             part += "; with a delta it bounds no single outcome"
+        if filter_.budget_of_person is None:
+            part += f"; about the person as a whole, {_warn_of_parts(replay)}"
     yield "some of them, or only that a query was refused", part
 
 

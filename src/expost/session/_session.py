@@ -311,9 +311,11 @@ class Session:
         }
         if self._odometer.loss_is_known:
             facts["realized loss"] = self.loss.shown()
-            for one in self._filter.members:
-                if one.is_at_level:
-                    facts[f"about {one.level.about}"] = one.loss(self._odometer).shown()
+            levels = dict.fromkeys(one.level for one in self._filter.members if one.is_at_level)
+            for level in levels:
+                facts[f"about {level.about}"] = self._odometer.at_level(level).loss.shown()
+            if levels:
+                facts["not covered"] = " ".join(level.gap for level in levels)
             facts["remaining"] = self._filter.remaining_text(self._odometer)
         if self._odometer.peak_is_known:
             facts["at its peak"] = self._peak()
