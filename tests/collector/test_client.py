@@ -17,7 +17,7 @@ from support.collectors import Collector
 from support.scripted_collector import Request, scripted
 from support.scripted_devices import HALF, SMOKES
 
-NAMES: list[str | int] = [*(f"größe {number}?" for number in range(40)), 7]
+NAMES: list[str | int] = [*(f"größe/{number} ?" for number in range(40)), 7]
 
 
 class Clients:

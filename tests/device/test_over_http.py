@@ -210,11 +210,20 @@ def test_pauses_grow_and_differ(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     "url",
-    ["http://collector.example", "ftp://127.0.0.1", "https://", "https://ann:word@c.example", ""],
-)
-def test_a_url_that_would_show_the_token_is_refused(url: str) -> None:
+    [
+        "http://collector.example", "ftp://127.0.0.1", "https://", "https://ann:word@c.example", "",
+        "https://a:b", "https://a:70000", "https://[::1", "https://a.example/\n", "https://ä.example",
+        "https://a.example/?b=c", "http://localhost.example",
+    ],
+)  # fmt: skip
+def test_a_url_that_cannot_be_used_or_shows_the_token_is_refused(url: str) -> None:
     with pytest.raises(Refused, match=r"^the URL must be"):
         Collector(url)
+
+
+def test_a_host_that_is_no_name_is_offline() -> None:
+    with Collector(f"https://{'a' * 70}.example") as collector, pytest.raises(Offline):
+        collector.request("GET", "/v1/policy")
 
 
 def test_the_commands_enroll_and_sync(tmp_path: Path) -> None:

@@ -1934,14 +1934,18 @@ class Collector:
         import http.client
         import ssl
 
-        parts = urlsplit(url)
-        host, port = parts.hostname or "", parts.port
-        plain_url = not (parts.username or parts.password or parts.query or parts.fragment)
-        require(host != "" and plain_url, "the URL must be like https://collector.example")
+        expected = "the URL must be like https://collector.example"
+        require(bool(re.fullmatch(r"[\w.:/\[\]-]+", url, re.ASCII)), expected)
+        try:
+            parts = urlsplit(url)
+            host, port = parts.hostname or "", parts.port
+        except ValueError:
+            raise Refused(expected) from None
+        require(host != "", expected)
         local = parts.scheme == "http" and host in ("127.0.0.1", "::1", "localhost")
         require(local or parts.scheme == "https", "the URL must begin with https://")
         self.name, self._path = parts.netloc, parts.path.rstrip("/")
-        self._failures = (OSError, http.client.HTTPException)
+        self._failures = (OSError, http.client.HTTPException, UnicodeError)
         self._not_certified = ssl.SSLCertVerificationError
         if local:
             self._connection = http.client.HTTPConnection(host, port, timeout=PATIENCE)
@@ -1975,7 +1979,8 @@ class Collector:
                 self._connection.request(method, self._path + path, body, headers)
                 answer = self._connection.getresponse()
                 content = read(answer)
-                answer.close()
+                if not answer.isclosed():  # the rest would be read as the next answer
+                    self._connection.close()
             except self._not_certified:
                 raise Refused(f"the certificate of {self.name} is not valid") from None
             except self._failures as error:
