@@ -1,12 +1,14 @@
 """The commands, the unit and the Containerfile of the page about deployment work as written.
 
-No image can be built in a test: the Containerfile is linted, and its commands run here.
+No image can be built in a test: the Containerfile is linted, and its commands run in an environment
+of their own.
 """
 
 from __future__ import annotations
 
 import configparser
 import json
+import os
 import re
 import shlex
 import shutil
@@ -114,10 +116,10 @@ def test_a_proxy_waits_longer_than_the_longest_answer_takes() -> None:
 
 
 @contextmanager
-def serving(arguments: list[str], port: int) -> Iterator[IO[str]]:
-    """Run a server until it is stopped, which must succeed."""
+def serving(arguments: list[str]) -> Iterator[IO[str]]:
+    """Run a server on a free port until it is stopped, which must succeed."""
     with subprocess.Popen(
-        [sys.executable, "-m", "expost", *arguments, "--port", str(port)],
+        [*arguments, "--port", "0"],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
@@ -130,6 +132,26 @@ def serving(arguments: list[str], port: int) -> Iterator[IO[str]]:
             assert server.wait(60) == 0
 
 
+def install_as_in_the_image(folder: Path) -> list[str]:
+    """Follow the first stage of the Containerfile; return the program that it installs."""
+    uv = shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).parent))
+    if uv is None:
+        pytest.skip("needs uv")
+    source, text = folder / "source", CONTAINERFILE.read_text("utf-8").replace("\\\n", "")
+    source.mkdir()
+    for copied in re.findall(r"^COPY (?!--)(.*) \S+$", text, re.MULTILINE):
+        for name in copied.split():
+            copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+            copy(ROOT / name, source / name)
+    (words,) = re.findall("^RUN UV_PROJECT_ENVIRONMENT=/opt/expost uv (.*)$", text, re.MULTILINE)
+    ours = ("VIRTUAL_ENV", "PYTHONPATH", "UV_PROJECT_ENVIRONMENT")
+    environment = {name: entry for name, entry in os.environ.items() if name not in ours}
+    environment["UV_PROJECT_ENVIRONMENT"] = str(folder / "installed")
+    python = ["--python", sys.executable]
+    subprocess.run([uv, *words.split(), *python], cwd=source, env=environment, check=True)
+    return [str(folder / "installed" / "bin" / "expost")]
+
+
 @pytest.mark.parametrize("where", ["systemd", "container"])
 def test_the_steps_lead_from_nothing_through_a_restore_to_a_study(
     where: str, tmp_path: Path
@@ -138,6 +160,10 @@ def test_the_steps_lead_from_nothing_through_a_restore_to_a_study(
     folders = {"/var/lib/expost": tmp_path, "/srv/checkpoint": tmp_path / "other disk"}
     folders |= {"/data": tmp_path, "/checkpoint": tmp_path / "other disk"}
     (tmp_path / "other disk").mkdir()
+    podman = where == "container"
+    program = [sys.executable, "-m", "expost"]
+    if podman:
+        program = install_as_in_the_image(tmp_path)
 
     def mapped(words: list[str]) -> list[str]:
         parts = [(Path(word), word) for word in words]
@@ -147,21 +173,19 @@ def test_the_steps_lead_from_nothing_through_a_restore_to_a_study(
         ]
 
     def run(words: list[str]) -> None:
-        program = [sys.executable, "-m", "expost", *mapped(words)]
-        subprocess.run(program, cwd=tmp_path, check=True, capture_output=True)
+        subprocess.run([*program, *mapped(words)], cwd=tmp_path, check=True, capture_output=True)
 
     query = {"kind": "randomized_response", "epsilon": "0.5"}
     document = {"version": 1, "domain": {"values": ["no", "yes"]}, "queries": {"half": query}}
     (tmp_path / "queries.json").write_text(json.dumps(document), "utf-8")
     creating = [words for words in commands() if words[:2] == ["ledger", "create"]]
-    podman = where == "container"
     (create,) = (
         words for words in creating if ("/data/study.db" if podman else "study.db") in words
     )
     run(create)
     serve = container("CMD") if podman else unit()["Service"]["ExecStart"].split()[1:]
-    serve = [*mapped(serve), *(["--host", "127.0.0.1"] if podman else [])]
-    with serving(serve, 0) as printed:
+    serve = [*program, *mapped(serve), *(["--host", "127.0.0.1"] if podman else [])]
+    with serving(serve) as printed:
         token, url = (printed.readline().split()[-1] for _ in range(2))
         if podman:
             check = [
@@ -174,7 +198,7 @@ def test_the_steps_lead_from_nothing_through_a_restore_to_a_study(
                 administrator.make_token("auditor")
     (backup,) = (words for words in commands() if words[:2] == ["ledger", "backup"])
     run(backup)
-    with serving(serve, 0) as printed:  # a commit after the backup
+    with serving(serve) as printed:  # a commit after the backup
         url = printed.readline().split()[-1]
         with xp.Collector(url, token) as administrator:
             registrar = xp.Collector(url, administrator.make_token("registrar"))
@@ -185,7 +209,7 @@ def test_the_steps_lead_from_nothing_through_a_restore_to_a_study(
     shutil.copyfile(tmp_path / "BACKUP.db", tmp_path / "study.db")
     (recover,) = re.findall(r"`expost (ledger recover .*?)`", PAGE)
     run(recover.split())
-    with serving(serve, 0) as printed:
+    with serving(serve) as printed:
         url = printed.readline().split()[-1]
         with xp.Collector(url, token) as administrator:
             assert administrator.policy().study == ""
