@@ -244,6 +244,11 @@ def test_the_commands_enroll_and_sync(tmp_path: Path) -> None:
     assert TOKEN[17:] not in done.stdout
     with scripted(lambda request: (200, answer(ann, request.content.decode()))) as collector:
         assert run(tmp_path, "sync", "store", collector.url).returncode == 0
+    with scripted(lambda request: (200, {"changed": True})) as collector:
+        assert run(tmp_path, "withdraw", "store", collector.url).returncode == 0
+    (request,) = collector.requests
+    assert (request.path, request.tree) == ("/v1/withdrawals", {"subject": "ann"})
+    assert request.token == f"Bearer {TOKEN}"
 
 
 def test_a_device_that_is_offline_exits_with_3(tmp_path: Path) -> None:

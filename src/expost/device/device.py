@@ -3,6 +3,7 @@
     python3 -I device.py create STORE --policy POLICY.json --subject NAME --value VALUE.json
     python3 -I device.py enroll STORE URL --code CODE
     python3 -I device.py sync STORE [URL]
+    python3 -I device.py withdraw STORE URL
     python3 -I device.py next STORE --value CHANGES.json
     python3 -I device.py status STORE
 
@@ -16,9 +17,10 @@ for the ledger. ``take(answer)`` reads the answer and returns the next request, 
 nothing more to send. ``next`` starts the next step of a value that changes. The commands do the
 same: ``sync`` prints each request as a line and reads each answer as a line. With the URL of a
 collector it sends the requests there, with the token that ``enroll`` got for an invitation code
-(in a private file, or - for standard input). Commands exit with 0 at the end. Otherwise they print
-one line on standard error and exit with 1 if something was refused, 2 if an argument or a file
-cannot be used, and 3 if the collector cannot be reached: then repeat the command later.
+(in a private file, or - for standard input). ``withdraw`` ends the subject's part in the study: it
+is asked nothing more. Commands exit with 0 at the end. Otherwise they print one line on standard
+error and exit with 1 if something was refused, 2 if an argument or a file cannot be used, and 3 if
+the collector cannot be reached: then repeat the command later.
 
 A query comes as a reservation, only ever in the answer to the latest request. The device promises:
 
@@ -68,6 +70,7 @@ __all__ = [
     "decide",
     "enroll",
     "sync_with",
+    "withdraw",
 ]
 
 MAX_COMBINATIONS = 100_000  # of attributes in one question, or that are looked at together
@@ -2033,9 +2036,18 @@ def enroll(device: Device, collector: Collector, code: str) -> None:
         device.store_token(token)
 
 
+NOT_ENROLLED = "the device has no token; use enroll with an invitation code"
+
+
+def withdraw(device: Device, collector: Collector) -> None:
+    """Withdraw the subject from the study, permanently. Repeating it does no harm."""
+    require(device.token != "", NOT_ENROLLED)
+    collector.post("/v1/withdrawals", json.dumps({"subject": device.subject}), device.token)
+
+
 def sync_with(device: Device, collector: Collector) -> None:
     """Talk to a collector until there is nothing more to send."""
-    require(device.token != "", "the device has no token; use enroll with an invitation code")
+    require(device.token != "", NOT_ENROLLED)
     request, stale = device.sync(), 0
     while request:
         answer = collector.post("/v1/sync", request, device.token)
@@ -2073,12 +2085,16 @@ def converse(device: Device) -> int:
 
 def main(command: str = "", path: str = "", *arguments: str) -> int:
     url = ""
-    if command in ("enroll", "sync") and arguments and not arguments[0].startswith("--"):
+    if (
+        command in ("enroll", "sync", "withdraw")
+        and arguments
+        and not arguments[0].startswith("--")
+    ):
         url, *rest = arguments
         arguments = tuple(rest)
     options = dict(zip(arguments[::2], arguments[1::2], strict=False))
     option_names = {"create": "--policy --subject --value", "next": "--value"}
-    option_names |= {"enroll": "--code", "sync": "", "status": ""}
+    option_names |= {"enroll": "--code", "sync": "", "status": "", "withdraw": ""}
     if len(arguments) % 2 or " ".join(sorted(arguments[::2])) != option_names.get(command):
         print(__doc__, file=sys.stderr)
         return 2
@@ -2095,6 +2111,9 @@ def main(command: str = "", path: str = "", *arguments: str) -> int:
         if command == "sync":
             with Collector(url) as collector:
                 sync_with(device, collector)
+        if command == "withdraw":
+            with Collector(url) as collector:
+                withdraw(device, collector)
         if command == "enroll":
             code = read_private(options["--code"]).decode("ascii", "replace").strip()
             with Collector(url) as collector:
