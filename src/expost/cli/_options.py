@@ -9,8 +9,6 @@ from typing import Any, TypeVar
 
 import click
 
-from expost.solver import GAP, Effort
-
 __all__ = [
     "about",
     "composition_delta",
@@ -91,9 +89,6 @@ page_date = value_option(
     "--date", "DATE", "Date shown on the page (any text). Default: modification time of the input."
 )
 
-_gap = click.option(
-    "--gap", type=float, default=GAP, help="Largest width of the loss interval on a box, in nats."
-)
 _nodes = click.option(
     "--nodes", type=int, help="Maximum nodes of each search (box domains). Default: 100,000."
 )
@@ -104,12 +99,16 @@ _threads = click.option(
 
 def search_options(*, threads: bool = True) -> Callable[[Command], Callable[..., None]]:
     """Add options for the effort of searches on a box; the command gets ``effort``."""
+    from expost.solver import GAP, Effort  # loads NumPy, which doctor reports if it is missing
+
+    width = "Largest width of the loss interval on a box, in nats."
+    gap_option = click.option("--gap", type=float, default=GAP, help=width)
 
     def decorate(command: Command) -> Callable[..., None]:
         @functools.wraps(command)
         def called(gap: float, nodes: int | None, threads: int = 1, **options: Any) -> None:
             command(effort=Effort(gap, nodes, threads), **options)
 
-        return _gap(_nodes(_threads(called) if threads else called))
+        return gap_option(_nodes(_threads(called) if threads else called))
 
     return decorate
