@@ -222,7 +222,7 @@ ERRORS = [
         "--values: '5..2': the lower end comes first, as in 0..10",
     ),
     ("new new.json --values a,b --budget -1", "--budget: must be greater than 0, not -1"),
-    ("new new.json --values a,b --budget 1 --delta 2", "--delta: must be between 0 and 1"),
+    ("new new.json --values a,b --budget 1 --delta 2", "--delta: must be between 0 and 1, not 2"),
     (
         "new new.json --values a,b --budget 1 --delta 0.1 --filter basic",
         "--delta: requires the filter bayesian",
@@ -724,7 +724,7 @@ ERRORS = [
         "plot transcript.json -o folder",
         "folder: the name of a picture must end in .png, .svg or .pdf",
     ),
-    ("plot transcript.json --delta 0", "delta: must be between 0 and 1"),
+    ("plot transcript.json --delta 0", "delta: must be between 0 and 1, not 0"),
     ("plot transcript.json --delta nan", "delta: must be a finite number, not nan"),
     ("plot bare.json --delta 1e-6", "the transcript names no filter, so there is no budget"),
     (
@@ -732,8 +732,8 @@ ERRORS = [
         "bare.json: the transcript names no filter, so there is no budget; give --epsilon-budget",
     ),
     ("compare empty.json", "has no exchanges, so there is no query to ask again"),
-    ("compare transcript.json --delta 1", "delta: must be between 0 and 1"),
-    ("compare transcript.json --delta -1e-6", "delta: must be between 0 and 1"),
+    ("compare transcript.json --delta 1", "delta: must be between 0 and 1, not 1"),
+    ("compare transcript.json --delta -1e-6", "delta: must be between 0 and 1, not -1e-6"),
     ("compare transcript.json --delta small", "delta: 'small' is not a number; write 0.5 or 1/3"),
     ("compare transcript.json --epsilon-budget 0", "epsilon: must be greater than 0, not 0"),
     ("compare transcript.json --epsilon-budget inf", "epsilon: must be a finite number, not inf"),

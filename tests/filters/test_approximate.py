@@ -333,9 +333,9 @@ def test_a_filter_without_a_rule_takes_the_mixture_for_its_budget() -> None:
 
 
 BAD = [
-    ({"delta": "0"}, "filter.delta: must be between 0 and 1"),
-    ({"delta": "1"}, "filter.delta: must be between 0 and 1"),
-    ({"delta": "-1e-6"}, "filter.delta: must be between 0 and 1"),
+    ({"delta": "0"}, "filter.delta: must be between 0 and 1, not 0"),
+    ({"delta": "1"}, "filter.delta: must be between 0 and 1, not 1"),
+    ({"delta": "-1e-6"}, "filter.delta: must be between 0 and 1, not -1e-6"),
     ({"delta": float("nan")}, "filter.delta: must be a finite number, not NaN"),
     ({"delta": float("inf")}, "filter.delta: must be a finite number, not Infinity"),
     ({"delta": None}, "filter.delta: must be a number, not NoneType"),
@@ -343,7 +343,7 @@ BAD = [
     ({"epsilon": "0"}, "filter.epsilon: must be greater than 0, not 0"),
     ({"ratio": 2}, "filter: give either epsilon or ratio"),
     ({"inner": None}, "filter.inner: must be an object"),
-    ({"inner": {"kind": "renyi", "order": 1}}, "filter.inner.order: must be greater than 1"),
+    ({"inner": {"kind": "renyi", "order": 1}}, "filter.inner.order: must be greater than 1, not 1"),
     (
         {"inner": {"kind": "whitehouse", "delta_prime": "2e-6"}},
         "filter.inner.delta_prime: must be at most delta",
@@ -378,7 +378,7 @@ def test_a_bad_file_gets_one_clear_line(change: dict[str, object], message: str)
 def test_bad_arguments_get_one_clear_line() -> None:
     with pytest.raises(xp.InvalidInput, match=r"^delta: is missing$"):
         ApproximateFilter(4)
-    with pytest.raises(xp.InvalidInput, match=r"^delta: must be between 0 and 1$"):
+    with pytest.raises(xp.InvalidInput, match=r"^delta: must be between 0 and 1, not "):
         ApproximateFilter(4, 1)
     with pytest.raises(xp.InvalidInput, match=r"^delta: must be a finite number, not"):
         CompositionFilter(4, math.nan, xp.filters.Sums())

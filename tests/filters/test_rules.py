@@ -413,11 +413,17 @@ def test_a_rule_survives_its_file(rule: xp.filters.Rule) -> None:
         ),
         ('{"kind": "basic", "order": 2}', "order: unknown field; known here: "),
         ('{"kind": "renyi"}', "'order' is missing"),
-        ('{"kind": "renyi", "order": 1}', "order: must be greater than 1"),
-        ('{"kind": "renyi", "order": 0.5}', "order: must be greater than 1"),
+        ('{"kind": "renyi", "order": 1}', "order: must be greater than 1, not 1"),
+        ('{"kind": "renyi", "order": 0.5}', "order: must be greater than 1, not 0.5"),
         ('{"kind": "renyi", "order": NaN}', "order: must be a finite number, not NaN"),
-        ('{"kind": "renyi", "order": "1.0000001"}', "order: must be from 1.000001 to 1e9"),
-        ('{"kind": "renyi", "order": 3, "delta_prime": 0}', "delta_prime: must be between 0 and 1"),
+        (
+            '{"kind": "renyi", "order": "1.0000001"}',
+            "order: must be from 1.000001 to 1e9, not 1.0000001",
+        ),
+        (
+            '{"kind": "renyi", "order": 3, "delta_prime": 0}',
+            "delta_prime: must be between 0 and 1, not 0",
+        ),
         (
             '{"kind": "renyi", "order": 3, "delta_prime": null}',
             "delta_prime: must be a number, not NoneType",
@@ -427,21 +433,24 @@ def test_a_rule_survives_its_file(rule: xp.filters.Rule) -> None:
             "delta_prime: must be a number, not NoneType",
         ),
         ('{"kind": "whitehouse"}', "'delta_prime' is missing"),
-        ('{"kind": "whitehouse", "delta_prime": 1}', "delta_prime: must be between 0 and 1"),
+        ('{"kind": "whitehouse", "delta_prime": 1}', "delta_prime: must be between 0 and 1, not 1"),
         (
             '{"kind": "whitehouse", "delta_prime": null}',
             "delta_prime: must be a number, not NoneType",
         ),
-        ('{"kind": "mixture", "lambdas": [], "weights": []}', "lambdas: must be from 1 to 4"),
+        (
+            '{"kind": "mixture", "lambdas": [], "weights": []}',
+            "lambdas: must be from 1 to 4, not 0",
+        ),
         ('{"kind": "mixture", "lambdas": [1, 1], "weights": [1, 1]}', "lambdas: must be distinct"),
         (
             '{"kind": "mixture", "lambdas": [0], "weights": [1]}',
-            "lambdas[0]: must be greater than 0",
+            "lambdas[0]: must be greater than 0, not 0",
         ),
         ('{"kind": "mixture", "lambdas": [1, 2], "weights": [1]}', "weights: 1 for 2 lambdas"),
         (
             '{"kind": "mixture", "lambdas": [1, 2], "weights": [1.5, -0.5]}',
-            "weights[1]: must be greater than 0",
+            "weights[1]: must be greater than 0, not -0.5",
         ),
         (
             '{"kind": "mixture", "lambdas": [1, 2], "weights": ["1/3", 0.6667]}',
@@ -459,7 +468,7 @@ def test_a_slip_gets_one_clear_line(document: str, message: str) -> None:
 def test_a_plan_and_a_budget_are_checked() -> None:
     with pytest.raises(xp.InvalidInput, match=r"^query_epsilon: must be greater than 0, not"):
         xp.filters.Renyi.for_plan(1, "1e-6", 0)
-    with pytest.raises(xp.InvalidInput, match=r"^delta: must be between 0 and 1$"):
+    with pytest.raises(xp.InvalidInput, match=r"^delta: must be between 0 and 1, not "):
         xp.filters.Mixture.for_budget(1, 1)
     with pytest.raises(xp.InvalidInput, match=r"^epsilon: must be a finite number, not"):
         xp.filters.Mixture.for_budget(math.nan, "1e-6")

@@ -54,9 +54,9 @@ def test_a_function_of_named_coordinates_gets_them_by_name() -> None:
     [
         ("age >= 30", "statement column 1: unknown name 'age'; known: value"),
         ([0, 1], "statement: has 2 probabilities for 3 values"),
-        ([0, 1, 2], "statement[2]: a probability must be between 0 and 1"),
+        ([0, 1, 2], "statement[2]: a probability must be between 0 and 1, not 2"),
         ({30: 1}, "statement[0]: is not a value of the domain"),
-        ({20: -1}, "statement[0]: a probability must be between 0 and 1"),
+        ({20: -1}, "statement[0]: a probability must be between 0 and 1, not -1"),
         (lambda value: "x", "statement: 'x' is not a number; write 0.5 or 1/3"),
         (None, "statement: must be a list"),
     ],

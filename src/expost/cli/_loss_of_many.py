@@ -18,7 +18,7 @@ from expost.errors import InvalidInput, at
 from expost.files.kinds import LOSSES
 from expost.files.tables import table_format
 from expost.filters import BayesianFilter, Filter
-from expost.report._formatting import budget_text, format_amount
+from expost.report._formatting import budget_text, loss_text
 from expost.solver import Effort
 
 __all__ = ["loss_of_many"]
@@ -76,9 +76,9 @@ def loss_of_many(
     lines: list[str | tuple[str, str]] = [
         ("subjects", f"{len(losses):,}{unasked}"),
         ("exchanges", f"{exchanges:,}"),
-        ("mean loss", format_amount(losses.upper.mean())),
-        ("median loss", format_amount(np.median(losses.upper))),
-        ("largest loss", format_amount(losses.upper.max())),
+        ("mean loss", loss_text(losses.upper.mean())),
+        ("median loss", loss_text(np.median(losses.upper))),
+        ("largest loss", loss_text(losses.upper.max())),
         ("basic composition", _format_range(losses.basic)),
     ]
     infinite = int(np.isinf(losses.upper).sum())
@@ -123,7 +123,7 @@ def _compare_with_budget(against: AgainstBudget) -> Iterator[tuple[str, str]]:
 
 
 def _format_range(losses: Any) -> str:
-    least, most = format_amount(losses.min()), format_amount(losses.max())
+    least, most = loss_text(losses.min()), loss_text(losses.max())
     return least if least == most else f"{least} to {most}"
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from expost._format import format_number
+from expost._format import format_number, shorten
 from expost._types import Floats, Indices
 from expost.designs._accuracy import Target
 from expost.designs._goals import Goal, StatementQuestion, StudyQuestion, read_goal
@@ -118,12 +118,16 @@ class Study:
         exact_epsilon = read_at("epsilon", _budget, epsilon)
         goal_list = read_list(goals, read_goal, "goals")
         if not 1 <= len(goal_list) <= _MOST_GOALS:
-            raise InvalidInput(f"there must be 1 to {_MOST_GOALS} of them", "goals")
+            raise InvalidInput(
+                f"there must be 1 to {_MOST_GOALS} of them, not {len(goal_list):,}", "goals"
+            )
         population_ = read_at("population", read_population, population)
         with at("arrival"):
             arrivals = [option.value for option in Arrival]
             if arrival not in arrivals:
-                raise InvalidInput(f"must be one of {', '.join(arrivals)}")
+                raise InvalidInput(
+                    f"must be one of {', '.join(arrivals)}, not {shorten(repr(arrival))}"
+                )
         round_count = read_at("rounds", read_count, rounds, 1, MOST_ROUNDS)
         vars(self).update(
             domain=domain,

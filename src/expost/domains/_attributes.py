@@ -393,7 +393,7 @@ class Change:
                 times = read_integer(self.times, at_least=0)
                 if times > _MOST_TIMES:
                     limit = f"{_MOST_TIMES:,}; leave it out for no limit"
-                    raise InvalidInput(f"must be at most {limit}")
+                    raise InvalidInput(f"got {times:,}; expected at most {limit}")
                 object.__setattr__(self, "times", times)
         if self.max_step is not None:
             with at("max_step"):

@@ -290,7 +290,10 @@ def _response_table(likelihood: BoxLikelihood, samples: Samples) -> Floats:
     """Compute Pr(response | point): a row per response, a column per point."""
     response_count, columns = len(likelihood.responses), list(samples.columns)
     if response_count * len(samples) > LARGEST_TABLE:
-        raise InvalidInput(f"{response_count:,} responses at {len(samples):,} points are too many")
+        raise InvalidInput(
+            f"got {response_count:,} responses at {len(samples):,} points; expected at most "
+            f"{LARGEST_TABLE:,} pairs of them. Pass fewer points"
+        )
     rows = [likelihood.weights(position, columns) for position in range(response_count)]
     table = np.array([[float(weight) for weight in row] for row in rows])
     return np.asarray(table / table.sum(axis=0))
@@ -406,6 +409,9 @@ def query_scores(query: Query, domain: FiniteSet) -> NDArray[np.float64]:
     """
     meaning, likelihood = query.meaning(domain), query.on(domain)
     if len(likelihood.responses) * len(domain) > LARGEST_TABLE:
-        raise InvalidInput(f"has {len(likelihood.responses):,} responses, which is too many")
+        raise InvalidInput(
+            f"got {len(likelihood.responses):,} responses on {len(domain):,} values; expected at "
+            f"most {LARGEST_TABLE:,} pairs of them"
+        )
     estimates = np.array([float(meaning.estimate(response)) for response in likelihood.responses])
     return np.asarray(response_probabilities(likelihood) @ estimates)

@@ -285,7 +285,7 @@ def _limits(gap: Any, steps: Any) -> tuple[float, int]:
     with at("gap"):
         gap = double(gap)
         if not gap > 0:
-            raise InvalidInput("must be above 0")
+            raise InvalidInput(f"must be above 0, not {gap}")
     with at("steps"):
         return gap, read_integer(steps, at_least=1)
 

@@ -419,7 +419,10 @@ def _inverse(likelihood: FiniteLikelihood) -> InverseDecoder:
     if count < values:
         raise InvalidInput(f"has {count} responses: {values} values {reason}")
     if count * values > LARGEST_TABLE:
-        raise InvalidInput(f"has {count:,} responses, which is too many; {LIKELIHOOD_HINT}")
+        raise InvalidInput(
+            f"got {count:,} responses on {values:,} values; expected at most {LARGEST_TABLE:,} "
+            f"pairs of them; {LIKELIHOOD_HINT}"
+        )
     channel = response_probabilities(likelihood)
     scale = 1 / np.sqrt(channel.mean(axis=0))
     inverse: Floats = np.linalg.pinv((channel * scale).T) * scale

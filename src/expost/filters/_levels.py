@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
-from expost._format import format_list
+from expost._format import format_list, shorten
 from expost.domains import Attributes, Domain, Variable, require_attributes, require_no_box
 from expost.errors import InvalidInput, at, expect, read_at
 from expost.files.reading import array, members, read_integer, text
@@ -360,7 +360,10 @@ def _groups(names: Sequence[Sequence[str]]) -> Groups:
 
 def _steps(width: int) -> Steps:
     if type(width) is not int or not 1 <= width <= _MOST_STEPS:
-        raise InvalidInput(f"the number of steps must be an integer from 1 to {_MOST_STEPS:,}")
+        raise InvalidInput(
+            f"the number of steps must be an integer from 1 to {_MOST_STEPS:,}, not "
+            f"{shorten(repr(width))}"
+        )
     return Steps(width)
 
 

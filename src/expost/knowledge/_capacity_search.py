@@ -45,7 +45,7 @@ class Limits:
 
     def __post_init__(self) -> None:
         if not double(self.gap) >= 1e-9:
-            raise InvalidInput("must be at least 1e-9", "gap")
+            raise InvalidInput(f"must be at least 1e-9, not {self.gap}", "gap")
         read_integer(self.nodes, at_least=1)
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._format import shorten
 from expost.domains import FiniteSet
 from expost.errors import InvalidInput, at, read_at
 from expost.files.reading import as_list, read_integer, read_list
@@ -184,13 +185,12 @@ class Nearness(GainFunction):
         with at("reach"):
             reach = exact(self.reach)
             if reach <= 0:
-                raise InvalidInput("must be greater than 0")
+                raise InvalidInput(f"must be greater than 0, not {shorten(str(self.reach))}")
         object.__setattr__(self, "reach", reach)
 
     def on(self, domain: FiniteSet) -> Guesses:
         if len(domain) > _MOST_VALUES:
-            reason = f"the distances of {len(domain)} values are too many"
-            raise InvalidInput(f"{reason}: of at most {_MOST_VALUES}")
+            raise InvalidInput(f"got {len(domain):,} values; expected at most {_MOST_VALUES:,}")
         values = [value if isinstance(value, tuple) else (value,) for value in domain.values]
         if any(isinstance(x, str) for value in values for x in value):
             raise InvalidInput("labels have no distance; use a GainMatrix")
@@ -205,7 +205,7 @@ class Nearness(GainFunction):
 def _gain(entry: ExactLike) -> Fraction:
     value = exact(entry)
     if not 0 <= value <= 1:
-        raise InvalidInput("must be between 0 and 1")
+        raise InvalidInput(f"must be between 0 and 1, not {shorten(str(entry))}")
     return value
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from expost._format import shorten
 from expost.domains import MOST_COMBINATIONS, Attributes, Domain, FiniteSet, Variable, join_names
 from expost.errors import InvalidInput, at, expect, read_at
 from expost.files.reading import as_list, read_list
@@ -147,5 +148,5 @@ def read_probability(entry: Any) -> Fraction:
         return Fraction(bool(entry))
     probability = exact(entry)
     if not 0 <= probability <= 1:
-        raise InvalidInput("a probability must be between 0 and 1")
+        raise InvalidInput(f"a probability must be between 0 and 1, not {shorten(str(entry))}")
     return probability

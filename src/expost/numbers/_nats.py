@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, total_ordering
 
+from expost._format import shorten
 from expost.errors import InvalidInput, at, read_at
 from expost.numbers._enclosure import Enclosure
 from expost.numbers._exact_sum import ExactSum, above, below
@@ -75,7 +76,7 @@ class Nats:
         with at("ratio"):
             factor = exact(ratio)
             if factor <= 1:
-                raise InvalidInput("must be greater than 1")
+                raise InvalidInput(f"must be greater than 1, not {shorten(str(ratio))}")
         return cls(ratio=factor)
 
     @property

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._format import shorten
 from expost._types import Bools, Floats, Indices, Progress
 from expost.domains import Box
 from expost.errors import InvalidInput
@@ -254,7 +255,10 @@ class Search:
 
     def __post_init__(self) -> None:
         if not isinstance(self.processes, int) or self.processes < 1:
-            raise InvalidInput("must be an integer of at least 1", "processes")
+            raise InvalidInput(
+                f"must be an integer of at least 1, not {shorten(repr(self.processes))}",
+                "processes",
+            )
 
     def all(self, tasks: Sequence[Task]) -> list[Enclosure]:
         """Run independent searches and return their results in order."""

@@ -13,7 +13,7 @@ from functools import cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Self, assert_never, overload
 
-from expost._format import format_number
+from expost._format import format_number, shorten
 from expost._types import PathLike
 from expost.domains import Attributes, Box, Domain, FiniteSet, join_names
 from expost.errors import InvalidInput, at, expect, read_at
@@ -306,7 +306,7 @@ def read_delta(delta: ExactLike, field_name: str = "delta") -> Fraction:
     with at(field_name):
         value = exact(delta)
         if not 0 < value < 1:
-            raise InvalidInput("must be between 0 and 1")
+            raise InvalidInput(f"must be between 0 and 1, not {shorten(str(delta))}")
         return value
 
 
@@ -381,7 +381,7 @@ def delta_at(
         with at("ratio"):
             exact_ratio = exact(ratio)
             if exact_ratio < 1:
-                raise InvalidInput("must be at least 1")
+                raise InvalidInput(f"must be at least 1, not {shorten(str(ratio))}")
         return likelihood.delta(exact_ratio)
     with at("epsilon"):
         nats = exact(epsilon)

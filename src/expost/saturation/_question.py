@@ -10,7 +10,7 @@ from typing import Any, assert_never
 
 import numpy as np
 
-from expost._format import format_list
+from expost._format import format_list, shorten
 from expost._types import Indices
 from expost.domains import Attributes, Box, Domain, FiniteSet, Variable
 from expost.errors import InvalidInput, at
@@ -113,7 +113,10 @@ def read_seed(seed: str) -> bytes:
     """Read a public seed in hexadecimal digits."""
     with at("seed"):
         if not re.fullmatch("([0-9a-fA-F]{2}){1,64}", text(seed)):
-            raise InvalidInput("must be 1 to 64 bytes in hexadecimal digits, two for each")
+            raise InvalidInput(
+                "must be 1 to 64 bytes in hexadecimal digits, two for each, not "
+                f"{shorten(repr(seed))}"
+            )
         return bytes.fromhex(seed)
 
 

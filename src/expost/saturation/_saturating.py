@@ -9,6 +9,7 @@ import math
 from fractions import Fraction
 from typing import Any
 
+from expost._format import shorten
 from expost.domains import Domain
 from expost.errors import InvalidInput, at, expect
 from expost.filters import Filter
@@ -112,7 +113,7 @@ def read_cap(cap: ExactLike, filter_: Filter | None, account: Odometer | None = 
     with at("cap"):
         limit = positive(cap, at_most=LARGEST_EPSILON)
         if limit < _LEAST:
-            raise InvalidInput(f"must be at least {decimal_text(_LEAST)}")
+            raise InvalidInput(f"must be at least {decimal_text(_LEAST)}, not {shorten(str(cap))}")
         if filter_ is not None and len(filter_.members) > 1:
             raise InvalidInput(SATURATING_UNDER_SEVERAL)
         if filter_ is not None and Nats(limit) > filter_.budget:

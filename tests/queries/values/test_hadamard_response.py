@@ -82,7 +82,7 @@ def test_thousands_of_values_are_asked_about_at_once() -> None:
         (1, "order: must be at least 2"),
         (2.5, "order: must be an integer"),
         (2**54, "order: integer too large"),
-        (4, "order: must be above the number of values, 4"),
+        (4, "order: got 4; expected above the number of values, 4"),
     ],
 )
 def test_bad_orders_are_refused_with_their_place(order: Any, message: str) -> None:

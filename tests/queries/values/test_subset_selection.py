@@ -116,7 +116,7 @@ def test_other_responses_are_refused(response: Any) -> None:
         (1.5, "size: must be an integer"),
         ("2", "size: must be an integer"),
         (True, "size: must be an integer"),
-        (4, "size: must be below the number of values, 4"),
+        (4, "size: got 4; expected below the number of values, 4"),
     ],
 )
 def test_bad_sizes_are_refused_with_their_place(size: Any, message: str) -> None:

@@ -19,6 +19,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import ClassVar
 
+from expost._format import shorten
 from expost.domains import Domain
 from expost.errors import InvalidInput
 from expost.filters.rules._rule import UNAFFORDABLE, Rule, Total
@@ -105,9 +106,9 @@ def read_exponent(exponent: ExactLike) -> Fraction:
     """Read an exponent lambda, exactly as a person writes it."""
     value = exact(exponent)
     if value <= 0:
-        raise InvalidInput("must be greater than 0")
+        raise InvalidInput(f"must be greater than 0, not {shorten(str(exponent))}")
     if not SMALLEST <= value <= LARGEST:
-        raise InvalidInput("must be from 1e-6 to 1e9")
+        raise InvalidInput(f"must be from 1e-6 to 1e9, not {shorten(str(exponent))}")
     return value
 
 

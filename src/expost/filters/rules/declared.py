@@ -147,7 +147,7 @@ def _plan_entry(epsilon: ExactLike, times: Any) -> tuple[Fraction, int]:
     with at("times"):
         count = read_integer(times, at_least=1)
         if count > _MOST_QUERIES:
-            raise InvalidInput(f"must be at most {_MOST_QUERIES:,}")
+            raise InvalidInput(f"must be at most {_MOST_QUERIES:,}, not {count:,}")
     return level, count
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
+from expost._format import shorten
 from expost.errors import InvalidInput
 from expost.files.reading import read_list
 from expost.filters.rules._martingale import (
@@ -61,7 +62,7 @@ class Mixture(Martingale):
         exponents = tuple(read_list(lambdas, read_exponent, "lambdas"))
         shares = tuple(read_list(weights, _read_weight, "weights"))
         if not 1 <= len(exponents) <= _MOST:
-            raise InvalidInput(f"must be from 1 to {_MOST}", "lambdas")
+            raise InvalidInput(f"must be from 1 to {_MOST}, not {len(exponents):,}", "lambdas")
         if len(set(exponents)) < len(exponents):
             raise InvalidInput("must be distinct", "lambdas")
         if len(shares) != len(exponents):
@@ -102,5 +103,5 @@ class Mixture(Martingale):
 def _read_weight(weight: ExactLike) -> Fraction:
     value = exact(weight)
     if value <= 0:
-        raise InvalidInput("must be greater than 0")
+        raise InvalidInput(f"must be greater than 0, not {shorten(str(weight))}")
     return value

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
+from expost._format import shorten
 from expost.errors import InvalidInput, at, read_at
 from expost.filters.rules._martingale import (
     LARGEST,
@@ -53,9 +54,9 @@ class Renyi(Martingale):
         with at("order"):
             value = exact(order)
             if value <= 1:
-                raise InvalidInput("must be greater than 1")
+                raise InvalidInput(f"must be greater than 1, not {shorten(str(order))}")
             if not SMALLEST <= value - 1 <= LARGEST:
-                raise InvalidInput("must be from 1.000001 to 1e9")
+                raise InvalidInput(f"must be from 1.000001 to 1e9, not {shorten(str(order))}")
         object.__setattr__(self, "order", value)
         object.__setattr__(self, "delta_prime", read_reserve(delta_prime))
 

@@ -8,6 +8,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
 
+from expost._format import shorten
 from expost.domains import Domain, FiniteSet
 from expost.errors import InvalidInput, at
 from expost.files.reading import members, read_integer, read_list
@@ -189,9 +190,11 @@ def geometric(*, range: Sequence[int], sensitivity: ExactLike, epsilon: ExactLik
     """
     ends = read_list(range, read_integer, "range")
     if len(ends) != 2 or not ends[0] < ends[1]:
-        raise InvalidInput("must be two integers, the lower one first", "range")
+        raise InvalidInput(
+            f"must be two integers, the lower one first, not {shorten(str(ends))}", "range"
+        )
     with at("sensitivity"):
         bound = exact(sensitivity)
         if bound < 1 or bound.denominator != 1:
-            raise InvalidInput("must be an integer of at least 1")
+            raise InvalidInput(f"must be an integer of at least 1, not {shorten(str(sensitivity))}")
     return Geometric((ends[0], ends[1]), bound, read_epsilon(epsilon))

@@ -60,7 +60,7 @@ class Piecewise(GridQuery):
         with at("window"):
             object.__setattr__(self, "window", read_integer(self.window, at_least=1))
             if self.window > _MOST_STEPS:
-                raise InvalidInput(f"must be at most {_MOST_STEPS}")
+                raise InvalidInput(f"must be at most {_MOST_STEPS}, not {self.window:,}")
 
     def __repr__(self) -> str:
         low, high = self.range

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from expost._format import format_number
+from expost._format import format_number, shorten
 from expost.domains import FiniteSet, Scalar, Value
 from expost.errors import InvalidInput
 from expost.files.reading import NumberText, as_list, read_list, scalar
@@ -205,7 +205,7 @@ def _from_exact(entries: NDArray[Any]) -> tuple[Weights, int]:
 def _probability(entry: Any) -> Fraction:
     value = exact(entry)
     if not 0 <= value.numerator <= value.denominator:
-        raise InvalidInput("must be between 0 and 1")
+        raise InvalidInput(f"must be between 0 and 1, not {shorten(str(entry))}")
     return value
 
 
@@ -219,7 +219,9 @@ def _from_floats(entries: NDArray[np.float64]) -> tuple[Weights, int]:
     # Not (0 <= p <= 1), so that NaN is bad.
     bad = np.argwhere(~((entries >= 0) & (entries <= 1)))
     if bad.size:
-        raise InvalidInput("must be between 0 and 1", "[{}][{}]".format(*bad[0]))
+        row, column = bad[0]
+        reason = f"must be between 0 and 1, not {entries[row, column]}"
+        raise InvalidInput(reason, f"[{row}][{column}]")
     sums = entries.sum(axis=1)
     missing = np.flatnonzero(np.abs(sums - 1) > _MISS)
     if missing.size:

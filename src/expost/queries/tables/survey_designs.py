@@ -131,7 +131,8 @@ def _mix(
     _check_one_of(truth, epsilon, truth_name)
     otherwise = _probability(yes, yes_name)
     if not 0 < otherwise < 1:
-        reason = "must be above 0 and below 1; otherwise a response can prove the value"
+        reason = f"must be above 0 and below 1, not {otherwise}"
+        reason += "; otherwise a response can prove the value"
         raise InvalidInput(reason, yes_name)
     if truth is None:
         return _truth_or_else(

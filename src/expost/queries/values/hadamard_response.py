@@ -38,7 +38,7 @@ class HadamardResponse(QueryWithEpsilon):
         with at("order"):
             order = read_integer(self.order, at_least=2)
             if order & (order - 1):
-                raise InvalidInput("must be a power of 2")
+                raise InvalidInput(f"must be a power of 2, not {order:,}")
         object.__setattr__(self, "order", order)
         super().__post_init__()
 
@@ -54,7 +54,9 @@ class HadamardResponse(QueryWithEpsilon):
 
     def on_set(self, domain: FiniteSet) -> FiniteLikelihood:
         if self.order <= len(domain):
-            raise InvalidInput(f"must be above the number of values, {len(domain)}", "order")
+            raise InvalidInput(
+                f"got {self.order:,}; expected above the number of values, {len(domain):,}", "order"
+            )
         return _HadamardLikelihood(domain, self.order, *two_weights(self.epsilon))
 
 

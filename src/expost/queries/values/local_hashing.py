@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._format import shorten
 from expost.domains import Domain, FiniteSet
 from expost.errors import InvalidInput, at, read_at
 from expost.files.canonical import canonical_bytes, value_tree
@@ -37,7 +38,10 @@ class BucketHash:
         with at("seed"):
             seed = text(self.seed).lower()
             if not re.fullmatch("([0-9a-f]{2}){1,64}", seed):
-                raise InvalidInput("must be 1 to 64 bytes in hexadecimal digits, two for each")
+                raise InvalidInput(
+                    "must be 1 to 64 bytes in hexadecimal digits, two for each, not "
+                    f"{shorten(repr(seed))}"
+                )
         buckets = read_at("buckets", read_integer, self.buckets, at_least=2)
         object.__setattr__(self, "seed", seed)
         object.__setattr__(self, "buckets", buckets)

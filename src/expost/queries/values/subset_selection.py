@@ -68,7 +68,9 @@ class SubsetSelection(QueryWithEpsilon):
 
     def on_set(self, domain: FiniteSet) -> FiniteLikelihood:
         if self.size >= len(domain):
-            raise InvalidInput(f"must be below the number of values, {len(domain)}", "size")
+            raise InvalidInput(
+                f"got {self.size:,}; expected below the number of values, {len(domain):,}", "size"
+            )
         if len(domain) > _MOST_VALUES:
             raise InvalidInput(
                 f"got {len(domain)} values; expected at most {_MOST_VALUES}. Try local_hashing, "

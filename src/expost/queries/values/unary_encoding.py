@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from expost._format import shorten
 from expost.domains import FiniteSet
 from expost.errors import InvalidInput, at, did_you_mean
 from expost.files.reading import NumberText, members, text
@@ -51,7 +52,9 @@ class UnaryEncoding(QueryWithEpsilon):
         with at("variant"):
             if text(self.variant) not in VARIANTS:
                 hint = did_you_mean(self.variant, VARIANTS)
-                raise InvalidInput(f"must be one of {', '.join(VARIANTS)}{hint}")
+                raise InvalidInput(
+                    f"must be one of {', '.join(VARIANTS)}, not {shorten(repr(self.variant))}{hint}"
+                )
         super().__post_init__()
 
     def __repr__(self) -> str:
