@@ -68,3 +68,15 @@ def test_a_key_belongs_to_one_query_and_one_group(study: Study) -> None:
     collector.succeed("POST", "/v1/rounds", by_name, named)
     assert collector.call("GET", "/v1/rounds/by%20name", analyst).status == 404
     assert collector.succeed("GET", "/v1/rounds/by%20name", by_name)["subjects"] == 2
+
+
+def test_a_group_that_became_small_is_not_asked(study: Study) -> None:
+    collector, analyst = study.collector, study.tokens["analyst"]
+    gone = {"subject": NAMES[1]}
+    collector.succeed("POST", "/v1/withdrawals", study.tokens["registrar"], gone)
+    reply = collector.call("GET", "/v1/status?group=odd", analyst)
+    assert (reply.status, problem(reply)) == (403, "group-too-small")
+    assert (reply.tree["size"], reply.tree["smallest"]) == (19, 20)
+    assert collector.succeed("GET", "/v1/status", analyst)["subjects"] == len(NAMES) - 1
+    seen = collector.succeed("GET", "/v1/status?group=odd", study.tokens["auditor"])
+    assert seen["subjects"] == 19

@@ -85,6 +85,10 @@ class Collector:
     def stop(self, number: int = signal.SIGTERM) -> int:
         """Send a signal, and return the exit code."""
         self._process.send_signal(number)
+        return self.wait()
+
+    def wait(self) -> int:
+        """Return the exit code of a collector that stops by itself."""
         assert self._process.stdout is not None
         self._process.stdout.close()
         return self._process.wait(_PATIENCE)

@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping
 from expost.answers import Subject
 from expost.collector._problems import RequestProblem
 
-__all__ = ["SMALLEST", "check_everybody", "check_new_group"]
+__all__ = ["SMALLEST", "check_new_group", "too_small"]
 
 #: The default of the smallest group.
 SMALLEST = 20
@@ -59,10 +59,7 @@ def smallest_cell(groups: Collection[Collection[Subject]], everybody: Collection
     return min(cells.values(), default=0)
 
 
-def check_everybody(count: int, smallest: int) -> None:
-    """Refuse questions about everybody while that is a small group."""
-    if count < smallest:
-        raise RequestProblem(
-            403, "group-too-small", "too few subjects are registered",
-            size=count, smallest=smallest,
-        )  # fmt: skip
+def too_small(size: int, smallest: int) -> RequestProblem:
+    """Return the refusal of a question about few subjects."""
+    reason = "the question is about too few subjects"
+    return RequestProblem(403, "group-too-small", reason, size=size, smallest=smallest)

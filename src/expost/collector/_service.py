@@ -15,7 +15,7 @@ from typing import Any
 
 from expost._types import PathLike
 from expost.answers import Subject
-from expost.collector._groups import SMALLEST, check_everybody
+from expost.collector._groups import SMALLEST, too_small
 from expost.collector._jobs import Jobs
 from expost.collector._journal import Journal
 from expost.collector._metrics import Metrics
@@ -154,14 +154,18 @@ class Service:
                 raise RequestProblem(403, "scope-missing", "this needs a token that asks by name")
             return list(dict.fromkeys(subjects))
         everybody = await self.everybody()
-        if not token.scopes.intersection((BY_NAME, AUDITOR)):  # they may see names
-            check_everybody(len(everybody), self.settings.smallest_group)
+        sees_names = token.scopes.intersection((BY_NAME, AUDITOR))
+        if not sees_names and len(everybody) < self.settings.smallest_group:
+            raise too_small(len(everybody), self.settings.smallest_group)
         if group is None:
             return everybody
         members = self.state.groups.get(group)
         if members is None:
             raise RequestProblem(404, "unknown-group", "there is no such group")
-        return [subject for subject in everybody if subject in members]
+        present = [subject for subject in everybody if subject in members]
+        if not sees_names and len(present) < self.settings.smallest_group:  # some have withdrawn
+            raise too_small(len(present), self.settings.smallest_group)
+        return present
 
     async def everybody(self) -> list[Subject]:
         """Return all subjects with devices that have not withdrawn."""
