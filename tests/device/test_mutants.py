@@ -75,7 +75,7 @@ BY_VECTORS = [
     # conversations
     ("self.old_copy = self.old_copy or confirmed > recorded",
      "confirmed = min(confirmed, recorded); fields[\"head\"] = self.heads[confirmed]"),
-    ("        require(latest, ", "        require(True, "),
+    ("        if not latest:", "        if False:"),
     ("        self._nonce = \"\"\n        return read_object", "        return read_object"),
     ("            require(same_record, ", "            require(True, "),
     ("            if confirmed < recorded:\n", "            if False:\n"),
@@ -110,7 +110,7 @@ BY_USE: list[list[tuple[str, str]]] = [
     [("self.old_copy = self.old_copy or confirmed > recorded",
       "self.old_copy = confirmed > recorded")],
     # It accepts a stale answer, or one answer twice.
-    [("        require(latest, ", "        require(True, ")],
+    [("        if not latest:", "        if False:")],
     [("        self._nonce = \"\"\n        return read_object", "        return read_object")],
     # It stores after it sent, when the next conversation begins.
     [(STORES, "        self._late = {**new_query, \"sent\": sent}\n"),

@@ -1776,7 +1776,8 @@ class Device:
         ours = tree.get("ledger") == self.policy.id
         ours = ours and read_subject(tree.get("subject")) == self.subject
         require(ours, "the answer is not for this device")
-        if not self._nonce or text(tree.get("nonce"), "a nonce") != self._nonce:
+        latest = self._nonce != "" and text(tree.get("nonce"), "a nonce") == self._nonce
+        if not latest:
             raise Stale("stale answer: it is not for the latest request; nothing changes")
         self._nonce = ""
         return read_object(tree, ANSWERED)
