@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, NamedTuple
 
 from expost.answers import Subject
@@ -165,9 +165,11 @@ class SyncAnswer:
     reservation: Reservation | None
 
     def to_json(self) -> str:
-        receipts = [receipt.tree() for receipt in self.receipts]
-        reservation = None if self.reservation is None else self.reservation.tree()
-        return json_text(asdict(self) | {"receipts": receipts, "reservation": reservation})
+        # Without asdict, which would copy what is replaced here.
+        tree = {field.name: getattr(self, field.name) for field in fields(self)}
+        tree["receipts"] = [receipt.tree() for receipt in self.receipts]
+        tree["reservation"] = None if self.reservation is None else self.reservation.tree()
+        return json_text(tree)
 
 
 def _read(
