@@ -1,13 +1,16 @@
 """A year of weekly questions, with a budget of 1 about any week and of 8 for life.
 
 Two thousand subjects have two habits, which change now and then. The share of each habit is
-estimated week by week from that week's responses. The same questions are asked by basic composition
-and as the Bayesian filter accepts. Subjects answer in weeks that are drawn in advance:
+estimated week by week from that week's responses. The same questions are asked by basic
+composition, as the Bayesian filter accepts, and with saturating queries. Subjects answer in weeks
+that are drawn in advance:
 
     python -m benchmarks.simulated_year
 
-In randomized response, the probability that two responses agree is the same for both values. Here a
-refusal depends only on which responses agree, so the shares of those who answered are not biased.
+Shares are estimated from saturating queries by maximum likelihood, because each subject has other
+queries, and otherwise from the share of responses. In randomized response, the probability that two
+responses agree is the same for both values. Here a refusal depends only on which responses agree,
+so the shares of those who answered are not biased.
 """
 
 from __future__ import annotations
@@ -15,12 +18,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
 import expost as xp
 from expost.filters import Filter
+from expost.queries import Query
 
 SUBJECTS, POPULATIONS, WEEKS = 2_000, 20, 52
 WEEK_BUDGET, LIFE_BUDGET = 1, 8
@@ -28,11 +33,16 @@ SHARES = {"smokes": 0.3, "drinks": 0.5}
 CHANGE = 0.05
 """The probability that a habit changes from one week to the next, at a share of one half."""
 DOMAIN = xp.Attributes({name: xp.changing([0, 1]) for name in SHARES})
+HABITS = list(product([0, 1], repeat=len(SHARES)))
 FOUR = (("smokes", "1/4"), ("drinks", "1/4")) * 2
 TWO = (("smokes", "1/2"), ("drinks", "1/2"))
 ONE = (("smokes", "1"), ("drinks", "1"))
+FOUR_CAPS = (("smokes", "1/4"), ("drinks", "1/2"), ("smokes", "3/4"), ("drinks", "1"))
+TWO_CAPS = (("smokes", "1/2"), ("drinks", "1"))
 
 Bits = NDArray[np.int8]
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
 NONE = -1
 """No response."""
 
@@ -42,11 +52,13 @@ class Design:
     """The questions of a week, the filter, and the number of weeks drawn for each subject."""
 
     name: str
+    #: Each with its epsilon, or with the cap of the week's loss.
     questions: Sequence[tuple[str, str]]
     filter: Filter
     weeks: int
     in_turn: bool = False
     """Whether a subject answers one of the questions in a week, in turn with the others."""
+    saturating: bool = False
 
 
 @dataclass(frozen=True)
@@ -93,6 +105,8 @@ def list_designs() -> list[Design]:
         Design("two at 1/2, basic composition", TWO, basic, 8),
         Design("one at 1, basic composition", ONE, basic, 8, in_turn=True),
         Design("one at 1, as the filter accepts", ONE, bayesian, 8, in_turn=True),
+        Design("four saturating, to 1/4, 1/2, 3/4, 1", FOUR_CAPS, bayesian, 8, saturating=True),
+        Design("two saturating, to 1/2 and 1", TWO_CAPS, bayesian, 8, saturating=True),
     ]
 
 
@@ -118,24 +132,61 @@ class Subjects:
     """Subjects in groups whose decisions are the same, each with the transcript of one of them.
 
     Steps are independent, so the losses of weeks add up. What a filter decides depends on the loss
-    and the sum of epsilons so far, and on this week's responses.
+    and the sum of epsilons so far, and on this week's likelihoods.
     """
 
     def __init__(self, filter_: Filter, count: int) -> None:
         self._filter = filter_
-        self.odometers = [xp.Odometer(xp.Transcript(DOMAIN))]
+        # Saturating queries are made for the week's budget alone; all filters decide about them.
+        self.odometers = [xp.Odometer(xp.Transcript(DOMAIN, filter_.members[0]))]
         self.group = np.zeros(count, dtype=np.intp)
 
     def ask(self, name: str, epsilon: str, week: int, drawn: Bits) -> Bits:
         """Return the drawn responses of those whose filter accepts."""
         query = xp.randomized_response(epsilon=epsilon).about(name, at=week)
-        accepts = np.array([self._filter.accepts(each, query) for each in self.odometers])
+        return self._ask([query] * len(self.odometers), week, drawn)
+
+    def ask_saturating(
+        self, name: str, cap: str, week: int, values: Bits, chance: Floats, asked: Bools
+    ) -> Bits:
+        """Ask each group its own query, and return the responses that the chances lead to."""
+        queries: list[Query | None] = []
+        drawn = np.full(len(self.group), NONE, dtype=np.int8)
+        for index, odometer in enumerate(self.odometers):
+            try:
+                query = xp.saturating(odometer, f"{name} at {week}", cap=cap)
+            except xp.InvalidInput:  # refused before in this week, so the cap is already reached
+                queries.append(None)
+                continue
+            rows = np.flatnonzero((self.group == index) & asked)
+            count = len(query.on(DOMAIN).responses)
+            ends = np.cumsum([column(query, response) for response in range(count)], axis=0)[:-1]
+            drawn[rows] = (chance[rows] > ends[:, values[rows]]).sum(axis=0)
+            queries.append(query)
+        return self._ask(queries, week, drawn)
+
+    def _ask(self, queries: Sequence[Query | None], week: int, drawn: Bits) -> Bits:
+        """Ask each group a query, and return the drawn responses of those who accept it."""
+        accepts = np.array(
+            [
+                query is not None and self._filter.accepts(odometer, query)
+                for odometer, query in zip(self.odometers, queries, strict=True)
+            ]
+        )
         responses = np.where(accepts[self.group], drawn, NONE)
-        keys, group = np.unique(3 * self.group + responses + 1, return_inverse=True)
+        stride = int(responses.max()) + 2
+        keys, group = np.unique(stride * self.group + responses + 1, return_inverse=True)
         odometers: list[xp.Odometer] = []
         for key in keys.tolist():
-            odometer, response = self.odometers[key // 3], key % 3 - 1
-            odometers.append(odometer if response == NONE else odometer.add(query, response))
+            odometer, query, position = (
+                self.odometers[key // stride],
+                queries[key // stride],
+                key % stride - 1,
+            )
+            if position != NONE:
+                assert query is not None
+                odometer = odometer.add_position(query, position)
+            odometers.append(odometer)
         self._join(odometers, group, week)
         return responses
 
@@ -149,12 +200,39 @@ class Subjects:
         self.group = np.array(joined)[group]
 
     def _situation(self, odometer: xp.Odometer, week: int) -> object:
-        """Return what decisions and the loss depend on: sums in eighths, this week's responses."""
+        """Return what decisions and the loss depend on: sums in eighths, this week's state."""
         spent = 0 if self._filter.by_loss else round(8 * odometer.spent.upper)
-        exchanges = odometer.transcript.exchanges[-len(FOUR) :]
-        recent = [x for x in exchanges if x.query.step == week]
-        responses = tuple(sorted((x.query.content_id, x.position) for x in recent))
-        return round(8 * odometer.loss.upper), spent, responses
+        likelihoods = tuple(likelihoods_in(week, odometer).round(9).tolist())
+        return round(8 * odometer.loss.upper), spent, likelihoods
+
+
+_COLUMNS: dict[tuple[str, int], Floats] = {}
+
+
+def column(query: Query, position: int) -> Floats:
+    """Return the probability of a response, for each combination of habits."""
+    key = query.content_id, position
+    if key not in _COLUMNS:
+        _COLUMNS[key] = compute_column(query, position)
+    return _COLUMNS[key]
+
+
+def compute_column(query: Query, position: int) -> Floats:
+    likelihood = query.on(DOMAIN)
+    names = [name for name, _ in likelihood.variables]
+    places = [list(SHARES).index(name) for name in names]
+    combinations = [int("".join(str(habits[place]) for place in places), 2) for habits in HABITS]
+    pmfs = [likelihood.on_part.pmf(index) for index in combinations]
+    return np.array([float(pmf.probability(position)) for pmf in pmfs])
+
+
+def likelihoods_in(week: int, odometer: xp.Odometer) -> Floats:
+    """Return the likelihood of a week's responses for each combination of habits, scaled."""
+    result = np.ones(len(HABITS))
+    for exchange in odometer.transcript.exchanges[-len(FOUR) :]:
+        if exchange.query.step == week:
+            result *= column(exchange.query, exchange.position)
+    return np.asarray(result / result.max())
 
 
 def measure(design: Design, habits: dict[str, Bits], generator: np.random.Generator) -> Outcome:
@@ -166,20 +244,30 @@ def measure(design: Design, habits: dict[str, Bits], generator: np.random.Genera
     for week in range(WEEKS):
         responses: dict[str, list[Bits]] = {}
         for index, (name, epsilon) in enumerate(design.questions):
-            values, truth = habits[name][week], chance_of_truth(epsilon)
-            drawn = np.where(generator.random(everybody) < truth, values, 1 - values)
+            chance = generator.random(everybody)
             turn = (np.arange(everybody) + week) % len(design.questions) == index
-            drawn = np.where(asked[:, week] & (turn | (not design.in_turn)), drawn, NONE)
-            responses.setdefault(name, []).append(subjects.ask(name, epsilon, week + 1, drawn))
+            now = asked[:, week] & (turn | (not design.in_turn))
+            if design.saturating:
+                combinations = 2 * habits["smokes"][week] + habits["drinks"][week]
+                given = subjects.ask_saturating(name, epsilon, week + 1, combinations, chance, now)
+            else:
+                values = habits[name][week]
+                truthful = chance < chance_of_truth(epsilon)
+                drawn = np.where(now, np.where(truthful, values, 1 - values), NONE)
+                given = subjects.ask(name, epsilon, week + 1, drawn)
+            responses.setdefault(name, []).append(given)
         counts = sum((row != NONE).astype(int) for several in responses.values() for row in several)
         most = 1 if design.in_turn else len(design.questions)
         full, answers = full + int((counts == most).sum()), answers + int(counts.sum())
         week_loss = max(week_loss, *(loss_about_a_week(each) for each in subjects.odometers))
+        shares = most_likely_shares(week + 1, subjects) if design.saturating else {}
         for name, several in responses.items():
-            epsilon = dict(design.questions)[name]
-            for own, true in zip(split(np.array(several)), split(habits[name][week]), strict=True):
-                fewest = min(fewest, int((own != NONE).sum()))
-                squares.append((estimate(own, epsilon) - float(true.mean())) ** 2)
+            own, epsilon = split(np.array(several)), dict(design.questions)[name]
+            if not design.saturating:
+                shares[name] = [estimate(one, epsilon) for one in own]
+            fewest = min(fewest, *(int((one != NONE).sum()) for one in own))
+            true = [float(one.mean()) for one in split(habits[name][week])]
+            squares += [(a - b) ** 2 for a, b in zip(shares[name], true, strict=True)]
     losses = np.array([each.loss.upper for each in subjects.odometers])[subjects.group]
     return Outcome(
         design,
@@ -201,6 +289,22 @@ def estimate(responses: Bits, epsilon: str) -> float:
     answered, truth = responses[responses != NONE], chance_of_truth(epsilon)
     ones = float(answered.mean()) if len(answered) else 0.5
     return min(1.0, max(0.0, (ones - (1 - truth)) / (2 * truth - 1)))
+
+
+def most_likely_shares(week: int, subjects: Subjects) -> dict[str, list[float]]:
+    """Return the most likely shares of each population, from the responses of a week."""
+    likelihoods = np.array([likelihoods_in(week, each) for each in subjects.odometers])
+    rows, index = np.unique(likelihoods.round(9), axis=0, return_inverse=True)
+    groups = index.reshape(-1)[subjects.group].reshape(POPULATIONS, SUBJECTS)
+    counts = np.array([np.bincount(one, minlength=len(rows)) for one in groups])
+    counts[:, rows.min(axis=1) == 1] = 0  # no responses
+    found = np.full((POPULATIONS, len(HABITS)), 1 / len(HABITS))
+    for _ in range(2_000):  # expectation-maximization
+        found *= (counts / (found @ rows.T)) @ rows / counts.sum(axis=1, keepdims=True)
+    return {
+        name: (found @ [habits[place] for habits in HABITS]).tolist()
+        for place, name in enumerate(SHARES)
+    }
 
 
 def loss_about_a_week(odometer: xp.Odometer) -> float:
@@ -230,7 +334,7 @@ def run() -> bool:
         "  of different weeks add up, so the filter accepts what basic composition accepts"
     )
     # What docs/how-to/long_studies.md says.
-    basic, filtered, *_, one_basic, one_filtered = found
+    basic, filtered, *_, one_basic, one_filtered, _, _ = found
     return (
         basic.full_weeks < filtered.full_weeks
         and one_basic.full_weeks == one_filtered.full_weeks
