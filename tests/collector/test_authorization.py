@@ -120,6 +120,15 @@ def test_a_token_is_needed_to_ask_by_name(study: Study) -> None:
     assert collector.succeed("POST", "/v1/rounds", by_name, body)["subjects"] == len(NAMES)
 
 
+def test_metrics_count_and_name_nobody(study: Study) -> None:
+    text = study.collector.call("GET", "/metrics", study.tokens["administrator"]).content.decode()
+    metrics = dict(line.rsplit(" ", 1) for line in text.splitlines() if line[0] != "#")
+    assert float(metrics["expost_subjects"]) == len(NAMES)
+    assert float(metrics["expost_used_up_budgets"]) == 0
+    assert float(metrics["expost_commit_seconds_count"]) > 0
+    assert "subject 1" not in text
+
+
 def test_no_secret_and_no_name_is_in_the_log(study: Study) -> None:
     text = study.collector.log.read_text("utf-8")
     assert text.count(" token ") > 100

@@ -177,6 +177,7 @@ async def ready(call: Call) -> Answer:
 async def metrics(call: Call) -> Answer:
     service = call.service
     gauges = {"queue_requests": float(len(service.queue)), "enrolled": len(service.state.bindings)}
+    gauges |= await asyncio.to_thread(service.count_states)
     text = service.metrics.to_text(gauges)
     return Answer(text, media_type="text/plain; version=0.0.4")
 

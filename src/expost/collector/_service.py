@@ -13,6 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from expost._types import PathLike
 from expost.answers import Subject
 from expost.collector._groups import SMALLEST, too_small
@@ -37,6 +39,7 @@ _REPEAT_SECONDS = 3600.0
 _MOST_REPEATS = 10_000
 # The age of counts that are shown again.
 _FRESH_SECONDS = 1.0
+_STATES_SECONDS = 60.0
 # How many seconds' requests a token may send at once.
 _BURST_SECONDS = 5.0
 
@@ -81,6 +84,8 @@ class Service:
         self.rounds_made = 0
         self._rounds: tuple[int, float, tuple[Round, ...]] | None = None
         self._rounds_lock = threading.Lock()
+        self._states: tuple[float, dict[str, float]] | None = None
+        self._states_lock = threading.Lock()
         self._loop = asyncio.get_running_loop()
         self._queue_task = asyncio.create_task(self.queue.run())
 
@@ -191,6 +196,20 @@ class Service:
             if self._rounds is None or self._rounds[0] != version or now > self._rounds[1]:
                 self._rounds = version, now + _FRESH_SECONDS, self.reader.rounds()
             return self._rounds[2]
+
+    def count_states(self) -> dict[str, float]:
+        """Count subjects by what can be asked of them, at most a minute old; for metrics."""
+        with self._states_lock:
+            if self._states is None or time.monotonic() > self._states[0]:
+                status = self.reader.status()
+                active = np.array(status.states) == "active"
+                counts = {
+                    "subjects": float(len(status)),
+                    "active_subjects": float(active.sum()),
+                    "used_up_budgets": float((status.remaining[active] <= 0).sum()),
+                }
+                self._states = time.monotonic() + _STATES_SECONDS, counts
+            return self._states[1]
 
     def call_in_loop(self, function: Callable[..., None], *arguments: object) -> None:
         """Call a function in the event loop, from another thread."""
