@@ -150,14 +150,10 @@ class Subjects:
         self, name: str, cap: str, week: int, values: Bits, chance: Floats, asked: Bools
     ) -> Bits:
         """Ask each group its own query, and return the responses that the chances lead to."""
-        queries: list[Query | None] = []
+        queries: list[Query] = []
         drawn = np.full(len(self.group), NONE, dtype=np.int8)
         for index, odometer in enumerate(self.odometers):
-            try:
-                query = xp.saturating(odometer, f"{name} at {week}", cap=cap)
-            except xp.InvalidInput:  # refused before in this week, so the cap is already reached
-                queries.append(None)
-                continue
+            query = xp.saturating(odometer, f"{name} at {week}", cap=cap)
             rows = np.flatnonzero((self.group == index) & asked)
             count = len(query.on(DOMAIN).responses)
             ends = np.cumsum([column(query, response) for response in range(count)], axis=0)[:-1]
@@ -165,11 +161,11 @@ class Subjects:
             queries.append(query)
         return self._ask(queries, week, drawn)
 
-    def _ask(self, queries: Sequence[Query | None], week: int, drawn: Bits) -> Bits:
+    def _ask(self, queries: Sequence[Query], week: int, drawn: Bits) -> Bits:
         """Ask each group a query, and return the drawn responses of those who accept it."""
         accepts = np.array(
             [
-                query is not None and self._filter.accepts(odometer, query)
+                self._filter.accepts(odometer, query)
                 for odometer, query in zip(self.odometers, queries, strict=True)
             ]
         )
@@ -184,7 +180,6 @@ class Subjects:
                 key % stride - 1,
             )
             if position != NONE:
-                assert query is not None
                 odometer = odometer.add_position(query, position)
             odometers.append(odometer)
         self._join(odometers, group, week)
