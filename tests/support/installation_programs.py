@@ -46,6 +46,38 @@ def box() -> None:
     assert loss.width <= 0.01
 
 
+def excel() -> None:
+    """A table from a workbook of one sheet with two rows."""
+    from zipfile import ZipFile
+
+    from expost.files.exported import read_exported
+
+    schemas = "http://schemas.openxmlformats.org"
+    office = f"{schemas}/officeDocument/2006/relationships"
+    relations = f'<Relationships xmlns="{schemas}/package/2006/relationships">'
+    link = f'{relations}<Relationship Id="r1" Type="{office}/%s" Target="%s"/></Relationships>'
+    names = f'xmlns="{schemas}/spreadsheetml/2006/main" xmlns:r="{office}"'
+    cells = '<c r="A%s" t="str"><v>%s</v></c><c r="B%s" t="str"><v>%s</v></c>'
+    head, row = cells % (1, "who", 1, "answer"), cells % (2, "ann", 2, "yes")
+    types = f'<Types xmlns="{schemas}/package/2006/content-types">'
+    types += '<Default Extension="xml" ContentType="application/xml"/></Types>'
+    parts = {
+        "[Content_Types].xml": types,
+        "_rels/.rels": link % ("officeDocument", "xl/workbook.xml"),
+        "xl/_rels/workbook.xml.rels": link % ("worksheet", "worksheets/sheet1.xml"),
+        "xl/workbook.xml": f'<workbook {names}><sheets><sheet name="a" sheetId="1" r:id="r1"/>'
+        "</sheets></workbook>",
+        "xl/worksheets/sheet1.xml": f'<worksheet {names}><sheetData><row r="1">{head}</row>'
+        f'<row r="2">{row}</row></sheetData></worksheet>',
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "survey.xlsx"
+        with ZipFile(file, "w") as workbook:
+            for name, text in parts.items():
+                workbook.writestr(name, text)
+        assert read_exported(file, ["who", "answer"]).rows == [["ann", "yes"]]
+
+
 def frames() -> None:
     """Losses to a Parquet file, and back."""
     import polars
@@ -130,7 +162,7 @@ def sklearn() -> None:
 
 PROGRAMS: dict[str, Callable[[], None]] = {
     program.__name__: program
-    for program in (finite, box, frames, ledger, plot, postgres, serve, sklearn)
+    for program in (finite, box, excel, frames, ledger, plot, postgres, serve, sklearn)
 }
 
 if __name__ == "__main__":
