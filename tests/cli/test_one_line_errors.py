@@ -919,6 +919,13 @@ ERRORS = [
         "completion tcsh",
         "Invalid value for 'SHELL': 'tcsh' is not one of 'bash', 'zsh', 'fish'.",
     ),
+    ("serve nowhere.db", "nowhere.db: cannot be read: No such file or directory"),
+    ("serve nowhere.db --port 70000", "…70000 is not in the range 0<=x<=65535."),
+    (
+        "serve nowhere.db --host 0.0.0.0",
+        "--host: got 0.0.0.0, which others can reach without encryption; expected a loopback "
+        "address. Use --tls-cert and --tls-key, or a reverse proxy; or --insecure-http",
+    ),
     (
         "doctor transcript.json --secrets secret.json",
         "No such option '--secrets'. Did you mean '--secret'?",

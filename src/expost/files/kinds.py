@@ -62,7 +62,7 @@ RUNS = "a table of experiment runs"
 
 _EMPTY = "empty"
 #: The kinds of filters; a file with one of them alone is a filter file.
-_FILTERS = ("basic", "simplified", "bayesian", "composition", "approximate")
+_FILTERS = ("basic", "simplified", "bayesian", "composition", "approximate", "all")
 #: Fields that identify each kind, in the order in which the kinds are tried.
 _FIELDS = {
     TRANSCRIPT: {"domain", "exchanges"},
