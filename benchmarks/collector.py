@@ -129,7 +129,8 @@ class _Server:
 
     def seconds(self) -> float:
         """Return the processor time that it has used."""
-        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+        state = Path(f"/proc/{self._process.pid}/stat").read_text("utf-8")
+        fields = state.rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def send(self, method: str, path: str, token: str, bodies: Sequence[bytes | None]) -> bytes:
