@@ -113,3 +113,13 @@ def test_whoever_is_over_it_is_shown_first_and_all_are_in_frames(answers: xp.Ans
             if said == "yes"
         ]
         assert tuple(over) == found.subjects_over
+
+
+def test_groups_that_do_not_cover_the_records_are_refused() -> None:
+    domain = xp.Attributes(a=["no", "yes"], b=["no", "yes"])
+    query = xp.randomized_response(epsilon=1).about("a")
+    table = {"subject": ["ann"], "query": ["q"], "response": ["no"]}
+    answers = xp.Answers(domain, {"q": query}, table)
+    guard = xp.BayesianFilter(epsilon=2, protects=xp.groups(["a"]))
+    with pytest.raises(xp.InvalidInput, match=r"filter\.protects: the groups leave out b"):
+        against_budget(answers, xp.realized_losses(answers), guard)

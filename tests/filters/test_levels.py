@@ -181,6 +181,10 @@ def test_a_level_that_promises_nothing_is_refused(domain: Any, level: Any, reaso
         assert "\n" not in str(caught.value)
     with pytest.raises(xp.InvalidInput, match=reason):
         xp.replay(xp.Transcript(domain), filter=guard)
+    account = xp.Odometer(xp.Transcript(domain))
+    for read in (guard.holds, guard.loss, guard.remaining, guard.remaining_by_unit):
+        with pytest.raises(xp.InvalidInput, match=reason):
+            read(account)
 
 
 @pytest.mark.parametrize(

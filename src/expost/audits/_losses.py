@@ -15,7 +15,7 @@ from expost._types import Floats, Progress
 from expost.answers import Answers, Subject
 from expost.cards import View
 from expost.domains import Attributes, Box, Domain, FiniteSet
-from expost.errors import InvalidInput, expect
+from expost.errors import InvalidInput, expect, read_at
 from expost.files.canonical import plain_tree
 from expost.files.tables import ResultTable, as_lists
 from expost.filters import Filter
@@ -355,6 +355,7 @@ def against_budget(
     when: at the end; replay checks every exchange
     """
     expect(filter_, Filter, "a filter, such as BayesianFilter(epsilon=1)")
+    read_at("filter", filter_.check_domain, answers.domain)
     if losses.subjects != answers.subjects:
         raise InvalidInput("differ from those of these answers", "losses")
     within, over = np.ones((2, len(losses)), dtype=np.bool_) & [[True], [False]]

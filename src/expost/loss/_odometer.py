@@ -345,6 +345,7 @@ class Odometer(Account):
     def _compute_level(self, level: Level) -> LevelLikelihood:
         from expost.loss._levels import start_level
 
+        level.check(self.domain)
         domain = require_attributes(self.domain, "levels are for records")
         likelihood = start_level(level, domain)
         for exchange in self.transcript.exchanges:
