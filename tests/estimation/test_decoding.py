@@ -196,7 +196,7 @@ def test_no_linear_estimate_has_less_variance_where_all_values_are_equally_frequ
         (xp.channel([["1/2", "1/4", "1/4"]] * 2 + [[0, 0, 1]]), "some values cannot be told apart"),
         (
             xp.laplace({"value": 1}, range=(0, 2), grid="1/2000", epsilon=50),
-            "some values|too many",
+            "some values|expected at most",
         ),
     ],
     ids=["two responses", "equal rows", "fine grid"],
