@@ -101,7 +101,9 @@ def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
     if program is None:
         pytest.skip("needs systemd")
     file = tmp_path / "expost.service"
-    text = block("ini", "[Service]").replace(EXPOST, sys.executable)
+    command = tmp_path / "expost"  # the path of the interpreter may have a space
+    command.symlink_to(sys.executable)
+    text = block("ini", "[Service]").replace(EXPOST, str(command))
     file.write_text(text.replace("User=expost\n", ""), "utf-8")
     done = subprocess.run([program, "verify", file], capture_output=True, text=True, check=False)
     assert "expost.service" not in done.stderr, done.stderr
