@@ -95,7 +95,7 @@ class _Dispatcher:
             response = _response(await self._answer(request, endpoint, token))
         except ClientDisconnect:
             return
-        except Exception as error:
+        except Exception as error:  # every answer is a problem document, whatever is wrong
             response = _problem_response(_problem_of(error, endpoint))
         self._service.metrics.count_answer(endpoint.method, endpoint.path, response.status_code)
         LOG.info(

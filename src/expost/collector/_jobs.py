@@ -7,6 +7,7 @@ repeated until its result is there; the result says of which commit it is.
 from __future__ import annotations
 
 import asyncio
+import logging
 import multiprocessing
 import signal
 from collections.abc import Callable, Mapping
@@ -23,6 +24,8 @@ from expost.errors import ExpostError, InvalidInput
 from expost.ledger import Ledger
 
 __all__ = ["Jobs", "Work", "audit", "estimate_work"]
+
+LOG = logging.getLogger("expost.collector")
 
 # Results that are stored, and jobs that may wait.
 _STORED, _MOST_WAITING = 100, 20
@@ -93,7 +96,8 @@ class Jobs:
         async with self._running:
             try:
                 await asyncio.to_thread(self._work, job, work)
-            except Exception:
+            except Exception as error:  # the client of a job must not wait for ever
+                LOG.error("a job failed: %s", type(error).__name__)
                 job.error = unavailable("the computation failed", 60)
             job.finished.set()
 
@@ -154,6 +158,8 @@ def _work_in_process(
         sender.send(("invalid", str(error)))
     except ExpostError as error:
         sender.send(("failed", str(error)))
+    except Exception as error:  # a traceback could show a name in the log
+        sender.send(("failed", f"error of expost: {type(error).__name__}; please report it"))
 
 
 def estimate_work(request: EstimateRequest) -> Work:

@@ -91,8 +91,11 @@ class SyncQueue:
     async def _commit(self, batch: list[_Entry]) -> None:
         try:
             answers = await asyncio.to_thread(self._sync, batch)
-        except LedgerStopped as error:
-            self._on_failure(str(error))
+        except Exception as error:
+            # Nothing is known to be durable, so nothing is answered. Only errors of a stopped
+            # ledger are written without values; of others, the kind is shown.
+            stopped = isinstance(error, LedgerStopped)
+            self._on_failure(str(error) if stopped else f"error of expost: {type(error).__name__}")
             self.close()
             for entry in batch:
                 _fail(entry)

@@ -19,6 +19,8 @@ from expost.device.device import Offline, Refused
 from expost.errors import ExpostError, InvalidInput, make_printable
 
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
     from expost._types import PathLike, Progress
     from expost.answers import Subject
     from expost.ledger import StudyPolicy
@@ -37,7 +39,7 @@ __all__ = [
     "RoundProgress",
 ]
 
-Result = TypeVar("Result")
+Result = TypeVar("Result", bound="DataclassInstance")
 # Seconds that the collector may wait for the end of a job before it reports progress.
 _WAIT = 20
 
@@ -446,5 +448,5 @@ def _read_double(entry: Any) -> float:
 
 def _read(kind: type[Result], tree: Mapping[str, Any]) -> Result:
     """Make a result from the fields that it has; later versions may send more."""
-    names = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    names = {field.name for field in fields(kind)}
     return kind(**{name: entry for name, entry in tree.items() if name in names})

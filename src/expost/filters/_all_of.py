@@ -70,8 +70,9 @@ class AllOf(Filter):
     def members(self) -> tuple[Filter, ...]:
         return self.filters
 
+    # A class of filters has these four as constants; here they depend on the filters.
     @property
-    def pure(self) -> bool:  # type: ignore[override]  # it depends on the filters
+    def pure(self) -> bool:  # type: ignore[override]
         """Whether some filter accepts no query with a delta."""
         return any(filter_.pure for filter_ in self.filters)
 

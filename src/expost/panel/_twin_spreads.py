@@ -76,9 +76,7 @@ class TwinSpreads:
         self, likelihood: PartLikelihood, differences: Floats, selection: Selection
     ) -> Floats:
         """Return the largest amounts after a query, from its table of D."""
-        touched = self._touched(tuple(sorted(likelihood.variables, key=rank)))
-        others = [amounts for unit, amounts in self._amounts.items() if unit not in touched]
-        result = self._largest(others, selection)
+        touched, result = self._split(likelihood, selection)
         for unit in touched:
             for rows, sums, pairs in self._differences(unit, likelihood, selection):
                 assert pairs is not None
@@ -90,14 +88,18 @@ class TwinSpreads:
         self, likelihood: PartLikelihood, differences: Floats, selection: Selection
     ) -> Floats:
         """Return the largest amounts now, plus the epsilon of a query within the unit."""
-        touched = self._touched(tuple(sorted(likelihood.variables, key=rank)))
-        others = [amounts for unit, amounts in self._amounts.items() if unit not in touched]
-        result = self._largest(others, selection)
+        touched, result = self._split(likelihood, selection)
         for unit in touched:
             pairs = Pairs.of(Twins(self._domain, unit), likelihood)
             epsilon = float(differences[pairs.first, pairs.second].max())
             result = np.maximum(result, self._amounts_of(unit, selection) + epsilon)
         return result
+
+    def _split(self, likelihood: PartLikelihood, selection: Selection) -> tuple[list[Unit], Floats]:
+        """Return the units that a query touches, and the largest amounts of all others."""
+        touched = self._touched(tuple(sorted(likelihood.variables, key=rank)))
+        others = [amounts for unit, amounts in self._amounts.items() if unit not in touched]
+        return touched, self._largest(others, selection)
 
     def _amounts_of(self, unit: Unit, selection: Selection) -> Floats:
         """Return the amounts of a unit; a window at a new step may have others with responses."""
